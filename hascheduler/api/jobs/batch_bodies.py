@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation
+from pydantic import Field, JsonValue, SkipValidation
 
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemDetails, ProblemError
 from hascheduler.schema.forms import Name
@@ -24,55 +24,40 @@ class BatchJobBody(SubmitJobBody):
     """As the header, for this job; default: the header's key and the place in the batch"""
 
 
-class BatchBody(Part):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "jobs": [
-                        {"ref": "a", "definition": "log", "payload": {"message": "first"}},
-                        {"definition": "log", "payload": {"message": "then"}, "depends_on": ["ref:a"]},
-                    ]
-                }
-            ]
-        }
-    )
+_BATCH = [
+    {"ref": "a", "definition": "log", "payload": {"message": "first"}},
+    {"definition": "log", "payload": {"message": "then"}, "depends_on": ["ref:a"]},
+]
 
+
+class BatchBody(Part):
     # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
-    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX)
+    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX, examples=[_BATCH])
     """Up to a thousand; each is accepted or refused by itself"""
     atomic: bool = False
     """All or none: where one is refused, so is the request, with the errors of all at `jobs.0.…`, and nothing is
     submitted. The only key is that of the header, and no definition may be `unique`"""
 
 
-class BatchJobResponse(BaseModel):
-    status: int = Field(
-        description="201: submitted; 200: it was there already, or it is a duplicate of `job`, as `unique` of its "
-        "definition says; else `problem` says what is wrong"
-    )
-    job: str | None = Field(description="Its id; null where it was refused")
-    problem: ProblemDetails | None = Field(description="Why it was refused; null where it was not")
+class BatchJobResponse(Part):
+    status: int = Field(examples=[201])
+    """201: submitted; 200: it was there already, or it is a duplicate of `job`, as `unique` of its definition says;
+    else `problem` says what is wrong"""
+    job: str | None = Field(examples=["job:0194f3a1b2c3000002deadbeef01"])
+    """Its id; null where it was refused"""
+    problem: ProblemDetails | None = Field(examples=[None])
+    """Why it was refused; null where it was not"""
 
 
-class BatchResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "batch": "batch:0194f3a1b2c3000001deadbeef01",
-                    "results": [{"status": 201, "job": "job:0194f3a1b2c3000002deadbeef01", "problem": None}],
-                }
-            ]
-        }
-    )
-
-    batch: str = Field(description="Its jobs are found by it; others may depend on it")
-    results: list[BatchJobResponse] = Field(description="One for each job, in their order")
+class BatchResponse(Part):
+    batch: str = Field(examples=["batch:0194f3a1b2c3000001deadbeef01"])
+    """Its jobs are found by it; others may depend on it"""
+    results: list[BatchJobResponse]
+    """One for each job, in their order"""
 
 
 def require_all(refusals: Sequence[bytes | None]) -> None:
-    """Returns if there are none. ``refusals`` are the answers of the jobs, in their order, as they would be sent.
+    """Raise a `ProblemError` if there is one. ``refusals`` are the answers of the jobs, in order, as they are sent.
 
     The status and the type are those of the first; each error has its job's place before its path.
     """

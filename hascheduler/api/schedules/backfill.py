@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
@@ -59,26 +59,17 @@ class BackfillBody(Part):
     """Say what would be made, and make nothing"""
 
 
-class BackfillResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "count": 2,
-                    "created": 1,
-                    "existing": 1,
-                    "undecided": 0,
-                    "jobs": ["fire:nightly:1893456000000", "backfill:nightly:1893542400000"],
-                }
-            ]
-        }
-    )
-
-    count: int = Field(description="Nominal times in the span")
-    created: int = Field(description="Those that got a job now; in a dry run, that would get one")
-    existing: int = Field(description="Those that have a job, of a fire or of an earlier backfill")
-    undecided: int = Field(description="Those about which a leader is still to decide: they are left alone")
-    jobs: list[str] = Field(description="The job of each that has one now, oldest first; of several, the last")
+class BackfillResponse(Part):
+    count: int = Field(examples=[2])
+    """Nominal times in the span"""
+    created: int = Field(examples=[1])
+    """Those that got a job now; in a dry run, that would get one"""
+    existing: int = Field(examples=[1])
+    """Those that have a job, of a fire or of an earlier backfill"""
+    undecided: int = Field(examples=[0])
+    """Those about which a leader is still to decide: they are left alone"""
+    jobs: list[str] = Field(examples=[["fire:nightly:1893456000000", "backfill:nightly:1893542400000"]])
+    """The job of each that has one now, oldest first; of several, the last"""
 
 
 @router.post("/{name}/backfill", responses=problem_responses(404, 409, 413, 422, 429))
