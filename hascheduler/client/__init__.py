@@ -24,7 +24,7 @@
 
 The rest of the API hangs on the same object::
 
-    scheduler.schedules      create, get, list, replace, patch, delete, pause, resume, trigger, backfill, preview, …
+    scheduler.schedules      create, get, list, put, patch, delete, pause, resume, trigger, backfill, preview, …
                              pause_where, resume_where, reset_where, trigger_where: all that match
     scheduler.definitions    put, get, list, patch, delete; the same for ``lanes``, ``calendars``, ``tenants``:
                              ``put(Definition(name="resize", max_concurrency=3, timeout_ms=60_000))``
@@ -61,8 +61,8 @@ error              means
 
 How it is made: ``requests`` says what a request is and how its answer is read, ``flows`` what takes more than one
 request, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
-written by ``scripts/generate-client``. It needs httpx and tenacity, and nothing of the scheduler itself but its words
-(``model``), its errors and, once a named noun is asked for, its nouns (``schema``, and so pydantic).
+written by ``scripts/generate-client``. It needs httpx, and nothing of the scheduler itself but its words (``model``),
+its errors and, once a named noun is asked for, its nouns (``schema``, and so pydantic).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -93,39 +93,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Answer",
-    "AsyncScheduler",
-    "Attempt",
-    "BatchJob",
-    "BatchResult",
-    "Calendar",
-    "Changed",
-    "Conflict",
-    "Definition",
-    "InvalidInput",
-    "Job",
-    "JobCancelled",
-    "JobChangeFilter",
-    "JobEvent",
-    "JobFailed",
-    "JobOptions",
-    "JobState",
-    "KeyLimit",
-    "Lane",
-    "ListPage",
-    "NotFound",
-    "Problem",
-    "Progress",
-    "RateLimit",
-    "Refused",
-    "RetryPolicy",
-    "Scheduler",
-    "StillRunning",
-    "Submitted",
-    "Tenant",
-    "Unavailable",
-    "Uniqueness",
-]
+    "Answer", "AsyncScheduler", "Attempt", "BatchJob", "BatchResult", "Calendar", "Changed", "Conflict", "Definition",
+    "InvalidInput", "Job", "JobCancelled", "JobChangeFilter", "JobEvent", "JobFailed", "JobOptions", "JobState",
+    "KeyLimit", "Lane", "ListPage", "NotFound", "Problem", "Progress", "RateLimit", "Refused", "RetryPolicy",
+    "Scheduler", "StillRunning", "Submitted", "Tenant", "Unavailable", "Uniqueness",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
