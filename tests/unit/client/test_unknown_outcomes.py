@@ -54,6 +54,11 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
         lambda scheduler: scheduler.schedules.create("nightly", EVERY, LOG, labels={"a": "b"}),
         lambda made: made["name"] == "nightly",
     ),
+    "put a schedule, if there is none": (
+        "schedules.create",
+        lambda scheduler: scheduler.schedules.put("nightly", EVERY, LOG, if_none_match="*"),
+        lambda made: made["name"] == "nightly",
+    ),
     "create a definition, if there is none": (
         "definitions.create",
         lambda scheduler: scheduler.definitions.put(
