@@ -25,6 +25,10 @@ Json = Any
 Read = Callable[[Any], Any]
 
 
+def as_it_is(value: Any) -> Any:
+    return value
+
+
 class Answer(dict[str, Any]):
     """A JSON object whose attributes are what its class declares; `hascheduler.client.answers` has the classes.
 
@@ -80,7 +84,7 @@ def _reader(annotation: Any) -> Read:
         return lambda items: {name: read_value(value) for name, value in (items or {}).items()}
     if origin in (Union, UnionType):
         return _union_reader([one for one in inner if one is not NoneType])
-    return _as_it_is
+    return as_it_is
 
 
 def _union_reader(options: list[Any]) -> Read:
@@ -95,7 +99,3 @@ def _union_reader(options: list[Any]) -> Read:
 def _type_of(kind: type[Answer]) -> tuple[str, ...]:
     annotation = get_type_hints(kind).get("type")
     return get_args(annotation) if get_origin(annotation) is Literal else ()
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

@@ -5,14 +5,16 @@ import logging
 import ssl
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from random import uniform
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
 from hascheduler.client.failures import REFUSED, Refused, Retryable, Unavailable
-from hascheduler.client.requests import Reply, Request
+from hascheduler.client.requests import MADE, Request
 from hascheduler.client.results import Problem
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.redaction import redacted
@@ -35,7 +37,7 @@ class Exchange:
     def __init__(self, urls: Sequence[str], token: str | None, answer_timeout_s: float) -> None:
         if not urls:
             raise InvalidInput(("urls",), "there is none", "such as http://127.0.0.1:8080")
-        self._urls = [_checked(url) for several in urls for url in _apart(several)]
+        self._urls = [_checked(url.strip()) for several in urls for url in str(several).split(",")]
         self._token = _sendable(token)
         self._answer_s = answer_timeout_s
         self.replica = 0
@@ -79,7 +81,7 @@ class Exchange:
             for warning in response.headers.get_list("warning"):
                 _log.warning("%s", _warned(warning))
             try:
-                return request.read(Reply(response.headers, body))
+                return request.read(body, response.headers)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 reason = f"{where} does not answer as a replica does ({error!r})"
                 raise Unavailable(reason, request.key, where, status, cause=error) from None
@@ -87,7 +89,8 @@ class Exchange:
         # A proxy, or a server that is no replica, does not know what is there.
         if status == httpx.codes.NOT_FOUND and problem.type == _NOTHING_BY_THAT_NAME and request.absent is not None:
             return request.absent()
-        after_s = _retry_after_s(response.headers)
+        pause = response.headers.get("Retry-After", "")
+        after_s = float(pause) if pause.isdecimal() and len(pause) < 7 else None
         if status == httpx.codes.TOO_MANY_REQUESTS:
             raise Retryable(Refused(status, problem, after_s, request.key, where), after_s)
         reason = f"{where} answered {status}: {str(problem) or '?'}"
@@ -146,10 +149,12 @@ class Tries:
 
 def _in_doubt(request: Request[Any], failure: Unavailable, after_s: float | None = None) -> Exception:
     """Return what to raise if the request may have been carried out."""
-    if request.look is None:
-        return Retryable(failure, after_s)
-    look = request.look(failure)
-    return failure if look is None else Retryable(failure, after_s, look)
+    look = request.look
+    if look is not None and MADE in look.path:
+        if failure.problem is None or failure.problem.id is None:
+            return failure
+        look = replace(look, path=look.path.replace(MADE, quote(failure.problem.id, safe=":")))
+    return Retryable(failure, after_s, look)
 
 
 def _current_trace() -> dict[str, str]:
@@ -166,16 +171,12 @@ def _current_trace() -> dict[str, str]:
     return headers
 
 
-def _apart(urls: object) -> list[Any]:
-    return [url.strip() for url in urls.split(",")] if isinstance(urls, str) else [urls]
-
-
 def _checked(url: str) -> str:
     expected = "such as http://127.0.0.1:8080"
     try:
         parsed = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError) as error:
-        raise InvalidInput(("urls",), f"{redacted(str(url))!r}: {error}", expected) from None
+    except httpx.InvalidURL as error:
+        raise InvalidInput(("urls",), f"{redacted(url)!r}: {error}", expected) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidInput(("urls",), f"{redacted(url)!r} is not a URL", expected)
     return url.rstrip("/")
@@ -200,8 +201,3 @@ def _json(response: httpx.Response) -> object:
         return response.json() if response.content else {}
     except ValueError as error:
         return error
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    text = headers.get("Retry-After", "")
-    return float(text) if text.isdecimal() and len(text) < 7 else None

@@ -88,11 +88,8 @@ def call(body: JsonObject, timeout: float, idempotency_key: str | None) -> Flow[
 
 
 def wait(job_id: str, timeout: float | None) -> Flow[Job]:
-    """The job when it has ended, however it did; `StillRunning` when the time is over.
-
-    Each request is held back by the replica. If that answers at once (too many wait there, or it is of 0.2.0), the
-    next one comes after a pause.
-    """
+    """The job when it has ended, however it did; `StillRunning` when the time is over. Each request is held back by
+    the replica; if that answers at once (too many wait there, or it is of 0.2.0), the next comes after a pause."""
     until = inf if timeout is None else time.monotonic() + timeout
     pause_s = _FIRST_PAUSE_S
     while True:

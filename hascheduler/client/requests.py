@@ -15,7 +15,6 @@ from uuid import uuid4
 
 from hascheduler.client.answer import Answer
 from hascheduler.client.bodies import encoded
-from hascheduler.client.failures import Unavailable
 from hascheduler.client.results import Job, JsonObject, ListPage
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.durations import parse_duration
@@ -30,38 +29,33 @@ MANY_S = 60.0
 """So much longer may it take to change many."""
 PAGE = 200
 """The most that one page of a list has."""
+MADE = "{id}"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 Rev = str | int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    headers: Mapping[str, str]
-    body: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """``read`` may raise if the answer is none. ``absent`` gives the answer if the replica has nothing of that name
-    (404); without it that is refused.
+    """``read`` makes the answer of the JSON and the headers, and may raise if it is none; ``absent`` gives the answer
+    if the replica has nothing of that name (404), which else is refused. ``more_s`` is how much longer than others it
+    may take, ``held_s`` how long the replica is asked to hold it back: that is no time in which it fails. ``key`` is
+    what the whole operation may be repeated under.
 
-    ``look`` is for a request that may not be sent twice. If its outcome is unknown, it gives the request that finds
-    out, whose answer is that of this one, or None: it was not carried out. It gives None if nothing can find out.
-
-    ``more_s`` is how much longer than others it may take. ``held_s`` is how long the replica is asked to hold it back:
-    that is no time in which it fails. ``key`` is what the whole operation may be repeated under.
+    ``look`` is for a request that may not be sent twice: if its outcome is unknown, that request finds out, and its
+    answer is that of this one, or None: it was not carried out. `MADE` in its path is the id that the failure tells;
+    if it tells none, nothing can find out.
     """
 
     method: str
     path: str
-    read: Callable[[Reply], T]
+    read: Callable[[JsonObject, Mapping[str, str]], T]
     query: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
     more_s: float = 0.0
     held_s: float = 0.0
     key: str | None = None
-    look: "Callable[[Unavailable], Request[T | None] | None] | None" = None
+    look: "Request[T | None] | None" = None
     absent: Callable[[], T] | None = None
 
 
@@ -71,7 +65,7 @@ def asked(
 ) -> Request[T]:  # fmt: skip
     """Return the request whose answer is what ``read`` makes of the JSON; ``more`` are fields of `Request`."""
     content = None if body is None else encoded(body)
-    return Request(method, path, lambda reply: read(reply.body), query, content=content, **more)
+    return Request(method, path, lambda body, _: read(body), query, content=content, **more)
 
 
 def keyed(key: str | None) -> dict[str, Any]:
@@ -111,19 +105,17 @@ def get_job(job_id: str, wait_s: float | None = None) -> Request[Job]:
 def delete(path: str, headers: Mapping[str, str] | None = None) -> Request[bool]:
     """Its answer is False if there was none. If the outcome is unknown, what is not there any more was deleted."""
 
-    def again(_: Unavailable) -> Request[bool | None]:
-        return Request("DELETE", path, lambda _: True, headers=headers or {}, absent=lambda: True)
+    again: Request[bool | None] = Request("DELETE", path, _yes, headers=headers or {}, absent=lambda: True)
+    return Request("DELETE", path, _yes, headers=headers or {}, look=again, absent=lambda: False)
 
-    return Request("DELETE", path, lambda _: True, headers=headers or {}, look=again, absent=lambda: False)
+
+def _yes(*_: object) -> bool:
+    return True
 
 
 def page_of(read: Callable[[JsonObject], T]) -> Callable[[JsonObject], ListPage[T]]:
     """Return what reads a page of a list, each item with ``read``."""
     return lambda body: ListPage(tuple(map(read, body["items"])), body["next"], body)
-
-
-def as_it_is(body: Any) -> Any:
-    return body
 
 
 def word_of(body: JsonObject) -> str:
@@ -153,24 +145,19 @@ def matching(if_match: Rev, if_none_match: Literal["*"] | None = None) -> dict[s
 
 def look_for(
     path: str, wanted: JsonObject, read: Callable[[JsonObject], Any] = Answer, *, nulls_remove: bool = False
-) -> Callable[[Unavailable], Request[Any]]:
+) -> Request[Any]:
     """Return the ``look`` of a request that leaves at ``path`` what shows all that is ``wanted``. A null stands for
     the default, whatever that is, or for nothing if ``nulls_remove``."""
 
     def read_found(body: JsonObject) -> Any:
         return read(body) if _shows(body, wanted, not nulls_remove) else None
 
-    return lambda _: asked(read_found, "GET", path, absent=lambda: None)
+    return asked(read_found, "GET", path, absent=lambda: None)
 
 
-def take_back(collection: str) -> Callable[[Unavailable], Request[Any] | None]:
+def take_back(collection: str) -> Request[Any]:
     """Return the ``look`` of a request that makes what only its answer tells of: it is deleted, to be made again."""
-
-    def request(failure: Unavailable) -> Request[Any] | None:
-        id = None if failure.problem is None else failure.problem.id
-        return None if id is None else Request("DELETE", named(collection, id), lambda _: None, absent=lambda: None)
-
-    return request
+    return Request("DELETE", f"/v1/{collection}/{MADE}", lambda *_: None, absent=lambda: None)
 
 
 def _shows(shown: Any, asked: Any, any_null: bool) -> bool:
@@ -210,6 +197,6 @@ def _held(wait_s: float | None) -> dict[str, Any]:
     return {"query": [("wait", f"{round(wait_s * 1_000)}ms")], "held_s": wait_s}
 
 
-def _submitted(reply: Reply) -> Job:
-    replayed, is_duplicate = reply.headers.get("Idempotency-Replayed") == "true", "Duplicate-Of" in reply.headers
-    return Job(reply.body, replayed=replayed, is_duplicate=is_duplicate)
+def _submitted(body: JsonObject, headers: Mapping[str, str]) -> Job:
+    replayed, is_duplicate = headers.get("Idempotency-Replayed") == "true", "Duplicate-Of" in headers
+    return Job(body, replayed=replayed, is_duplicate=is_duplicate)

@@ -38,8 +38,7 @@ class Job(answers.JobResponse):
 
     ``attempt`` is the fencing token; ``tries`` counts attempts, as each of the ``revivals`` has taken a number too.
     ``replayed``: this submit found it there, under its idempotency key. ``is_duplicate``: the submit made no job, as it
-    was a duplicate of this one (``unique`` of the definition).
-    """
+    was a duplicate of this one (``unique`` of the definition)."""
 
     replayed: bool
     is_duplicate: bool
@@ -105,13 +104,11 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
+    """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which; of a
+    ``schedule.missed`` how often, of which ``schedule``. ``id`` is where to go on after it, at any replica.
 
-    ``schedule.missed`` has no ``job``, but ``count`` times of ``schedule`` from ``nominal_at`` through ``through_at``.
-
-    ``id`` is where to go on after it, at any replica. Other types: ``reset`` (some were missed), ``lagging`` (read too
-    slowly) and, from `stream` alone, ``caught_up`` (there is no more at present).
-    """
+    Other types: ``reset`` (some were missed: list the jobs again), ``lagging`` (read too slowly) and, from `stream`
+    alone, ``caught_up`` (there is no more at present)."""
 
     id: str | None
     type: str

@@ -22,11 +22,8 @@ class AsyncEventsApi(AsyncPart):
     async def follow(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> AsyncIterator[JobEvent]:
-        """Events without an end, from now on or from ``after`` an event's id; each at least once.
-
-        A stream that ends goes on at the next replica, where the last one stopped. `Unavailable` if no replica has
-        spoken for ``patience`` seconds. An event of type ``reset`` says that some were missed: list the jobs again.
-        """
+        """Events without an end, from now on or from ``after`` an event's id, each at least once: a stream that ends
+        goes on at the next replica. `Unavailable` if none has spoken for ``patience`` seconds."""
         silent_s = 0.0
         while True:
             try:
@@ -44,8 +41,7 @@ class AsyncEventsApi(AsyncPart):
     async def stream(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> AsyncIterator[JobEvent]:
-        """As `follow`, over one connection and until that ends. An event of type ``caught_up`` says that there is no
-        more at present, with the ``id`` to go on after."""
+        """As `follow`, over one connection and until that ends; ``caught_up`` has the ``id`` to go on after."""
         fields: dict[str, str] = {}
         async for line in self._follow("/v1/events", _SILENCE_MAX_S, type=types, **filter, after=after):
             if line:

@@ -1,7 +1,6 @@
 """What has a name: schedules, definitions, lanes, calendars and tenants are written as a whole, or patched, by name."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from hascheduler.client.asynchronous.asking import AsyncAsker, AsyncPart
@@ -67,17 +66,16 @@ class AsyncNounsApi(AsyncNamedApi[N]):
     """Those whose class is in `hascheduler.schema`: ``await scheduler.lanes.put(Lane(name="slow", weight=2))``."""
 
     def __init__(self, asker: AsyncAsker, collection: str) -> None:
-        super().__init__(asker, collection, partial(_read_noun, collection))
+        super().__init__(asker, collection, lambda answer: _nouns().read_noun(collection, answer))
 
     async def put(self, noun: N, *, if_match: Rev = None, if_none_match: IfNone = None) -> N:
         """Make or replace it; fields that were not set get their defaults. To edit what was read, put a copy of it
         (``definition.model_copy(update={"max_concurrency": 4})``) with its ``rev`` as ``if_match``."""
-        from hascheduler.client.nouns import said  # noqa: PLC0415  # programs that only submit need no pydantic
+        body = _nouns().said(noun)
+        return await self.put_document(noun.name, body, if_match=if_match, if_none_match=if_none_match)
 
-        return await self.put_document(noun.name, said(noun), if_match=if_match, if_none_match=if_none_match)
 
+def _nouns() -> Any:
+    from hascheduler.client import nouns  # noqa: PLC0415  # programs that only submit need no pydantic
 
-def _read_noun(collection: str, answer: JsonObject) -> Any:
-    from hascheduler.client.nouns import read_noun  # noqa: PLC0415  # programs that only submit need no pydantic
-
-    return read_noun(collection, answer)
+    return nouns

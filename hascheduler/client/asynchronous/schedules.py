@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from hascheduler.client import answers, options
-from hascheduler.client.answers import ScheduleResponse
+from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
 from hascheduler.client.asynchronous.asking import AsyncAsker
 from hascheduler.client.asynchronous.named import AsyncNamedApi, IfNone
 from hascheduler.client.bodies import plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where
-from hascheduler.client.options import TemplateBody, Verdict
+from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
 from hascheduler.client.requests import MANY_S, Rev, key_of, look_for, matching, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 
@@ -32,10 +32,9 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         job: TemplateBody | None = None,
         *,
         paused: bool | None = None,
-        **more: Unpack[options.ScheduleOptions],
+        **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
-        """A new schedule, of one ``job`` or of several ``jobs``. If it is unknown whether a try made it, the next looks
-        first: what is there and is as asked is the answer."""
+        """A new schedule, of one ``job`` or of several ``jobs``; before it is sent again it is looked for."""
         return await self.create_document(plain(name=name, trigger=trigger, job=job, paused=paused, **more))
 
     async def create_document(self, document: Mapping[str, Any]) -> ScheduleResponse:
@@ -53,7 +52,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         *,
         if_match: Rev = None,
         if_none_match: IfNone = None,
-        **more: Unpack[options.ScheduleOptions],
+        **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
         """Make the schedule or replace all of its fields: what is left out gets its default."""
         body = plain(trigger=trigger, job=job, **more)
@@ -61,9 +60,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
 
     replace = put
 
-    def list(
-        self, labels: Labels = None, **filter: Unpack[options.ScheduleListFilter]
-    ) -> AsyncIterator[ScheduleResponse]:
+    def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> AsyncIterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
 
@@ -73,15 +70,13 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         *,
         limit: int | None = None,
         after: str | None = None,
-        **filter: Unpack[options.ScheduleListFilter],
+        **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
         return await self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
 
-    async def count(
-        self, labels: Labels = None, **filter: Unpack[options.ScheduleListFilter]
-    ) -> answers.ScheduleCountsResponse:
+    async def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """How many match, by state."""
-        return await self._get(answers.ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
+        return await self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 
     async def pause(self, name: str, because: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
         """No job from now on; may be repeated."""
@@ -92,8 +87,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         return await self._change(name, "resume", if_match, {"paused": False}, catch_up=catch_up)
 
     async def reset(self, name: str, start: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
-        """A schedule that fired ahead of time, by a clock that was wrong, fires again from ``start`` on, which is now;
-        may be repeated."""
+        """What fired ahead of time, by a clock that was wrong, fires again from ``start`` on (now); may be repeated."""
         return await self._change(name, "reset", if_match, None, **{"from": start})
 
     async def _change(
@@ -108,8 +102,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     async def trigger(
         self, name: str, body: options.TriggerNowBody | None = None, *, idempotency_key: str | None = None
     ) -> Job:
-        """One job of it now, outside its times; under one key it is one, however often it is asked for. ``body`` may
-        hold a ``payload`` and an ``overlap`` in place of the schedule's own."""
+        """One job of it now, under one key one; ``body`` may have a ``payload`` and an ``overlap`` for it."""
         return await self._asker.ask(submit_one(self._path(name, "trigger"), body or {}, idempotency_key))
 
     async def pause_where(self, *, because: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
@@ -176,6 +169,5 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     async def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]
     ) -> answers.TimelineResponse:
-        """A page of what became of the times of all schedules in the time ``behind``, and which come in the time
-        ``ahead``; of those whose name contains ``text`` and that have all ``labels``."""
+        """A page of what became of the times of all schedules ``behind`` now, and of which come ``ahead`` of it."""
         return await self._get(answers.TimelineResponse, "/v1/timeline", **filter, limit=limit, after=after)

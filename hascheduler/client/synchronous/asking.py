@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 import httpx
 
+from hascheduler.client.answer import as_it_is
 from hascheduler.client.bodies import query_of
 from hascheduler.client.exchange import Exchange, Tries
 from hascheduler.client.failures import Refused, Retryable, Unavailable
 from hascheduler.client.flows import Flow, Pause
-from hascheduler.client.requests import PAGE, Request, as_it_is, asked, page_of
+from hascheduler.client.requests import PAGE, Request, asked, page_of
 from hascheduler.client.results import JsonObject, ListPage
 
 T = TypeVar("T")

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import httpx
 
 from hascheduler.client import answers, flows, requests
+from hascheduler.client.answer import as_it_is
+from hascheduler.client.answers import BatchResponse, JobRetryResponse
 from hascheduler.client.bodies import plain
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
-from hascheduler.client.requests import MANY_S, as_it_is, job_path, keyed, word_of
+from hascheduler.client.requests import MANY_S, job_path, keyed, word_of
 from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted
 from hascheduler.client.synchronous.asking import Asker, Part
-from hascheduler.client.synchronous.cluster import ClusterApi, TokensApi
 from hascheduler.client.synchronous.events import EventsApi
 from hascheduler.client.synchronous.named import NamedApi, NounsApi
+from hascheduler.client.synchronous.operations import ClusterApi, TokensApi, WorkApi
 from hascheduler.client.synchronous.schedules import SchedulesApi
-from hascheduler.client.synchronous.work import WorkApi
 
 if TYPE_CHECKING:
     from hascheduler.client.nouns import Calendar, Definition, Lane, Tenant
@@ -90,16 +91,13 @@ class Scheduler(Part):
     def submit_many(
         self, jobs: Sequence[BatchJob], *, idempotency_key: str | None = None, atomic: bool = False
     ) -> Submitted:
-        """Submit many at once; each is submitted or refused by itself. Look at ``refused``.
-
-        With ``atomic`` all or none, at most 1,000: `Refused` with the errors of all jobs that are wrong.
-        """
+        """Submit many at once, each by itself: look at ``refused``. With ``atomic`` all or none, at most 1,000."""
         return self._asker.run(flows.submit_many(jobs, idempotency_key, atomic=atomic))
 
-    def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> answers.BatchResponse:
+    def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> BatchResponse:
         """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
         key = idempotency_key
-        return self._asker.ask(requests.submit_batch(jobs, key, key, answers.BatchResponse, atomic=atomic))
+        return self._asker.ask(requests.submit_batch(jobs, key, key, BatchResponse, atomic=atomic))
 
     def call(
         self,
@@ -115,8 +113,7 @@ class Scheduler(Part):
         return self._asker.run(flows.call(body, timeout, idempotency_key))
 
     def get(self, job_id: str, *, wait: float | None = None) -> Job:
-        """With ``wait`` when it has ended, or after so many seconds as it is then (at most 300). A replica that has too
-        many who wait, or is of 0.2.0, answers at once; `wait` goes on until it has ended."""
+        """With ``wait`` when it has ended, or after so many seconds (at most 300), or at once if too many wait."""
         return self._asker.ask(requests.get_job(job_id, wait))
 
     def why(self, job_id: str) -> answers.WhyResponse:
@@ -148,10 +145,7 @@ class Scheduler(Part):
     def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> Iterator[answers.ScheduleVerdictResponse]:
-        """The nominal times of all schedules that did not fire, the newest decision first.
-
-        All, or those with these ``verdicts``. Those of one schedule, fired ones too, has ``schedules.verdicts``.
-        """
+        """The nominal times of all schedules that did not fire, or those with these ``verdicts``, the newest first."""
         return self._each(answers.ScheduleVerdictResponse, "/v1/verdicts", verdict=verdicts, **filter)
 
     def cancel(self, job_id: str) -> str:
@@ -166,10 +160,10 @@ class Scheduler(Part):
         """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
         return self._post(word_of, job_path(job_id, "retry"), **keyed(idempotency_key))
 
-    def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> answers.JobRetryResponse:
+    def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> JobRetryResponse:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
         path, body, key = job_path(job_id, "retry"), {"with_dependents": True}, keyed(idempotency_key)
-        return self._post(answers.JobRetryResponse, path, body, more_s=MANY_S, **key)
+        return self._post(JobRetryResponse, path, body, more_s=MANY_S, **key)
 
     def cancel_where(self, **which: Unpack[JobChange]) -> Changed:
         """Cancel all that match and have not ended, in as many requests as it takes."""

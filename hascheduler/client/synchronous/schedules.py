@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from hascheduler.client import answers, options
-from hascheduler.client.answers import ScheduleResponse
+from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
 from hascheduler.client.bodies import plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where
-from hascheduler.client.options import TemplateBody, Verdict
+from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
 from hascheduler.client.requests import MANY_S, Rev, key_of, look_for, matching, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 from hascheduler.client.synchronous.asking import Asker
@@ -33,10 +33,9 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         job: TemplateBody | None = None,
         *,
         paused: bool | None = None,
-        **more: Unpack[options.ScheduleOptions],
+        **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
-        """A new schedule, of one ``job`` or of several ``jobs``. If it is unknown whether a try made it, the next looks
-        first: what is there and is as asked is the answer."""
+        """A new schedule, of one ``job`` or of several ``jobs``; before it is sent again it is looked for."""
         return self.create_document(plain(name=name, trigger=trigger, job=job, paused=paused, **more))
 
     def create_document(self, document: Mapping[str, Any]) -> ScheduleResponse:
@@ -54,7 +53,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         *,
         if_match: Rev = None,
         if_none_match: IfNone = None,
-        **more: Unpack[options.ScheduleOptions],
+        **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
         """Make the schedule or replace all of its fields: what is left out gets its default."""
         body = plain(trigger=trigger, job=job, **more)
@@ -62,7 +61,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
 
     replace = put
 
-    def list(self, labels: Labels = None, **filter: Unpack[options.ScheduleListFilter]) -> Iterator[ScheduleResponse]:
+    def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> Iterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
 
@@ -72,15 +71,13 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         *,
         limit: int | None = None,
         after: str | None = None,
-        **filter: Unpack[options.ScheduleListFilter],
+        **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
         return self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
 
-    def count(
-        self, labels: Labels = None, **filter: Unpack[options.ScheduleListFilter]
-    ) -> answers.ScheduleCountsResponse:
+    def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """How many match, by state."""
-        return self._get(answers.ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
+        return self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 
     def pause(self, name: str, because: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
         """No job from now on; may be repeated."""
@@ -91,8 +88,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         return self._change(name, "resume", if_match, {"paused": False}, catch_up=catch_up)
 
     def reset(self, name: str, start: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
-        """A schedule that fired ahead of time, by a clock that was wrong, fires again from ``start`` on, which is now;
-        may be repeated."""
+        """What fired ahead of time, by a clock that was wrong, fires again from ``start`` on (now); may be repeated."""
         return self._change(name, "reset", if_match, None, **{"from": start})
 
     def _change(
@@ -107,8 +103,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     def trigger(
         self, name: str, body: options.TriggerNowBody | None = None, *, idempotency_key: str | None = None
     ) -> Job:
-        """One job of it now, outside its times; under one key it is one, however often it is asked for. ``body`` may
-        hold a ``payload`` and an ``overlap`` in place of the schedule's own."""
+        """One job of it now, under one key one; ``body`` may have a ``payload`` and an ``overlap`` for it."""
         return self._asker.ask(submit_one(self._path(name, "trigger"), body or {}, idempotency_key))
 
     def pause_where(self, *, because: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
@@ -175,6 +170,5 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]
     ) -> answers.TimelineResponse:
-        """A page of what became of the times of all schedules in the time ``behind``, and which come in the time
-        ``ahead``; of those whose name contains ``text`` and that have all ``labels``."""
+        """A page of what became of the times of all schedules ``behind`` now, and of which come ``ahead`` of it."""
         return self._get(answers.TimelineResponse, "/v1/timeline", **filter, limit=limit, after=after)

@@ -1,19 +1,21 @@
-"""``scheduler.cluster``: what the replicas see, and who changed what; ``scheduler.tokens``: who may ask for what."""
+"""``scheduler.cluster``: what the replicas see, and who changed what; ``scheduler.tokens``: who may ask for what;
+``scheduler.work``: take jobs and end them over HTTP, for processors without the broker and the database."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Unpack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, Unpack
 
 from hascheduler.client import answers
 from hascheduler.client.answers import DrainResponse, FailoversResponse, PausedResponse, ProcessorsResponse
 from hascheduler.client.asynchronous.asking import AsyncPart
 from hascheduler.client.bodies import plain
-from hascheduler.client.options import AuditFilter, Role
+from hascheduler.client.options import AttemptName, AuditFilter, FinishOptions, RegisterBody, Report, Role
 from hascheduler.client.requests import delete, named, take_back
 from hascheduler.model.values.durations import parse_duration
 
 _SILENCE_MAX_S = 20.0
 """A replica sends a picture every second."""
+_PROCESSORS = "work/processors"
 
 
 class AsyncClusterApi(AsyncPart):
@@ -22,8 +24,7 @@ class AsyncClusterApi(AsyncPart):
         return await self._get(answers.ClusterResponse, "/v1/cluster")
 
     async def live(self) -> AsyncIterator[Mapping[str, Any]]:
-        """The same once a second, with processors, alerts and numbers of jobs, over one connection and until that ends.
-        Each is whole, so a caller that comes back needs nothing of those before."""
+        """The same once a second, with processors, alerts and numbers of jobs, each whole, over one connection."""
         event = ""
         async for line in self._follow("/v1/cluster/live", _SILENCE_MAX_S):
             name, _, value = line.partition(": ")
@@ -68,8 +69,7 @@ class AsyncClusterApi(AsyncPart):
         return self._each(answers.AuditResponse, "/v1/audit", **filter)
 
     def record(self, span: str | float) -> AsyncIterator[str]:
-        """The inputs and decisions of the leader for ``span``, as lines of JSON for ``hascheduler simulate``. The
-        leader has to be the replica that is asked."""
+        """The inputs and decisions of the leader, which has to be asked, for ``span``: for ``hascheduler simulate``."""
         # It may be silent for all of that time.
         return self._follow("/v1/cluster/recording", parse_duration(span, ("for",)) / 1_000, **{"for": span})
 
@@ -78,9 +78,8 @@ class AsyncTokensApi(AsyncPart):
     async def create(
         self, name: str, role: Role, tenant: str = "*", *, expires_in: str | float | None = None
     ) -> answers.NewTokenResponse:
-        """The only answer that shows the token itself. If it is unknown whether a try made one, and its id is told,
-        that is revoked before the next; without an id it is sent once: after `Unavailable` look with `list` for one to
-        revoke."""
+        """The only answer that shows the token itself. One that a try may have made is revoked before the next; if its
+        id is not told, there is no next: after `Unavailable` look with `list` for one to revoke."""
         body = plain(name=name, role=role, tenant=tenant, expires_in=expires_in)
         return await self._post(answers.NewTokenResponse, "/v1/tokens", body, look=take_back("tokens"))
 
@@ -90,3 +89,47 @@ class AsyncTokensApi(AsyncPart):
     async def revoke(self, token_id: str) -> bool:
         """False if there was none."""
         return await self._asker.ask(delete(named("tokens", token_id)))
+
+
+class AsyncWorkApi(AsyncPart):
+    """A program in Python has `hascheduler.processor`; this is the exchange below, as other languages speak it."""
+
+    async def register(self, **processor: Unpack[RegisterBody]) -> answers.RegisteredResponse:
+        """A new processor, and how often it has to show life. One of which no answer tells is not used, and expires."""
+        path, look = f"/v1/{_PROCESSORS}", take_back(_PROCESSORS)
+        return await self._post(answers.RegisteredResponse, path, dict(processor), look=look)
+
+    async def deregister(self, processor: str) -> bool:
+        """What it holds goes to others. False if it was not registered."""
+        return await self._asker.ask(delete(named(_PROCESSORS, processor)))
+
+    async def fetch(
+        self, processor: str, *, wait: float = 0.0, limit: int | None = None, running: Sequence[AttemptName] = ()
+    ) -> answers.FetchResponse:
+        """Attempts that are promised to it; the answer is held back for up to ``wait`` seconds until there is one."""
+        body = plain(processor=processor, wait=wait, limit=limit, running=list(running))
+        return await self._post(answers.FetchResponse, "/v1/work/fetch", body, held_s=wait)
+
+    async def start(self, job: str, attempt: int, processor: str) -> answers.StartedResponse:
+        """The payload, for an attempt that is still the processor's; else `Refused`, 409: drop it."""
+        body = {"job": job, "attempt": attempt, "processor": processor}
+        return await self._post(answers.StartedResponse, "/v1/work/start", body)
+
+    async def heartbeat(
+        self, processor: str, *, running: Sequence[Report] = (), draining: bool | None = None
+    ) -> answers.HeldAttemptsResponse:
+        """Show life, and how far each attempt has come: which of them have to stop."""
+        body = plain(processor=processor, running=list(running), draining=draining)
+        return await self._post(answers.HeldAttemptsResponse, "/v1/work/heartbeat", body)
+
+    async def finish(
+        self,
+        job: str,
+        attempt: int,
+        processor: str,
+        outcome: Literal["succeeded", "failed", "cancelled", "given_back"],
+        **options: Unpack[FinishOptions],
+    ) -> answers.FinishResponse:
+        """How the attempt ended: ``done``, or ``late`` if the job had gone on without it."""
+        body = plain(job=job, attempt=attempt, processor=processor, outcome=outcome, **options)
+        return await self._post(answers.FinishResponse, "/v1/work/finish", body)
