@@ -12,10 +12,10 @@ from hascheduler.api.ops.pause_all import PauseResponse, show_pause
 from hascheduler.api.services import Services
 from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
 from hascheduler.ports import FAILOVERS_MAX, Cluster
-from hascheduler.wire.fields import instant_text
+from hascheduler.schema.forms import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 
@@ -197,6 +197,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
 
 def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> ClusterResponse:
     """Documents that can't be read are shown to tokens ``of_all`` tenants alone."""
+    found = cluster.last_check
     return ClusterResponse(
         replica_id=cluster.replica_id,
         leading=cluster.leading,
@@ -211,7 +212,7 @@ def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> Clus
         replicas=[_replica(replica, alive=replica.id not in cluster.silent) for replica in cluster.replicas],
         counts=dict(cluster.counts),
         paused=None if cluster.pause is None else show_pause(cluster.pause),
-        findings=_findings(cluster.last_check),
+        findings=None if found is None else FindingsResponse(at=instant_text(found.at_ms), counts=dict(found.counts)),
         mirrors_differ=list(cluster.differing),
         quarantine=[
             QuarantinedResponse(collection=collection, id=id, reason=reason)
@@ -226,12 +227,6 @@ def _leader(lease: LeaseRecord | None) -> LeaderResponse | None:
     return LeaderResponse(
         holder=lease.holder, term=lease.term, endpoint=lease.endpoint, since=instant_text(lease.acquired_at_ms)
     )
-
-
-def _findings(last_check: LastCheck | None) -> FindingsResponse | None:
-    if last_check is None:
-        return None
-    return FindingsResponse(at=instant_text(last_check.at_ms), counts=dict(last_check.counts))
 
 
 def _replica(replica: ReplicaStatus, *, alive: bool) -> ReplicaResponse:

@@ -20,7 +20,8 @@ from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ResourceStore
-from hascheduler.wire.fields import StrictModel, Text, instant_text
+from hascheduler.schema.forms import instant_text
+from hascheduler.wire.fields import StrictModel, Text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"], route_class=JsonRoute)
 
