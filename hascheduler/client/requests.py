@@ -104,8 +104,7 @@ def get_job(job_id: str, wait_s: float | None = None) -> Request[Job]:
 
 def delete(path: str, headers: Mapping[str, str] | None = None) -> Request[bool]:
     """Its answer is False if there was none. If the outcome is unknown, what is not there any more was deleted."""
-
-    again: Request[bool | None] = Request("DELETE", path, _yes, headers=headers or {}, absent=lambda: True)
+    again: Request[bool | None] = Request("DELETE", path, _yes, headers=headers or {}, absent=_yes)
     return Request("DELETE", path, _yes, headers=headers or {}, look=again, absent=lambda: False)
 
 
