@@ -45,7 +45,7 @@ def query_of(part: type[P]) -> Any:
     parameters: dict[str, Any] = dict(_parameters(part))
     shown: Any = create_model(f"{part.__name__}Query", **parameters)
     declared: Any = Annotated[shown, Query(), _ReadBy(read)]
-    given.__annotations__["query"] = declared  # FastAPI and `only_declared` read it
+    given.__annotations__["query"] = declared
     return Depends(given)
 
 
