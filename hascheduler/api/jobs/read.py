@@ -32,8 +32,8 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 @router.get("", responses=problem_responses(422))
 async def list_jobs(
-    query: Annotated[NewestFirstQuery, Query()],
     filter: Annotated[JobFilter, query_of(JobFilter)],
+    query: Annotated[NewestFirstQuery, Query()],
     services: Services,
     caller: Viewer,
 ) -> Page[JobSummary]:

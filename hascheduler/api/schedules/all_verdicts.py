@@ -66,8 +66,8 @@ class ScheduleVerdictPage(BaseModel):
 
 @router.get("", responses=problem_responses(403, 422))
 async def list_all_verdicts(
-    query: Annotated[NewestFirstQuery, Query()],
     filter: Annotated[VerdictFilter, query_of(VerdictFilter)],
+    query: Annotated[NewestFirstQuery, Query()],
     services: Services,
     caller: Viewer,
 ) -> ScheduleVerdictPage:

@@ -100,8 +100,8 @@ async def create_schedule(
 
 @router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
 async def list_schedules(
-    query: Annotated[PageQuery, Query()],
     filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)],
+    query: Annotated[PageQuery, Query()],
     services: Services,
     caller: Viewer,
 ) -> Response:
