@@ -229,8 +229,13 @@ def read_document(noun: type[S], id: object, document: Document) -> S:
 
     What a newer release added is passed over, and null is as good as left out.
     """
-    require_known_version(document)
-    fields = {**document, noun.id_field: identifier(id)}
+    require_known_version(document)  # first: in an unknown form, all else may be otherwise
+    return read_fields(noun, {**document, noun.id_field: identifier(id)})
+
+
+def read_fields(noun: type[S], fields: Document) -> S:
+    """As `read_document`, with the id among the fields."""
+    require_known_version(fields)
     try:
         return noun.model_validate(fields, extra="ignore", context=STORED)
     except ValidationError as error:
