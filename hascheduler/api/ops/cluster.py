@@ -15,7 +15,7 @@ from hascheduler.schema.failover import Failover
 from hascheduler.schema.forms import Instant, Integer
 from hascheduler.schema.noun import Part
 from hascheduler.schema.pause import PauseResponse
-from hascheduler.schema.replica import LastCheck, ReplicaResponse, show_replica
+from hascheduler.schema.replica import ReplicaResponse, show_replica
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 
@@ -140,6 +140,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
 
 def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> ClusterResponse:
     """Documents that can't be read are shown to tokens ``of_all`` tenants alone."""
+    found = cluster.last_check
     return ClusterResponse(
         replica_id=cluster.replica_id,
         leading=cluster.leading,
@@ -154,7 +155,7 @@ def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> Clus
         replicas=[show_replica(replica, alive=replica.id not in cluster.silent) for replica in cluster.replicas],
         counts=dict(cluster.counts),
         paused=cluster.pause,
-        findings=_findings(cluster.last_check),
+        findings=None if found is None else FindingsResponse(at_ms=found.at_ms, counts=dict(found.counts)),
         mirrors_differ=list(cluster.differing),
         quarantine=[
             QuarantinedResponse(collection=collection, id=id, reason=reason)
@@ -167,12 +168,6 @@ def _leader(lease: LeaseRecord | None) -> LeaderResponse | None:
     if lease is None or not lease.holder:
         return None
     return LeaderResponse(holder=lease.holder, term=lease.term, endpoint=lease.endpoint, since_ms=lease.acquired_at_ms)
-
-
-def _findings(last_check: LastCheck | None) -> FindingsResponse | None:
-    if last_check is None:
-        return None
-    return FindingsResponse(at_ms=last_check.at_ms, counts=dict(last_check.counts))
 
 
 class FailoversQuery(BaseModel):

@@ -14,7 +14,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
 from hascheduler.cli.output.console import console, new_table, print_json
 from hascheduler.cli.replica import as_cli_errors, replica
-from hascheduler.client.batching import Group, group_key, split_jobs
+from hascheduler.client.bodies import Group, group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
 
 _SHOWN_MAX = 50

@@ -305,7 +305,7 @@ class World:
         )
         self.clock = StandingClock()
         self.metrics = HttpMetrics()
-        self.metrics.registry.register(ReplicaGauges(self.view.gauges))
+        self.metrics.registry.register(ReplicaGauges(lambda: {"": self.view.gauges()}))
         self.admission = AdmissionControl(
             self.view,
             MemoryBucketStore(self.connection),
