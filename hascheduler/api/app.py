@@ -125,6 +125,7 @@ _PUBLISHED_NAMES = {
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
+    "Failover": "FailoverResponse",
     "FieldErrorDetails": "FieldProblem",
     "JobFilter-Input": "FilterBody",
     "JobFilter-Output": "ErrorGroupFilter",

@@ -24,11 +24,11 @@ from hascheduler.dispatch.decisions import (
     ResetCursor,
     Settlement,
 )
-from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import JobState
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import Confirm, Gauges
+from hascheduler.schema.failover import Cause, Failover
 from hascheduler.schema.lane import DEFAULT_LANE
 from hascheduler.telemetry.registry import (
     NAMESPACE,

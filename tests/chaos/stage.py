@@ -12,7 +12,7 @@ from random import Random
 
 from bson import Timestamp
 
-from hascheduler.model.failover import Cause, decode_failover
+from hascheduler.schema.failover import Cause, decode_failover
 from tests.chaos import zone_data
 from tests.chaos.cluster import Cluster, Life, Place
 from tests.chaos.database_line import DatabaseLine, open_database_line

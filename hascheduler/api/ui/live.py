@@ -145,7 +145,9 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapse
         "cluster": show_cluster(cluster, services.view.unready_reason, of_all=sight.tenant is None).model_dump(
             mode="json", by_alias=True
         ),
-        "processors": None if sight.tenant is not None else show_processors(cluster).model_dump(mode="json"),
+        "processors": None
+        if sight.tenant is not None
+        else show_processors(cluster).model_dump(mode="json", by_alias=True),
         "slots": dict(gauges.slots),
         "alerts": [alert.shown() for alert in alerts(cluster, gauges, services.view.unready_reason)],
         "numbers": numbers,
