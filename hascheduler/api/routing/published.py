@@ -48,6 +48,7 @@ def query_of(part: type[P]) -> Any:
     declared: Any = Annotated[shown, Query(), _ReadBy(read)]
     keyword = inspect.Parameter("query", inspect.Parameter.KEYWORD_ONLY, annotation=declared)
     given.__signature__ = inspect.Signature([keyword])  # type: ignore[attr-defined]  # what FastAPI reads
+    given.__annotations__ = {"query": declared}  # what `only_declared` reads
     return Depends(given)
 
 
