@@ -2,60 +2,33 @@
 refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain`` hold all of it or a processor back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.completion import complete_tenant
-from hascheduler.cli.lazy_groups import example, lazy_group
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
-from hascheduler.cli.output.console import or_dash, print_answer, show, yes_or_no
-from hascheduler.cli.output.instants import instant_text, with_utc
-from hascheduler.cli.output.tables import Cell, table_of, with_columns, with_wide
-from hascheduler.cli.replica import replica
-from hascheduler.client import Scheduler
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.output.answers import asks
+from hascheduler.cli.output.console import or_dash, yes_or_no
+from hascheduler.cli.output.instants import instant_text
+from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
+if TYPE_CHECKING:
+    from hascheduler.client import Scheduler
+
 Answer = Mapping[str, Any]
 
-cluster = typer.Typer(cls=lazy_group(CLUSTER), invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 _MOST = 20
 
 All = Annotated[bool, typer.Option("--all", help="Everything there is; demanded, as it concerns all.")]
 ProcessorName = Annotated[str, typer.Argument(metavar="NAME", help="What it is called; in Kubernetes, its pod's name")]
-
-
-@cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
-@with_utc
-@with_wide
-def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
-    """Show who leads, who is there, and what is wrong."""
-    if context.invoked_subcommand is not None:
-        _demand_options_behind(context, context.invoked_subcommand)
-        return
-    with replica(url) as scheduler:
-        show(lambda: _fetch(scheduler), _tables, as_json=as_json, watch=watch)
-
-
-def _demand_options_behind(context: typer.Context, command: str) -> None:
-    """The command has its own options; the same in front of it would be ignored silently."""
-    for name in ("url", "as_json", "watch"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = f"--{name.removeprefix('as_')}"
-            raise InvalidInput((option,), f"stands before {command}", f"hascheduler cluster {command} {option} …")
-
-
-def _fetch(scheduler: Scheduler) -> Answer:
-    """``/v1/cluster`` with the processors beside it."""
-    return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
 def _tables(answer: Answer) -> RenderableType:
@@ -168,22 +141,15 @@ def _start(id: str) -> str:
     return id.rpartition(".")[2] if "." in id else ""
 
 
-@example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")
-@with_utc
-@with_columns
-def failovers(
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
-    *,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """List the changes of leadership: why each came, and how long nobody led."""
-    with replica(url) as scheduler:
-        items = scheduler.cluster.failovers(limit)
-    print_answer({"items": items}, lambda _: _failovers_table(items), as_json=as_json)
+@example("hascheduler cluster --watch")
+@asks(_tables, tables=2, watch_s=1)
+def cluster(scheduler: "Scheduler") -> Answer:
+    """Show who leads, who is there, and what is wrong."""
+    return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
-def _failovers_table(items: Sequence[Answer]) -> RenderableType:
+def _failovers_table(answer: Answer) -> RenderableType:
+    items = answer["items"]
     if not items:
         return Text("No change of leadership has been reported yet.", style="dim")
     columns: dict[str, Cell] = {
@@ -200,42 +166,14 @@ def _failovers_table(items: Sequence[Answer]) -> RenderableType:
     return table_of("", items, columns, spare=("first decision", "leader", "cause"))
 
 
-@example('hascheduler pause --all --because "the database of the invoices moves"')
-@with_utc
-def pause(
-    everything: All = False,
-    because: Annotated[
-        str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
-    ] = None,
-    schedules_only: Annotated[
-        bool, typer.Option("--schedules-only", help="No schedule fires; jobs that wait are dispatched all the same.")
-    ] = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Pause everything: no schedule fires, no job begins.
-
-    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
-    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
-    """
-    _demand_all("pause", everything=everything)
-    if because is None:
-        raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.pause(because, schedules_only=schedules_only)
-    print_answer(answer, _paused_line, as_json=as_json)
-
-
-@example("hascheduler resume --all")
-def resume(everything: All = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Resume everything that `hascheduler pause` has paused.
-
-    Schedules that are paused by themselves stay so, and drained processors drained.
-    """
-    _demand_all("resume", everything=everything)
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.resume()
-    print_answer(answer, _paused_line, as_json=as_json)
+@example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers -o json")
+@asks(_failovers_table, tables=1)
+def failovers(
+    scheduler: "Scheduler",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
+) -> Answer:
+    """List the changes of leadership: why each came, and how long nobody led."""
+    return {"items": scheduler.cluster.failovers(limit)}
 
 
 def pause_line(paused: Answer) -> str:
@@ -253,40 +191,38 @@ def _paused_line(answer: Answer) -> str:
     return "nothing is paused" if answer["paused"] is None else pause_line(answer["paused"])
 
 
-@example("hascheduler processor list", "hascheduler processor list --json")
-@with_utc
-@with_columns
-def list_processors(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """List the processors, and which are drained."""
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.processor_list()
-    print_answer(answer, _drains_table, as_json=as_json)
+@example('hascheduler pause --all --because "the database of the invoices moves"')
+@asks(_paused_line)
+def pause(
+    scheduler: "Scheduler",
+    everything: All = False,
+    because: Annotated[
+        str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
+    ] = None,
+    schedules_only: Annotated[
+        bool, typer.Option("--schedules-only", help="No schedule fires; jobs that wait are dispatched all the same.")
+    ] = False,
+) -> Answer:
+    """Pause everything: no schedule fires, no job begins.
 
-
-@example('hascheduler processor drain resizer-0 --because "its node is being replaced"')
-@with_utc
-def drain(
-    name: ProcessorName,
-    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Give the processors of a name no new jobs, until they are undrained.
-
-    What they run goes on to its end; `hascheduler processor list` says when it has. A processor that starts again
-    under that name is drained, too.
+    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
+    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
     """
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.drain(name, because)
-    print_answer(answer, _drained_line, as_json=as_json)
+    _demand_all("pause", everything=everything)
+    if because is None:
+        raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
+    return scheduler.cluster.pause(because, schedules_only=schedules_only)
 
 
-@example("hascheduler processor undrain resizer-0")
-def undrain(name: ProcessorName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Give the processors of a name jobs again."""
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.undrain(name)
-    print_answer(answer, _drained_line, as_json=as_json)
+@example("hascheduler resume --all")
+@asks(_paused_line)
+def resume(scheduler: "Scheduler", everything: All = False) -> Answer:
+    """Resume everything that `hascheduler pause` has paused.
+
+    Schedules that are paused by themselves stay so, and drained processors drained.
+    """
+    _demand_all("resume", everything=everything)
+    return scheduler.cluster.resume()
 
 
 def processor_state(processor: Answer) -> str:
@@ -334,13 +270,58 @@ def _drained_line(answer: Answer) -> str:
     return f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
 
 
+@example("hascheduler processor list", "hascheduler processor list -o json")
+@asks(_drains_table, tables=1)
+def list_processors(scheduler: "Scheduler") -> Answer:
+    """List the processors, and which are drained."""
+    return scheduler.cluster.processor_list()
+
+
+@example('hascheduler processor drain resizer-0 --because "its node is being replaced"')
+@asks(_drained_line)
+def drain(
+    scheduler: "Scheduler",
+    name: ProcessorName,
+    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
+) -> Answer:
+    """Give the processors of a name no new jobs, until they are undrained.
+
+    What they run goes on to its end; `hascheduler processor list` says when it has. A processor that starts again
+    under that name is drained, too.
+    """
+    return scheduler.cluster.drain(name, because)
+
+
+@example("hascheduler processor undrain resizer-0")
+@asks(_drained_line)
+def undrain(scheduler: "Scheduler", name: ProcessorName) -> Answer:
+    """Give the processors of a name jobs again."""
+    return scheduler.cluster.undrain(name)
+
+
+def _audit_table(answer: Answer) -> RenderableType:
+    if not answer["items"]:
+        return Text("There are no such records.", style="dim")
+    columns: dict[str, Cell] = {
+        "at": lambda record: instant_text(record["at"]),
+        "who": itemgetter("who"),
+        "tenant": lambda record: or_dash(record["tenant"]),
+        "from": itemgetter("address"),
+        "request": lambda record: f"{record['method']} {record['path']}",
+        "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
+        "because": lambda record: or_dash(record.get("because")),
+    }
+    return table_of("", answer["items"], columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
+
+
 @example(
     "hascheduler audit-log --path /v1/schedules --limit 100",
-    "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z --json",
+    "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z -o json",
 )
-@with_utc
-@with_columns
+@asks(_audit_table, tables=1)
 def audit_log(
+    scheduler: "Scheduler",
+    *,
     who: Annotated[
         str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")
     ] = None,
@@ -353,26 +334,7 @@ def audit_log(
         str | None, typer.Option("--since", metavar="INSTANT", help="Only from then on: RFC 3339 with an offset.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest first")] = 50,
-    *,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Show who changed what, the newest first."""
-    with replica(url) as scheduler:
-        found = list(islice(scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since), limit))
-    print_answer({"items": found}, lambda _: _audit_table(found), as_json=as_json)
-
-
-def _audit_table(records: Sequence[Answer]) -> RenderableType:
-    if not records:
-        return Text("There are no such records.", style="dim")
-    columns: dict[str, Cell] = {
-        "at": lambda record: instant_text(record["at"]),
-        "who": itemgetter("who"),
-        "tenant": lambda record: or_dash(record["tenant"]),
-        "from": itemgetter("address"),
-        "request": lambda record: f"{record['method']} {record['path']}",
-        "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
-        "because": lambda record: or_dash(record.get("because")),
-    }
-    return table_of("", records, columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
+    found = scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since)
+    return {"items": list(islice(found, limit))}

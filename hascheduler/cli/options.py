@@ -9,8 +9,6 @@ import typer
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 Url = Annotated[str, typer.Option("--url", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
-Watch = Annotated[bool, typer.Option("--watch", help="Show it again every second, until Ctrl-C.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 LabelFilter = Annotated[
@@ -18,7 +16,7 @@ LabelFilter = Annotated[
     typer.Option("--label", metavar="KEY=VALUE", help="Only those with this label; again for more."),
 ]
 
-Command = Callable[..., None]
+Command = Callable[..., Any]
 Options = Mapping[str, Any]
 """An option's annotation (a type and its ``typer.Option``) by its name."""
 
@@ -64,10 +62,10 @@ def with_options(argument: str, options: Options) -> Callable[[Command], Command
     """The command with all of ``options``; it gets those that were given as its argument ``argument``."""
 
     def widen(command: Command) -> Command:
-        def run(**values: Any) -> None:
+        def run(**values: Any) -> Any:
             offered = {name: values.pop(name) for name in options}
             given = {name: value for name, value in offered.items() if value not in (None, [])}
-            command(**values, **{argument: given})
+            return command(**values, **{argument: given})
 
         return widened(command, run, {name: (annotation, None) for name, annotation in options.items()}, {argument})
 

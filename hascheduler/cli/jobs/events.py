@@ -16,7 +16,7 @@ from hascheduler.cli.completion import complete_definition, complete_schedule, c
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, Options, Url, text_option, with_options
 from hascheduler.cli.output.console import console
-from hascheduler.cli.output.instants import instant_text, time_of_day_text, with_utc
+from hascheduler.cli.output.instants import Utc, instant_text, set_utc, time_of_day_text
 from hascheduler.cli.output.printable import one_printable_line, printable_json
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import JobEvent, Scheduler
@@ -54,7 +54,6 @@ _ONLY: Options = {
 
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
 @with_options("only", _ONLY)
-@with_utc
 def events(
     after: Annotated[
         str | None, typer.Option("--after", metavar="ID", help="Begin after the event with this id, not with now.")
@@ -62,12 +61,15 @@ def events(
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Wait for more, or end with what there is.")
     ] = True,
+    utc: Utc = False,
     url: Url = DEFAULT_URL,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each event.")] = False,
     *,
     only: Given,
 ) -> None:
     """Show what happens to jobs and schedules, as it happens, until Ctrl-C."""
+    if utc:
+        set_utc(True)
     try:
         with replica(url) as scheduler:
             _follow(scheduler, only, after, follow=follow, as_json=as_json)

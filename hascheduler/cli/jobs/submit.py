@@ -3,7 +3,7 @@
 import time
 from enum import StrEnum
 from math import inf
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -11,15 +11,17 @@ from rich.text import Text
 from hascheduler.cli.completion import JobId, complete_definition, complete_job
 from hascheduler.cli.input.values import check_job_id, sendable_key
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
-from hascheduler.cli.jobs.tables import print_ended_job
+from hascheduler.cli.jobs.tables import ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, text_option, texts_option, with_options
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import Given, Options, text_option, texts_option, with_options
+from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.replica import as_cli_errors, replica
-from hascheduler.client import Job, Scheduler
+from hascheduler.cli.replica import as_cli_errors
 from hascheduler.errors import WorldError
 from hascheduler.model.values.durations import parse_duration
+
+if TYPE_CHECKING:
+    from hascheduler.client import Job, Scheduler
 
 _SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
 _FIRST_PAUSE_S = 0.1
@@ -57,8 +59,10 @@ _OPTIONS: Options = {
     """hascheduler job submit sleep --payload '{"seconds": 5}' --tenant acme --lane bulk --resources cpu=2""",
     "hascheduler job submit log --wait 30s --idempotency-key order-4711",
 )
+@asks(name="id")
 @with_options("given", _OPTIONS)
 def submit(
+    scheduler: "Scheduler",
     definition: Annotated[
         str,
         typer.Argument(
@@ -72,11 +76,10 @@ def submit(
         str | None,
         typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, it is the same job."),
     ] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
     *,
     given: Given,
-) -> None:
+    output: OutputForm,
+) -> Shown:
     """Submit a job, to run as soon as it may.
 
     With --wait the exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not
@@ -84,22 +87,17 @@ def submit(
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
     key = None if idempotency_key is None else sendable_key(idempotency_key)
-    options = _options(given)
-    with replica(url) as scheduler:
-        job = scheduler.submit(
-            definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **options
-        )
-    if job.is_duplicate and (as_json or wait_ms is not None):
-        typer.echo(f"hascheduler: {_DUPLICATE.format(definition)} of {printable(job.id)}", err=True)
+    job = scheduler.submit(
+        definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **_options(given)
+    )
+    done = "known already: " if job.replayed else "submitted "
+    if job.is_duplicate:
+        done = f"{_DUPLICATE.format(definition)} of "
+        if wait_ms is not None or output is not OutputForm.TEXT:
+            typer.echo(f"hascheduler: {done}{printable(job.id)}", err=True)
     if wait_ms is not None:
-        print_ended_job(job.fields, as_json=as_json)
-    elif as_json:
-        print_json(job.fields)
-    else:
-        done = "known already: " if job.replayed else "submitted "
-        if job.is_duplicate:
-            done = f"{_DUPLICATE.format(definition)} of "
-        console().print(Text.assemble(done, (job.id, "bold green")), soft_wrap=True)
+        return ended_job(job.fields)
+    return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
 def _options(given: Given) -> dict[str, Any]:
@@ -110,25 +108,23 @@ def _options(given: Given) -> dict[str, Any]:
 
 
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")
+@asks(name="id")
 def wait(
+    scheduler: "Scheduler",
     id: JobId,
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="SPAN", help="How long at most; default: as long as it takes.")
     ] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Wait until a job has ended.
 
     The exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not ended yet.
     """
     patience_ms = None if timeout is None else parse_duration(timeout, ("--timeout",))
-    check_job_id(id)
-    with replica(url) as scheduler:
-        print_ended_job(_end(scheduler, id, patience_ms).fields, as_json=as_json)
+    return ended_job(_end(scheduler, check_job_id(id), patience_ms).fields)
 
 
-def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
+def _end(scheduler: "Scheduler", id: str, patience_ms: int | None) -> "Job":
     """The job when it has ended, or as it is when the time is over."""
     until = inf if patience_ms is None else time.monotonic() + patience_ms / 1_000
     pause_s, failures_left = _FIRST_PAUSE_S, 0

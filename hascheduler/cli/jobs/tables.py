@@ -7,11 +7,13 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.answers import Shown
+from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.clock import SystemClock
 from hascheduler.model.job import TERMINAL
 
 Job = Mapping[str, Any]
@@ -20,12 +22,12 @@ STATE_STYLES = {"running": "cyan", "dispatched": "cyan", "succeeded": "green", "
 EXIT_STATUSES = {"succeeded": 0, "failed": 3, "cancelled": 4}
 """Apart from 1 and 2, which are the world's fault and the caller's."""
 NOT_ENDED_STATUS = 5
-_NONE = Text("There are no such jobs.", style="dim")
 
 
-def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
+def job_table(answer: Mapping[str, Any]) -> RenderableType:
+    jobs, now_ms = answer["items"], SystemClock().wall_ms()
     if not jobs:
-        return _NONE
+        return Text("There are no such jobs.", style="dim")
     columns: dict[str, Cell] = {
         "job": lambda job: job["id"],
         "state": state_text,
@@ -43,8 +45,9 @@ def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
     return table_of("", jobs, columns, spare)
 
 
-def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
+def failed_table(answer: Mapping[str, Any]) -> RenderableType:
     """Return failed jobs: the error, how many tries, and when the last one ended."""
+    jobs, now_ms = answer["items"], SystemClock().wall_ms()
     if not jobs:
         return Text("No job has failed.", style="dim")
     columns: dict[str, Cell] = {
@@ -85,23 +88,15 @@ def progress_text(progress: Mapping[str, Any] | None) -> str:
     return " ".join(part for part in parts if part) or "–"
 
 
-def print_ended_job(job: Mapping[str, Any], *, as_json: bool) -> None:
-    """Its state, then its result or its error."""
-    if as_json:
-        print_json(job)
-    else:
-        _show(job)
-    if job["state"] not in TERMINAL:
+def ended_job(job: Job) -> Shown:
+    """Return what is printed of it, its state, then its result or its error; and the exit status."""
+    state = job["state"]
+    if state not in TERMINAL:
         id = printable(job["id"])
         typer.echo(f"hascheduler: {id} has not ended; hascheduler job wait {id} waits on", err=True)
-    if job["state"] != "succeeded":
-        raise typer.Exit(EXIT_STATUSES.get(job["state"], NOT_ENDED_STATUS))
-
-
-def _show(job: Mapping[str, Any]) -> None:
-    state = job["state"]
-    console().print(Text.assemble(f"{job['id']} ", (state, STATE_STYLES.get(state, ""))), soft_wrap=True)
+    parts: list[RenderableType] = [Text.assemble(f"{job['id']} ", (state, STATE_STYLES.get(state, "")))]
     if job["error"] is not None:
-        console().print(Text(job["error"], style="red"), soft_wrap=True)
+        parts.append(Text(job["error"], style="red"))
     if job["result"] is not None:
-        console().print(as_text({"result": job["result"]}))
+        parts.append(as_text({"result": job["result"]}))
+    return Shown(job, parts, EXIT_STATUSES.get(state, NOT_ENDED_STATUS))

@@ -10,14 +10,12 @@ Owner of ``--utc``.
 
 import os
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hascheduler.cli.options import widened
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
 
@@ -41,17 +39,6 @@ Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the 
 def set_utc(utc: bool) -> None:
     """What the command line says in front of the command."""
     _given["utc"] = utc
-
-
-def with_utc(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with ``--utc``, as ``hascheduler`` itself has it."""
-
-    def run(*, utc: bool, **values: Any) -> None:
-        if utc:
-            set_utc(True)
-        command(**values)
-
-    return widened(command, run, {"utc": (Utc, False)})
 
 
 def reader_zone() -> "ZoneInfo":

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -30,18 +30,21 @@ from hascheduler.cli.input.manifests import (
 from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import DryRun, Yes
+from hascheduler.cli.output.answers import OutputForm, Shown, asks
+from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
-from hascheduler.cli.replica import as_cli_errors, named_api, replica, unless_unreadable
+from hascheduler.cli.replica import as_cli_errors, named_api, unless_unreadable
 from hascheduler.cli.resources.uses import Noun, uses
-from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import remarks
 from hascheduler.triggers.requests import read_trigger
+
+if TYPE_CHECKING:
+    from hascheduler.client import Scheduler
 
 
 class PlannedChange(StrEnum):
@@ -101,7 +104,9 @@ _SIGNS = {
     "hascheduler apply -f schedules/ --owner team-a --prune --yes    (where nobody can answer)",
     "cat tick.yaml | hascheduler apply -f - --dry-run",
 )
+@asks()
 def apply(
+    scheduler: "Scheduler",
     files: Annotated[
         list[str], typer.Option("-f", "--file", metavar="FILE|DIR|-", help="What is wanted; again for more.")
     ],
@@ -118,9 +123,8 @@ def apply(
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+    output: OutputForm,
+) -> Shown:
     """Make schedules, definitions, lanes, calendars and tenants as files say.
 
     Documents are `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the rest as in a
@@ -135,25 +139,26 @@ def apply(
     if prune and files_want.owner is None:
         expected = "--owner NAME, or a document with kind: Apply and owner: NAME"
         raise InvalidInput(("--prune",), "it is not said whose may go", expected)
-    with replica(url) as scheduler:
-        steps = make_plan(scheduler, files_want, prune=prune)
-        if not take_over:
-            _require_own(steps)
-        wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
-        possible = [step for step in wanted if step.used_by is None]
-        if as_json and possible and not (yes or dry_run):
-            raise InvalidInput(("--json",), "leaves nobody to ask", "--yes or --dry-run beside it")
-        if not as_json:
-            _show(wanted)
-        failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
-        question = f"Apply {len(possible)} change{'s' if len(possible) > 1 else ''}?"
-        doing = bool(possible) and not dry_run and confirmed(question, yes=yes)
-        if doing:
-            _carry_out_all(scheduler, possible, failures)
-    _print_outcome(steps, failures, done=doing or not possible, dry_run=dry_run, as_json=as_json)
-    if failures:
-        refused = any(isinstance(error, CallerError) and not isinstance(error, Conflict) for error in failures.values())
-        raise typer.Exit(2 if refused else 1)
+    steps = make_plan(scheduler, files_want, prune=prune)
+    if not take_over:
+        _require_own(steps)
+    wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
+    possible = [step for step in wanted if step.used_by is None]
+    if output is OutputForm.TEXT:
+        _show(wanted)
+    elif possible and not (yes or dry_run):
+        raise InvalidInput((f"-o {output}",), "leaves nobody to ask", "--yes or --dry-run beside it")
+    failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
+    question = f"Apply {len(possible)} change{'s' if len(possible) > 1 else ''}?"
+    doing = bool(possible) and not dry_run and confirmed(question, yes=yes)
+    if doing:
+        _carry_out_all(scheduler, possible, failures)
+    for (kind, name), error in failures.items():
+        typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
+    how = "" if doing or not possible else "would be: " if dry_run else "not done: "
+    refused = any(isinstance(error, CallerError) and not isinstance(error, Conflict) for error in failures.values())
+    answer = {"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]}
+    return Shown(answer, _outcome(steps, failures, how), 2 if refused else int(bool(failures)))
 
 
 def _require_own(steps: Sequence[PlanStep]) -> None:
@@ -168,7 +173,7 @@ def _require_own(steps: Sequence[PlanStep]) -> None:
         raise CallerError(f"{first_of(others)}; --take-over takes what is another's")
 
 
-def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
+def _carry_out_all(scheduler: "Scheduler", steps: Sequence[PlanStep], failures: Failures) -> None:
     """Do all that can be done, and add to ``failures`` what can't.
 
     Whether a noun is used is asked again, once, after all else is done: schedules may have stayed, or come.
@@ -203,19 +208,13 @@ def _show(steps: Sequence[PlanStep]) -> None:
                 console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
-def _print_outcome(steps: Sequence[PlanStep], failures: Failures, *, done: bool, dry_run: bool, as_json: bool) -> None:
-    """What was done, for programs or for people; what failed also on standard error."""
-    for (kind, name), error in failures.items():
-        typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
-    if as_json:
-        print_json({"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]})
-        return
+def _outcome(steps: Sequence[PlanStep], failures: Failures, how: str) -> Text:
+    """Return how many were changed, and how many failed."""
     counts = Counter(step.change for step in steps if step.noun not in failures)
     parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change][0]) for change in PlannedChange if counts[change]]
     if failures:
         parts.append(Text(f"{len(failures)} failed", style="bold red"))
-    how = "" if done else "would be: " if dry_run else "not done: "
-    console().print(Text.assemble(how, Text(", ").join(parts)))
+    return Text.assemble(how, Text(", ").join(parts))
 
 
 def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
@@ -224,7 +223,7 @@ def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
     return {**said, "warnings": list(step.warnings), "problem": problem}
 
 
-def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
+def make_plan(scheduler: "Scheduler", files_want: Wanted, *, prune: bool) -> list[PlanStep]:
     """Schedules after what they name; what is pruned last, and there the schedules first."""
     ordered = sorted(files_want.manifests, key=lambda manifest: manifest.kind == "schedule")
     steps = [_step(scheduler, manifest) for manifest in ordered]
@@ -235,7 +234,7 @@ def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[
     return [replace(step, used_by=used[step.noun]) if step.noun in used else step for step in steps]
 
 
-def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
+def carry_out(scheduler: "Scheduler", step: PlanStep) -> None:
     """Does it; `Refused`, 409 or 412, when what is stored is not what the plan saw."""
     api = named_api(scheduler, step.kind)
     if step.change is PlannedChange.PRUNED:
@@ -253,7 +252,7 @@ def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
         _change_schedule(scheduler, step)
 
 
-def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
+def _change_schedule(scheduler: "Scheduler", step: PlanStep) -> None:
     """Being paused is no part of a replacement: it is changed by its own requests."""
     assert step.after is not None
     after, schedules, rev = dict(step.after), scheduler.schedules, step.rev
@@ -272,7 +271,7 @@ def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
         change(step.name, if_match=rev)
 
 
-def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
+def _step(scheduler: "Scheduler", manifest: Manifest) -> PlanStep:
     kind, name, after = manifest.kind, manifest.name, dict(manifest.body)
     if manifest.paused:
         after = normal_schedule({**after, "paused": True})
@@ -314,7 +313,7 @@ _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
 """In this order, so that nothing goes before what names it."""
 
 
-def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
+def _pruned(scheduler: "Scheduler", files_want: Wanted) -> Iterator[PlanStep]:
     assert files_want.owner is not None
     labels = dict([MANAGED, (OWNER, files_want.owner)])
     kept = {(manifest.kind, manifest.name) for manifest in files_want.manifests}

@@ -1,93 +1,64 @@
 """``hascheduler schedule list``, ``get`` and ``verdicts``, and ``hascheduler verdicts`` of all schedules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hascheduler.cli.completion import ScheduleName
-from hascheduler.cli.input.normal_forms import normal_schedule
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
-from hascheduler.cli.output.console import console, show
-from hascheduler.cli.output.instants import instant_text, with_utc
-from hascheduler.cli.output.tables import Cell, OutputForm, print_one, show_list, table_of, with_columns, with_output
-from hascheduler.cli.output.yaml_text import as_yaml
-from hascheduler.cli.replica import replica
-from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedule_page, schedules_table
-from hascheduler.clock import SystemClock
+from hascheduler.cli.options import Given, with_options
+from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.instants import instant_text
+from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.schedules.tables import VERDICT_STYLES, manifest, schedule_page, schedules_table
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.filters import ScheduleFilter, VerdictFilter
+
+if TYPE_CHECKING:
+    from hascheduler.client import Scheduler
+
+Answer = Mapping[str, Any]
 
 
 @example(
     "hascheduler schedule list --label team=a --watch",
     "hascheduler schedule list --text nightly --state paused",
 )
-@with_utc
+@asks(schedules_table, tables=1, watch_s=1, manifest=manifest)
 @with_options("given", filter_options(ScheduleFilter))
-@with_output
-@with_columns
-def list_schedules(*, url: Url = DEFAULT_URL, watch: Watch = False, given: Given, output: OutputForm) -> None:
+def list_schedules(scheduler: "Scheduler", *, given: Given) -> Answer:
     """List schedules, and how they stand."""
-    filter = filter_of(given)
-    with replica(url) as scheduler:
-        show_list(
-            lambda: {"items": list(scheduler.schedules.list(**filter))},
-            lambda schedules: schedules_table(schedules, SystemClock().wall_ms()),
-            _manifest,
-            output,
-            watch=watch,
-        )
+    return {"items": list(scheduler.schedules.list(**filter_of(given)))}
 
 
 @example("hascheduler schedule get nightly", "hascheduler schedule get nightly -o yaml > nightly.yaml")
-@with_utc
-@with_output
-def get(name: ScheduleName, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
+@asks(schedule_page, manifest=manifest)
+def get(scheduler: "Scheduler", name: ScheduleName) -> Answer:
     """Show one schedule."""
-    with replica(url) as scheduler:
-        answer = scheduler.schedules.get(check_name(name))
-    if output in (OutputForm.TEXT, OutputForm.WIDE):
-        console().print(schedule_page(answer, SystemClock().wall_ms()))
-    else:
-        print_one(answer, _manifest, output)
-
-
-def _manifest(answer: Mapping[str, Any]) -> str:
-    return as_yaml({"kind": "Schedule", **normal_schedule(answer)})
+    return scheduler.schedules.get(check_name(name))
 
 
 @example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")
-@with_utc
-@with_columns
+@asks(tables=1, watch_s=1)
 def verdicts(
+    scheduler: "Scheduler",
     name: ScheduleName,
     *,
     only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these; again for more.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, the newest first")] = 20,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    watch: Watch = False,
-) -> None:
+) -> Shown:
     """Show what became of a schedule's times.
 
     Fired, with the job and how it stands, or skipped, missed, coalesced, paused, excluded or throttled, and why.
     """
-    check_name(name)
-    wanted: list[Any] = [verdict.value for verdict in only or ()]
-    with replica(url) as scheduler:
-        show(
-            lambda: scheduler.schedules.counts(name, wanted, limit=limit),
-            lambda answer: _verdicts_page(name, answer),
-            as_json=as_json,
-            watch=watch,
-        )
+    answer = scheduler.schedules.counts(check_name(name), [verdict.value for verdict in only or ()], limit=limit)
+    return Shown(answer, _verdicts_page(name, answer))
 
 
 def _verdicts_page(name: str, answer: Mapping[str, Any]) -> RenderableType:
@@ -138,34 +109,8 @@ def _outcome(item: Mapping[str, Any]) -> Text:
     return Text()
 
 
-@example("hascheduler verdicts --verdict missed --since 1h --label team=a")
-@with_utc
-@with_options("given", filter_options(VerdictFilter))
-@with_columns
-def all_verdicts(
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,
-    *,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    watch: Watch = False,
-    given: Given,
-) -> None:
-    """Show which times of all schedules did not fire, and why.
-
-    The newest decision first. Times that fired have jobs: hascheduler job list.
-    """
-    filter = filter_of(given)
-    only = filter.pop("verdict", ())
-    with replica(url) as scheduler:
-        show(
-            lambda: {"items": list(islice(scheduler.verdicts(only, **filter), limit))},
-            lambda answer: _all_verdicts_table(answer["items"]),
-            as_json=as_json,
-            watch=watch,
-        )
-
-
-def _all_verdicts_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
+def _all_verdicts_table(answer: Answer) -> RenderableType:
+    items = answer["items"]
     if not items:
         return Text("There are no such times.", style="dim")
     columns: dict[str, Cell] = {
@@ -175,3 +120,21 @@ def _all_verdicts_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
         "why": _outcome,
     }
     return table_of("", items, columns, wraps=("why",))
+
+
+@example("hascheduler verdicts --verdict missed --since 1h --label team=a")
+@asks(_all_verdicts_table, tables=1, watch_s=1)
+@with_options("given", filter_options(VerdictFilter))
+def all_verdicts(
+    scheduler: "Scheduler",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,
+    *,
+    given: Given,
+) -> Answer:
+    """Show which times of all schedules did not fire, and why.
+
+    The newest decision first. Times that fired have jobs: hascheduler job list.
+    """
+    filter = filter_of(given)
+    only = filter.pop("verdict", ())
+    return {"items": list(islice(scheduler.verdicts(only, **filter), limit))}

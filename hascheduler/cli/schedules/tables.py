@@ -10,7 +10,8 @@ from rich.text import Text
 from hascheduler.cli.input.normal_forms import normal_schedule
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.tables import Cell, table_of
-from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.cli.output.yaml_text import as_text, as_yaml
+from hascheduler.clock import SystemClock
 
 Schedule = Mapping[str, Any]
 
@@ -27,7 +28,8 @@ VERDICT_STYLES = {
 _TIMES_SHOWN = 3
 
 
-def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableType:
+def schedules_table(answer: Mapping[str, Any]) -> RenderableType:
+    schedules, now_ms = answer["items"], SystemClock().wall_ms()
     if not schedules:
         return Text("There are no schedules.", style="dim")
     columns: dict[str, Cell] = {
@@ -40,7 +42,8 @@ def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableTyp
     return table_of("", schedules, columns, spare=("counts", "trigger", "next"), wraps=("trigger", "state", "counts"))
 
 
-def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
+def schedule_page(schedule: Schedule) -> RenderableType:
+    now_ms = SystemClock().wall_ms()
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -58,6 +61,13 @@ def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
     facts.add_row("revision", str(schedule["rev"]))
     title = Text(schedule["name"], style="bold")
     return Group(title, *warning_lines(schedule), facts, "", as_text(normal_schedule(schedule)))
+
+
+def manifest(schedule: Schedule) -> str:
+    """Return the schedule as a file has it; or a preview of one."""
+    if "trigger" not in schedule:
+        return as_yaml(schedule)
+    return as_yaml({"kind": "Schedule", **normal_schedule(schedule)})
 
 
 def warning_lines(answer: Mapping[str, Any]) -> list[Text]:
