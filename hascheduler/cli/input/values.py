@@ -3,8 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
@@ -53,19 +52,6 @@ def or_none(text: str) -> str | None:
 
 def text_or_none(_flag: str, text: str) -> str | None:
     return or_none(text)
-
-
-Readers = Mapping[str, Callable[[str, Any], Any]]
-"""What reads the value of an option, by the option's name; each gets the flag too."""
-
-
-def fields_of(given: Mapping[str, Any], names: Iterable[str], readers: Readers) -> dict[str, Any]:
-    """The part of a request that the options of these names are, if given; what has no reader is a plain text."""
-    return {
-        name: readers[name](f"--{name.replace('_', '-')}", given[name]) if name in readers else or_none(given[name])
-        for name in names
-        if name in given
-    }
 
 
 def whole_or_none(flag: str, text: str) -> int | None:
@@ -144,8 +130,23 @@ def one_or_several(flag: str, text: str) -> Any:
     return list_or_none(flag, text) if "," in text else or_none(text)
 
 
-def enum_value(_flag: str, option: Enum) -> Any:
-    return option.value
+def labels(texts: Sequence[str]) -> dict[str, str]:
+    """``KEY=VALUE`` of each, by the keys."""
+    read: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInput(("--label",), f"{text[:64]!r} is not KEY=VALUE", "a name, = and a text")
+        if key in read:
+            raise InvalidInput(("--label",), f"{key!r} is there twice", "each label once")
+        read[key] = value
+    return read
+
+
+def labels_to_change(texts: Sequence[str]) -> dict[str, str | None]:
+    """As `labels`, and None for each ``KEY-``, which removes one."""
+    gone = [text for text in texts if text.endswith("-") and "=" not in text]
+    return {**labels([text for text in texts if text not in gone]), **dict.fromkeys(text[:-1] for text in gone)}
 
 
 def read_payload(_flag: str, text: str) -> Any:

@@ -8,8 +8,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hascheduler.cli.fields import options_of
 from hascheduler.cli.input.prompts import confirmed
-from hascheduler.cli.jobs.filters import filter_options
 from hascheduler.cli.options import Command, DryRun, Given, Options, Yes, widened
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.output.console import console
@@ -36,7 +36,7 @@ class ChangeOfAll:
 
 def changes_all(filter: type[Part], more: Options | None = None) -> Callable[[Command], Command]:
     """Return the command with the options of a filter and of a change; it gets them as ``how``."""
-    which = {**(more or {}), **filter_options(filter)}
+    which = {**(more or {}), **options_of(filter)}
     options: dict[str, tuple[Any, Any]] = {"dry_run": (DryRun, False), "yes": (Yes, False)}
     options |= {name: (annotation, None) for name, annotation in which.items()}
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hascheduler.cli.completion import JobIds
+from hascheduler.cli.fields import filter_of
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
 from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
-from hascheduler.cli.jobs.filters import filter_of
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import OutputForm, Shown
 from hascheduler.cli.output.console import console

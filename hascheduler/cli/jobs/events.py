@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import complete_definition, complete_schedule, complete_tenant
+from hascheduler.cli.fields import options_of
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, Options, Url, text_option, with_options
 from hascheduler.cli.output.console import console
@@ -22,6 +22,7 @@ from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import JobEvent, Scheduler
 from hascheduler.errors import WorldError
 from hascheduler.model.event import EventType
+from hascheduler.schema.filters import JobAttributes
 
 _AGAIN_S = 2.0
 _STYLES = {
@@ -44,11 +45,7 @@ _ONLY: Options = {
         list[EventType] | None, typer.Option("--type", help="Only events of this type; again for more.")
     ],
     "job": text_option("--job", of="JOB", help="Only of this job."),
-    "definition": text_option(
-        "--definition", of="NAME", help="Only of jobs of this type.", complete=complete_definition
-    ),
-    "schedule": text_option("--schedule", of="NAME", help="Only of its jobs.", complete=complete_schedule),
-    "tenant": text_option("--tenant", of="NAME", help="Only of its jobs.", complete=complete_tenant),
+    **options_of(JobAttributes, {*JobAttributes.model_fields} - {"definition", "schedule", "tenant"}),
 }
 
 

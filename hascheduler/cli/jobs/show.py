@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import JobId
+from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id
-from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.jobs.tables import STATE_STYLES, attempt_table, failed_table, job_table
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, with_options
@@ -38,7 +38,7 @@ _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How man
     "hascheduler job list --id fire:nightly:",
 )
 @asks(job_table, tables=1, watch_s=1, name="id")
-@with_options("given", filter_options(JobFilter))
+@with_options("given", options_of(JobFilter))
 def list_jobs(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> Answer:
     """List jobs, and how they stand."""
     return _newest(scheduler, filter_of(given), limit)
@@ -46,7 +46,7 @@ def list_jobs(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> An
 
 @example("hascheduler job failed --definition resize", "hascheduler job retry --definition resize --state failed")
 @asks(failed_table, tables=1, watch_s=1, name="id")
-@with_options("given", filter_options(JobAttributes))
+@with_options("given", options_of(JobAttributes))
 def failed(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> Answer:
     """List the jobs that have failed for good, and why.
 
@@ -198,7 +198,7 @@ def _errors_page(answer: Answer) -> RenderableType:
 
 @example("hascheduler job counts --definition resize --since 1h --watch")
 @asks(_counts_table, watch_s=1)
-@with_options("given", filter_options(JobFilter))
+@with_options("given", options_of(JobFilter))
 def counts(scheduler: "Scheduler", *, given: Given) -> Answer:
     """Count jobs by state."""
     return scheduler.count(**filter_of(given))
@@ -206,7 +206,7 @@ def counts(scheduler: "Scheduler", *, given: Given) -> Answer:
 
 @example("hascheduler job errors --since 1h", "hascheduler job retry --definition resize --state failed")
 @asks(_errors_page, tables=1, watch_s=1)
-@with_options("given", filter_options(JobAttributes))
+@with_options("given", options_of(JobAttributes))
 def errors(scheduler: "Scheduler", *, given: Given) -> Answer:
     """Group the newest failed jobs by what went wrong.
 

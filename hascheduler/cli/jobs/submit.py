@@ -1,29 +1,29 @@
 """``hascheduler job submit`` and ``wait``: one job, and its end if that is wanted."""
 
 import time
-from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import JobId, complete_definition, complete_job
+from hascheduler.cli.completion import JobId, complete_definition
+from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.values import check_job_id, sendable_key
-from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
 from hascheduler.cli.jobs.tables import ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, Options, text_option, texts_option, with_options
+from hascheduler.cli.options import Given, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import as_cli_errors
 from hascheduler.errors import WorldError
 from hascheduler.model.values.durations import parse_duration
+from hascheduler.schema.job import SubmitJobBody
 
 if TYPE_CHECKING:
     from hascheduler.client import Job, Scheduler
 
-_SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
+_ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _HELD_S = 30.0
@@ -34,33 +34,12 @@ _FAILURES_MAX = 10
 _DUPLICATE = "not submitted: jobs of {} are unique, and this is a duplicate"
 
 
-class OnDependencyFailure(StrEnum):
-    FAIL = "fail"
-    IGNORE = "ignore"
-
-
-_OPTIONS: Options = {
-    "target": text_option("--target", of="TEXT", help="What it works on; default: its own id."),
-    **JOB,
-    "not_before": text_option("--not-before", of="INSTANT", help="It does not run before this."),
-    "expires_at": text_option("--expires-at", of="INSTANT", help="If it has not begun by then, it fails."),
-    "depends_on": texts_option(
-        "--depends-on", of="JOB|BATCH", help="It runs when this has succeeded; again for more.", complete=complete_job
-    ),
-    "on_dependency_failure": Annotated[
-        OnDependencyFailure | None,
-        typer.Option("--on-dependency-failure", help="When one of those fails: fail too, or go on."),
-    ],
-    "label": LABEL,
-}
-
-
 @example(
     """hascheduler job submit sleep --payload '{"seconds": 5}' --tenant acme --lane bulk --resources cpu=2""",
     "hascheduler job submit log --wait 30s --idempotency-key order-4711",
 )
 @asks(name="id")
-@with_options("given", _OPTIONS)
+@with_options("given", options_of(SubmitJobBody, _ARGUMENT))
 def submit(
     scheduler: "Scheduler",
     definition: Annotated[
@@ -87,9 +66,8 @@ def submit(
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
     key = None if idempotency_key is None else sendable_key(idempotency_key)
-    job = scheduler.submit(
-        definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **_options(given)
-    )
+    said = body_of(SubmitJobBody, given, _ARGUMENT)
+    job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **said)
     done = "known already: " if job.replayed else "submitted "
     if job.is_duplicate:
         done = f"{_DUPLICATE.format(definition)} of "
@@ -98,13 +76,6 @@ def submit(
     if wait_ms is not None:
         return ended_job(job.fields)
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
-
-
-def _options(given: Given) -> dict[str, Any]:
-    """With the payload."""
-    more = {name: given[name] for name in _SAID_AS_THEY_ARE if name in given}
-    labels = {key: value for key, value in labels_of(given).items() if value is not None}
-    return {**job_fields(given), **more, **({"labels": labels} if labels else {})}
 
 
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")

@@ -10,10 +10,10 @@ import typer
 from rich.text import Text
 
 from hascheduler.cli.completion import ScheduleName, ScheduleNameOrNone
+from hascheduler.cli.fields import filter_of
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import check_name, read_payload, sendable_key
 from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
-from hascheduler.cli.jobs.filters import filter_of
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Options, Yes
 from hascheduler.cli.output.answers import Shown, asks

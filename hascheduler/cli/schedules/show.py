@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hascheduler.cli.completion import ScheduleName
+from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_name
-from hascheduler.cli.jobs.filters import filter_of, filter_options
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, with_options
 from hascheduler.cli.output.answers import Shown, asks
@@ -31,7 +31,7 @@ Answer = Mapping[str, Any]
     "hascheduler schedule list --text nightly --state paused",
 )
 @asks(schedules_table, tables=1, watch_s=1, manifest=manifest)
-@with_options("given", filter_options(ScheduleFilter))
+@with_options("given", options_of(ScheduleFilter))
 def list_schedules(scheduler: "Scheduler", *, given: Given) -> Answer:
     """List schedules, and how they stand."""
     return {"items": list(scheduler.schedules.list(**filter_of(given)))}
@@ -124,7 +124,7 @@ def _all_verdicts_table(answer: Answer) -> RenderableType:
 
 @example("hascheduler verdicts --verdict missed --since 1h --label team=a")
 @asks(_all_verdicts_table, tables=1, watch_s=1)
-@with_options("given", filter_options(VerdictFilter))
+@with_options("given", options_of(VerdictFilter))
 def all_verdicts(
     scheduler: "Scheduler",
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,

@@ -1,6 +1,6 @@
 """``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hascheduler.cli.completion import one_of
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import Shown, prints
@@ -30,14 +31,10 @@ from hascheduler.simulate.scenario import Scenario
 _SHOWN_MAX = 5
 
 
-def _completed(offers: Callable[[], Iterable[str]]) -> Callable[[Any, list[str], str], list[str]]:
-    return lambda ctx, args, incomplete: [name for name in offers() if name.startswith(incomplete)]
-
-
-_POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": _completed(lambda: PRESETS)}
+_POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": one_of(PRESETS)}
 _File = typer.Argument(metavar="FILE", help="A scenario, YAML or JSON, or a recording; - reads it from here.")
 _Example = typer.Option(
-    "--example", metavar="NAME", help="One of ours instead.", autocompletion=_completed(example_names)
+    "--example", metavar="NAME", help="One of ours instead.", autocompletion=one_of(example_names())
 )
 _Policy = typer.Option(
     "--policy",
