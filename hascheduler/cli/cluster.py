@@ -2,10 +2,9 @@
 refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain`` hold all of it or a processor back.
 """
 
-from collections.abc import Mapping
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -13,17 +12,13 @@ from rich.text import Text
 
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.output.answers import asks
+from hascheduler.cli.output.answers import Answer, asks
 from hascheduler.cli.output.console import or_dash, yes_or_no
 from hascheduler.cli.output.instants import instant_text
-from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.output.tables import Cell, plain, table_of
+from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
-
-Answer = Mapping[str, Any]
 
 _MOST = 20
 
@@ -92,7 +87,7 @@ def _replicas(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
         "replica": lambda row: Text(_name(row["id"]), style="bold green" if row["id"] == holder else ""),
         "start": lambda row: _start(row["id"]),
-        "version": lambda row: or_dash(row.get("version")),  # a replica of an older release does not tell
+        **plain("version"),
         "HTTP": itemgetter("http_endpoint"),
         "ready": lambda row: yes_or_no(row["ready"]) if row.get("alive", True) else Text("silent", style="red"),
         "lag": _lag,
@@ -127,7 +122,7 @@ def _slots(processor: Answer) -> str:
 
 
 def _quarantine(answer: Answer) -> RenderableType:
-    columns = {name: itemgetter(name) for name in ("collection", "id", "reason")}
+    columns = plain("collection", "id", "reason")
     title = "Quarantine: documents that can't be read"
     return table_of(title, answer["quarantine"], columns, spare=("collection",), wraps=("reason",))
 
@@ -143,33 +138,31 @@ def _start(id: str) -> str:
 
 @example("hascheduler cluster --watch")
 @asks(_tables, tables=2, watch_s=1)
-def cluster(scheduler: "Scheduler") -> Answer:
+def cluster(scheduler: Scheduler) -> Answer:
     """Show who leads, who is there, and what is wrong."""
     return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
 def _failovers_table(answer: Answer) -> RenderableType:
     items = answer["items"]
-    if not items:
-        return Text("No change of leadership has been reported yet.", style="dim")
     columns: dict[str, Cell] = {
-        "shard": itemgetter("shard"),
-        "term": lambda item: str(item["term"]),
+        **plain("shard", "term"),
         "at": lambda item: instant_text(item["deciding_at"]),
         "leader": lambda item: _name(item["holder"]),
-        "cause": itemgetter("cause"),
+        **plain("cause"),
         "gap": lambda item: "–" if item["gap_ms"] is None else f"{item['gap_ms']} ms",
         "first decision": lambda item: instant_text(item["first_decision_at"]),
     }
     if len({item["shard"] for item in items}) == 1:
         del columns["shard"]
-    return table_of("", items, columns, spare=("first decision", "leader", "cause"))
+    none = "No change of leadership has been reported yet."
+    return table_of("", items, columns, spare=("first decision", "leader", "cause"), none=none)
 
 
 @example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers -o json")
 @asks(_failovers_table, tables=1)
 def failovers(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
 ) -> Answer:
     """List the changes of leadership: why each came, and how long nobody led."""
@@ -194,7 +187,7 @@ def _paused_line(answer: Answer) -> str:
 @example('hascheduler pause --all --because "the database of the invoices moves"')
 @asks(_paused_line)
 def pause(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     everything: All = False,
     because: Annotated[
         str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
@@ -216,7 +209,7 @@ def pause(
 
 @example("hascheduler resume --all")
 @asks(_paused_line)
-def resume(scheduler: "Scheduler", everything: All = False) -> Answer:
+def resume(scheduler: Scheduler, everything: All = False) -> Answer:
     """Resume everything that `hascheduler pause` has paused.
 
     Schedules that are paused by themselves stay so, and drained processors drained.
@@ -240,19 +233,18 @@ def processor_state(processor: Answer) -> str:
 
 def _drains_table(answer: Answer) -> RenderableType:
     absent = [{"definitions": ["–"], "drained": drain, **drain} for drain in answer.get("absent", ())]
-    if not answer["items"] and not absent:
-        return Text("There are no processors.", style="dim")
     columns: dict[str, Cell] = {
         "processor": itemgetter("name"),
         "runs": lambda one: ", ".join(one["definitions"]),
         "occupied": lambda one: _slots(one) if "slots" in one else "–",
         "state": _state_text,
-        "since": lambda one: instant_text((one.get("drained") or {}).get("since")),
-        "by": lambda one: or_dash((one.get("drained") or {}).get("by")),
-        "because": lambda one: or_dash((one.get("drained") or {}).get("because")),
+        "since": lambda one: instant_text(one["since"]),
+        **plain("by", "because"),
     }
-    rows = [*answer["items"], *absent]
-    return table_of("", rows, columns, spare=("runs", "by", "since"), wraps=("because", "runs"))
+    rows = [{"since": None, **(one.get("drained") or {}), **one} for one in [*answer["items"], *absent]]
+    return table_of(
+        "", rows, columns, spare=("runs", "by", "since"), wraps=("because", "runs"), none="There are no processors."
+    )
 
 
 def _state_text(one: Answer) -> Text:
@@ -272,7 +264,7 @@ def _drained_line(answer: Answer) -> str:
 
 @example("hascheduler processor list", "hascheduler processor list -o json")
 @asks(_drains_table, tables=1)
-def list_processors(scheduler: "Scheduler") -> Answer:
+def list_processors(scheduler: Scheduler) -> Answer:
     """List the processors, and which are drained."""
     return scheduler.cluster.processor_list()
 
@@ -280,7 +272,7 @@ def list_processors(scheduler: "Scheduler") -> Answer:
 @example('hascheduler processor drain resizer-0 --because "its node is being replaced"')
 @asks(_drained_line)
 def drain(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ProcessorName,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
 ) -> Answer:
@@ -294,24 +286,28 @@ def drain(
 
 @example("hascheduler processor undrain resizer-0")
 @asks(_drained_line)
-def undrain(scheduler: "Scheduler", name: ProcessorName) -> Answer:
+def undrain(scheduler: Scheduler, name: ProcessorName) -> Answer:
     """Give the processors of a name jobs again."""
     return scheduler.cluster.undrain(name)
 
 
 def _audit_table(answer: Answer) -> RenderableType:
-    if not answer["items"]:
-        return Text("There are no such records.", style="dim")
     columns: dict[str, Cell] = {
         "at": lambda record: instant_text(record["at"]),
-        "who": itemgetter("who"),
-        "tenant": lambda record: or_dash(record["tenant"]),
+        **plain("who", "tenant"),
         "from": itemgetter("address"),
         "request": lambda record: f"{record['method']} {record['path']}",
         "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
-        "because": lambda record: or_dash(record.get("because")),
+        **plain("because"),
     }
-    return table_of("", answer["items"], columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
+    return table_of(
+        "",
+        answer["items"],
+        columns,
+        spare=("from", "tenant", "because", "answer"),
+        wraps=("because",),
+        none="There are no such records.",
+    )
 
 
 @example(
@@ -320,7 +316,7 @@ def _audit_table(answer: Answer) -> RenderableType:
 )
 @asks(_audit_table, tables=1)
 def audit_log(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     *,
     who: Annotated[
         str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")

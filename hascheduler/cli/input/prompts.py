@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -21,17 +21,13 @@ from hascheduler.cli.output.answers import Shown
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
-from hascheduler.cli.replica import RevisionChanged, as_cli_errors, named_api, unless_unreadable
+from hascheduler.cli.replica import NamedApi, RevisionChanged, Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
-    from hascheduler.client.synchronous.named import NamedApi
 
 _HEAD = "# Edit, save and close. Nothing is changed before you have seen the difference and agreed.\n"
 
 
-def edit_stored(api: "NamedApi[Any]", kind: str, stored: Mapping[str, Any], *, yes: bool) -> Mapping[str, Any]:
+def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: bool) -> Mapping[str, Any]:
     """Edit what is stored, and return it as it is afterwards: the same if nothing was changed.
 
     After a mistake the editor opens again with the user's text, under a line with the error.
@@ -110,7 +106,7 @@ def confirmed(question: str, *, yes: bool) -> bool:
 
 
 def delete_stored(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     kind: str,
     name: str,
     *,

@@ -5,14 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from hascheduler.cli.fields import options_of
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.options import Command, DryRun, Given, Options, Yes, widened
 from hascheduler.cli.output.answers import Shown, asks
-from hascheduler.cli.output.console import console
+from hascheduler.cli.output.console import console, progress_bar
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.client import Changed
 from hascheduler.schema.noun import Part
@@ -69,9 +68,8 @@ def change_all(
         return _shown(counted, would)
     if not confirmed(f"{verb.capitalize()} {count}?", yes=how.yes):
         return _shown(counted, "not done")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    shown, so_far = console(), replace(counted, complete=False)
-    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+    so_far = replace(counted, complete=False)
+    with progress_bar(console()) as bar:
         task = bar.add_task(f"{verb} {noun}s", total=counted.matched)
 
         def show(now: Changed) -> None:

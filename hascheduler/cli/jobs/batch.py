@@ -1,7 +1,7 @@
 """``hascheduler job batch``: the jobs of a file (JSON lines or a YAML list), many with each request."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
@@ -14,12 +14,9 @@ from hascheduler.cli.input.values import parse_json, read_source, sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.output.console import console, new_table
-from hascheduler.cli.replica import as_cli_errors
+from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.client.batching import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
 
 _SHOWN_MAX = 50
 
@@ -30,7 +27,7 @@ _STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 @example("hascheduler job batch jobs.jsonl", "hascheduler job batch - --idempotency-key import-2031-01-01 < jobs.yaml")
 @asks()
 def batch(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="JSON lines, or a YAML list; - is standard input", show_default=False)
     ],

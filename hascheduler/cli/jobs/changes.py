@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,12 +15,9 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import OutputForm, Shown
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.replica import as_cli_errors
+from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.schema.filters import JobFilter
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class _JobChange:
     more: Mapping[str, Any] = field(default_factory=dict)
     with_dependents: bool = False
 
-    def of_one(self, scheduler: "Scheduler", id: str) -> dict[str, Any]:
+    def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
         if self.with_dependents:
             return dict(scheduler.retry_with_dependents(id, **self.more).fields)
         return {"answer": getattr(scheduler, self.verb)(id, **self.more)}
@@ -80,7 +77,7 @@ _PRIORITY_ANSWERS = {
     "hascheduler job cancel --definition resize --state pending --label team=a --dry-run",
 )
 @changes_all(JobFilter)
-def cancel(scheduler: "Scheduler", ids: JobIds = None, *, how: ChangeOfAll, output: OutputForm) -> Shown:
+def cancel(scheduler: Scheduler, ids: JobIds = None, *, how: ChangeOfAll, output: OutputForm) -> Shown:
     """Cancel jobs that wait, and ask running ones to stop.
 
     By their ids, or all that match, after a look at how many those are.
@@ -91,7 +88,7 @@ def cancel(scheduler: "Scheduler", ids: JobIds = None, *, how: ChangeOfAll, outp
 @example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
 @changes_all(JobFilter)
 def reprioritize(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     *,
     ids: JobIds = None,
     priority: Annotated[
@@ -113,7 +110,7 @@ def reprioritize(
 @example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
 @changes_all(JobFilter)
 def retry(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     ids: JobIds = None,
     *,
     with_dependents: Annotated[
@@ -152,7 +149,7 @@ def _priority(text: str, ids: Sequence[str]) -> int:
 
 
 def _carry_out(
-    scheduler: "Scheduler", change: _JobChange, ids: Sequence[str], how: ChangeOfAll, output: OutputForm
+    scheduler: Scheduler, change: _JobChange, ids: Sequence[str], how: ChangeOfAll, output: OutputForm
 ) -> Shown:
     filter = filter_of(how.given)
     if bool(ids) == bool(filter):
@@ -166,7 +163,7 @@ def _carry_out(
     return change_all(where, "job", change.verb, change.done, how)
 
 
-def _change_each(scheduler: "Scheduler", change: _JobChange, ids: Sequence[str], *, tells: bool) -> Shown:
+def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, tells: bool) -> Shown:
     """One after the other, and tell of each as it is done; an error of one does not stop the others."""
     results: list[dict[str, Any]] = []
     for id in [check_job_id(id) for id in ids]:

@@ -1,7 +1,7 @@
 """``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``; and ``hascheduler why``."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,20 +14,17 @@ from hascheduler.cli.input.values import check_job_id
 from hascheduler.cli.jobs.tables import STATE_STYLES, attempt_table, failed_table, job_table
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, with_options
-from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.console import new_table
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown
-from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.cli.replica import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.model.job import JobState
 from hascheduler.schema.filters import JobAttributes, JobFilter
 
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
-
 _PAGE = 200
-Answer = Mapping[str, Any]
 
 _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest by submission first")]
 
@@ -39,7 +36,7 @@ _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How man
 )
 @asks(job_table, tables=1, watch_s=1, name="id")
 @with_options("given", options_of(JobFilter))
-def list_jobs(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> Answer:
+def list_jobs(scheduler: Scheduler, limit: _Limit = 20, *, given: Given) -> Answer:
     """List jobs, and how they stand."""
     return _newest(scheduler, filter_of(given), limit)
 
@@ -47,7 +44,7 @@ def list_jobs(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> An
 @example("hascheduler job failed --definition resize", "hascheduler job retry --definition resize --state failed")
 @asks(failed_table, tables=1, watch_s=1, name="id")
 @with_options("given", options_of(JobAttributes))
-def failed(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> Answer:
+def failed(scheduler: Scheduler, limit: _Limit = 20, *, given: Given) -> Answer:
     """List the jobs that have failed for good, and why.
 
     `hascheduler job retry` has them run again.
@@ -57,7 +54,7 @@ def failed(scheduler: "Scheduler", limit: _Limit = 20, *, given: Given) -> Answe
 
 @example("hascheduler job get fire:nightly:1893456000000")
 @asks(tables=1, name="id")
-def get(scheduler: "Scheduler", id: JobId) -> Shown:
+def get(scheduler: Scheduler, id: JobId) -> Shown:
     """Show one job with everything about it."""
     answer = scheduler.get(check_job_id(id)).fields
     return Shown(answer, [*_job_page(answer)])
@@ -89,7 +86,7 @@ def _said(name: str, value: Any) -> Any:
     return instant_text(value) if is_instant else value
 
 
-def _newest(scheduler: "Scheduler", filter: Mapping[str, Any], limit: int) -> dict[str, Any]:
+def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """The first ``limit`` jobs as one page, however many it takes: one may be short where few match."""
     items: list[Any] = []
     unreadable: list[Any] = []
@@ -150,7 +147,7 @@ def _comparison(standing: Answer) -> Table:
 
 @example("hascheduler why fire:nightly:1893456000000 --watch")
 @asks(_why_page, watch_s=1)
-def why(scheduler: "Scheduler", id: JobId) -> Answer:
+def why(scheduler: Scheduler, id: JobId) -> Answer:
     """Say why a job waits.
 
     All that holds it back now and what would end that, or else where it stands in the queue, criterion by criterion.
@@ -174,24 +171,23 @@ def _number(count: int, *, at_least: bool) -> str:
 
 
 def _errors_page(answer: Answer) -> RenderableType:
-    groups: Sequence[Answer] = answer["groups"]
-    if not groups:
-        return Text("No job has failed.", style="dim")
     now_ms = SystemClock().wall_ms()
     columns: dict[str, Cell] = {
         "jobs": lambda group: str(group["count"]),
-        "definition": lambda group: group["definition"],
+        **plain("definition"),
         "error": lambda group: Text(group["fault"], style="red"),
         "last": lambda group: relative_text(group["last_at"], now_ms),
         "first": lambda group: relative_text(group["first_at"], now_ms),
         "example": lambda group: group["job"],
     }
-    table = table_of("", groups, columns, spare=("first", "example", "last"), wraps=("error",))
-    parts: list[RenderableType] = [table]
+    spare = ("first", "example", "last")
+    parts: list[RenderableType] = [
+        table_of("", answer["groups"], columns, spare, wraps=("error",), none="No job has failed.")
+    ]
     others = answer["others"]
     if others["groups"]:
         parts.append(Text(f"and {others['count']} jobs in {others['groups']} smaller groups", style="dim"))
-    if not answer["complete"]:
+    if answer["groups"] and not answer["complete"]:
         parts.append(Text(f"Of the newest {answer['examined']} failed jobs that match.", style="dim"))
     return Group(*parts)
 
@@ -199,7 +195,7 @@ def _errors_page(answer: Answer) -> RenderableType:
 @example("hascheduler job counts --definition resize --since 1h --watch")
 @asks(_counts_table, watch_s=1)
 @with_options("given", options_of(JobFilter))
-def counts(scheduler: "Scheduler", *, given: Given) -> Answer:
+def counts(scheduler: Scheduler, *, given: Given) -> Answer:
     """Count jobs by state."""
     return scheduler.count(**filter_of(given))
 
@@ -207,7 +203,7 @@ def counts(scheduler: "Scheduler", *, given: Given) -> Answer:
 @example("hascheduler job errors --since 1h", "hascheduler job retry --definition resize --state failed")
 @asks(_errors_page, tables=1, watch_s=1)
 @with_options("given", options_of(JobAttributes))
-def errors(scheduler: "Scheduler", *, given: Given) -> Answer:
+def errors(scheduler: Scheduler, *, given: Given) -> Answer:
     """Group the newest failed jobs by what went wrong.
 
     Errors that are equal but for numbers, ids and quoted texts are one group; the largest group comes first.

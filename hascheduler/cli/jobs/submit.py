@@ -2,7 +2,7 @@
 
 import time
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -15,13 +15,10 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.replica import as_cli_errors
+from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
 from hascheduler.errors import WorldError
 from hascheduler.model.values.durations import parse_duration
 from hascheduler.schema.job import SubmitJobBody
-
-if TYPE_CHECKING:
-    from hascheduler.client import Job, Scheduler
 
 _ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
@@ -41,7 +38,7 @@ _DUPLICATE = "not submitted: jobs of {} are unique, and this is a duplicate"
 @asks(name="id")
 @with_options("given", options_of(SubmitJobBody, _ARGUMENT))
 def submit(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     definition: Annotated[
         str,
         typer.Argument(
@@ -81,7 +78,7 @@ def submit(
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")
 @asks(name="id")
 def wait(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     id: JobId,
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="SPAN", help="How long at most; default: as long as it takes.")
@@ -95,7 +92,7 @@ def wait(
     return ended_job(_end(scheduler, check_job_id(id), patience_ms).fields)
 
 
-def _end(scheduler: "Scheduler", id: str, patience_ms: int | None) -> "Job":
+def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
     """The job when it has ended, or as it is when the time is over."""
     until = inf if patience_ms is None else time.monotonic() + patience_ms / 1_000
     pause_s, failures_left = _FIRST_PAUSE_S, 0

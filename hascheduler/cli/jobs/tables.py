@@ -11,7 +11,7 @@ from hascheduler.cli.output.answers import Shown
 from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.clock import SystemClock
 from hascheduler.model.job import TERMINAL
@@ -26,49 +26,40 @@ NOT_ENDED_STATUS = 5
 
 def job_table(answer: Mapping[str, Any]) -> RenderableType:
     jobs, now_ms = answer["items"], SystemClock().wall_ms()
-    if not jobs:
-        return Text("There are no such jobs.", style="dim")
     columns: dict[str, Cell] = {
         "job": lambda job: job["id"],
         "state": state_text,
-        "definition": lambda job: job["definition"],
-        "target": lambda job: job["target"],
-        "lane": lambda job: job["lane"],
-        "tenant": lambda job: job["tenant"],
+        **plain("definition", "target", "lane", "tenant"),
         "submitted": lambda job: relative_text(job["submitted_at"], now_ms),
-        "processor": lambda job: or_dash(job["processor"]),
-        "losses": lambda job: or_dash(job.get("losses")),  # a replica of 0.2.0 does not tell
+        **plain("processor", "losses"),
     }
     if any(job["progress"] is not None for job in jobs):
         columns["progress"] = lambda job: progress_text(job["progress"])
     spare = ("losses", "processor", "lane", "tenant", "target", "submitted", "definition", "progress")
-    return table_of("", jobs, columns, spare)
+    return table_of("", jobs, columns, spare, none="There are no such jobs.")
 
 
 def failed_table(answer: Mapping[str, Any]) -> RenderableType:
     """Return failed jobs: the error, how many tries, and when the last one ended."""
     jobs, now_ms = answer["items"], SystemClock().wall_ms()
-    if not jobs:
-        return Text("No job has failed.", style="dim")
     columns: dict[str, Cell] = {
         "job": lambda job: job["id"],
-        "definition": lambda job: job["definition"],
-        "target": lambda job: job["target"],
+        **plain("definition", "target"),
         "tries": lambda job: str(job["failures"]),
         "failed": lambda job: relative_text(job["finished_at"], now_ms),
         "error": lambda job: Text(or_dash(job["error"]), style="red"),
     }
-    return table_of("", jobs, columns, spare=("target", "tries", "definition", "failed"), wraps=("error",))
+    spare = ("target", "tries", "definition", "failed")
+    return table_of("", jobs, columns, spare, wraps=("error",), none="No job has failed.")
 
 
 def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
     columns: dict[str, Cell] = {
         "attempt": lambda one: str(one["number"]),
-        "outcome": lambda one: one["outcome"],
+        **plain("outcome"),
         "started": lambda one: instant_text(one["started_at"]),
         "finished": lambda one: instant_text(one["finished_at"]),
-        "processor": lambda one: or_dash(one["processor"]),
-        "error": lambda one: or_dash(one["error"]),
+        **plain("processor", "error"),
     }
     return table_of("", attempts, columns, spare=("started", "processor", "finished"), wraps=("error",))
 

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -55,3 +56,9 @@ def yes_or_no(value: bool) -> Text:
 
 def or_dash(value: object) -> str:
     return "–" if value is None else str(value)
+
+
+def progress_bar(shown: Console) -> Progress:
+    """Return the bar of what takes long; it goes when it is done, and is drawn on a terminal alone."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal)

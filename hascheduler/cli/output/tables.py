@@ -5,7 +5,7 @@ words. ``--wide`` shows all columns, however long the lines get, ``--columns`` t
 a terminal of 80 columns.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -50,13 +50,30 @@ Cell = Callable[[Any], str | Text]
 
 
 def table_of(
-    title: str, rows: Iterable[Any], columns: Mapping[str, Cell], spare: Sequence[str] = (), wraps: Sequence[str] = ()
-) -> "FittedTable":
-    """Return a table with those columns; see `FittedTable`."""
+    title: str,
+    rows: Sequence[Any],
+    columns: Mapping[str, Cell],
+    spare: Sequence[str] = (),
+    wraps: Sequence[str] = (),
+    *,
+    none: str = "",
+) -> "FittedTable | Text":
+    """Return a table with those columns; see `FittedTable`. If there are no rows, ``none`` says so."""
+    if none and not rows:
+        return Text(none, style="dim")
     table = FittedTable(title, *columns, spare=spare, wraps=wraps)
     for row in rows:
         table.add_row(*(cell(row) for cell in columns.values()))
     return table
+
+
+def plain(*names: str) -> dict[str, Cell]:
+    """Return columns that show these fields; a dash stands for null, and for what an older release does not say."""
+    return {name: _plain(name) for name in names}
+
+
+def _plain(name: str) -> Cell:
+    return lambda row: "–" if row.get(name) is None else str(row[name])
 
 
 class FittedTable:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -35,16 +35,13 @@ from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
-from hascheduler.cli.replica import as_cli_errors, named_api, unless_unreadable
+from hascheduler.cli.replica import Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.cli.resources.uses import Noun, uses
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
 from hascheduler.triggers import remarks
 from hascheduler.triggers.requests import read_trigger
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
 
 
 class PlannedChange(StrEnum):
@@ -106,7 +103,7 @@ _SIGNS = {
 )
 @asks()
 def apply(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     files: Annotated[
         list[str], typer.Option("-f", "--file", metavar="FILE|DIR|-", help="What is wanted; again for more.")
     ],
@@ -173,7 +170,7 @@ def _require_own(steps: Sequence[PlanStep]) -> None:
         raise CallerError(f"{first_of(others)}; --take-over takes what is another's")
 
 
-def _carry_out_all(scheduler: "Scheduler", steps: Sequence[PlanStep], failures: Failures) -> None:
+def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
     """Do all that can be done, and add to ``failures`` what can't.
 
     Whether a noun is used is asked again, once, after all else is done: schedules may have stayed, or come.
@@ -223,7 +220,7 @@ def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
     return {**said, "warnings": list(step.warnings), "problem": problem}
 
 
-def make_plan(scheduler: "Scheduler", files_want: Wanted, *, prune: bool) -> list[PlanStep]:
+def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
     """Schedules after what they name; what is pruned last, and there the schedules first."""
     ordered = sorted(files_want.manifests, key=lambda manifest: manifest.kind == "schedule")
     steps = [_step(scheduler, manifest) for manifest in ordered]
@@ -234,7 +231,7 @@ def make_plan(scheduler: "Scheduler", files_want: Wanted, *, prune: bool) -> lis
     return [replace(step, used_by=used[step.noun]) if step.noun in used else step for step in steps]
 
 
-def carry_out(scheduler: "Scheduler", step: PlanStep) -> None:
+def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
     """Does it; `Refused`, 409 or 412, when what is stored is not what the plan saw."""
     api = named_api(scheduler, step.kind)
     if step.change is PlannedChange.PRUNED:
@@ -252,7 +249,7 @@ def carry_out(scheduler: "Scheduler", step: PlanStep) -> None:
         _change_schedule(scheduler, step)
 
 
-def _change_schedule(scheduler: "Scheduler", step: PlanStep) -> None:
+def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
     """Being paused is no part of a replacement: it is changed by its own requests."""
     assert step.after is not None
     after, schedules, rev = dict(step.after), scheduler.schedules, step.rev
@@ -271,7 +268,7 @@ def _change_schedule(scheduler: "Scheduler", step: PlanStep) -> None:
         change(step.name, if_match=rev)
 
 
-def _step(scheduler: "Scheduler", manifest: Manifest) -> PlanStep:
+def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
     kind, name, after = manifest.kind, manifest.name, dict(manifest.body)
     if manifest.paused:
         after = normal_schedule({**after, "paused": True})
@@ -313,7 +310,7 @@ _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
 """In this order, so that nothing goes before what names it."""
 
 
-def _pruned(scheduler: "Scheduler", files_want: Wanted) -> Iterator[PlanStep]:
+def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
     assert files_want.owner is not None
     labels = dict([MANAGED, (OWNER, files_want.owner)])
     kept = {(manifest.kind, manifest.name) for manifest in files_want.manifests}

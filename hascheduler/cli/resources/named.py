@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -19,15 +19,10 @@ from hascheduler.cli.input.prompts import delete_stored, edit_stored
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Command, Given, Yes, with_options, with_parameters
-from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
-from hascheduler.cli.replica import named_api
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
-
-Answer = Mapping[str, Any]
+from hascheduler.cli.replica import Scheduler, named_api
 
 _HELP = {
     "list": "List the {kind}s.",
@@ -65,36 +60,34 @@ class NamedCommands:
         attach = example(*(f"hascheduler {self.kind} {verb} {one}".rstrip() for one in shown))
         return attach(asks(table, tables=1 if table else 0, manifest=self._manifest)(command))
 
-    def _list(self, scheduler: "Scheduler") -> Answer:
+    def _list(self, scheduler: Scheduler) -> Answer:
         return {"items": list(named_api(scheduler, self.kind).list())}
 
     def _table(self, answer: Answer) -> RenderableType:
-        if not answer["items"]:
-            return Text(self.none, style="dim")
         columns: dict[str, Cell] = {
             "name": lambda one: Text(one["name"], style="bold"),
             **(fields := columns_of(body_class(self.kind), self.columns)),
             "revision": lambda one: str(one["rev"]),
         }
-        return table_of("", answer["items"], columns, spare=("revision", *reversed(fields)))
+        return table_of("", answer["items"], columns, spare=("revision", *reversed(fields)), none=self.none)
 
-    def _get(self, scheduler: "Scheduler", name: NounName) -> Shown:
+    def _get(self, scheduler: Scheduler, name: NounName) -> Shown:
         return self._shown(named_api(scheduler, self.kind).get(check_name(name)))
 
-    def _put(self, scheduler: "Scheduler", name: NewName, *, given: Given) -> Shown:
+    def _put(self, scheduler: Scheduler, name: NewName, *, given: Given) -> Shown:
         api = named_api(scheduler, self.kind)
         before = api.find(check_name(name))
         answer = api.put_document(name, _said(body_of(body_class(self.kind), given)))
         return self._shown(answer, change(before, answer))
 
-    def _edit(self, scheduler: "Scheduler", name: NounName, yes: Yes = False, *, given: Given) -> Shown:
+    def _edit(self, scheduler: Scheduler, name: NounName, yes: Yes = False, *, given: Given) -> Shown:
         body = body_of(body_class(self.kind), given)
         api = named_api(scheduler, self.kind)
         before = api.get(check_name(name))
         answer = api.patch(name, body) if body else edit_stored(api, self.kind, before, yes=yes)
         return self._shown(answer, change(before, answer))
 
-    def _delete(self, scheduler: "Scheduler", name: NounName, yes: Yes = False) -> Shown:
+    def _delete(self, scheduler: Scheduler, name: NounName, yes: Yes = False) -> Shown:
         return delete_stored(scheduler, self.kind, name, yes=yes)
 
     def _shown(self, answer: Answer, changed: NounChange | None = None) -> Shown:

@@ -1,9 +1,8 @@
 """``hascheduler token``: who may ask a cluster for what."""
 
 import re
-from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
@@ -14,17 +13,13 @@ from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Yes
-from hascheduler.cli.output.answers import OutputForm, Shown, asks
+from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.output.tables import Cell, plain, table_of
+from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, Role
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
-
-Answer = Mapping[str, Any]
 
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's public id", show_default=False)]
 
@@ -32,22 +27,20 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 def _table(answer: Answer) -> RenderableType:
-    found = answer["items"]
-    if not found:
-        return Text("There are no tokens.", style="dim")
     columns: dict[str, Cell] = {
-        "id": itemgetter("id"),
+        **plain("id"),
         "kind": lambda one: "session" if one.get("session") else "token",  # replicas of 0.2.0 do not say
-        **{name: itemgetter(name) for name in ("name", "role", "tenant")},
+        **plain("name", "role", "tenant"),
         "made by": itemgetter("created_by"),
         "expires": lambda one: Text("expired", style="red") if one["expired"] else instant_text(one["expires_at"]),
     }
-    return table_of("", found, columns, spare=("made by", "expires", "tenant", "role", "kind"))
+    spare = ("made by", "expires", "tenant", "role", "kind")
+    return table_of("", answer["items"], columns, spare, none="There are no tokens.")
 
 
 @example("hascheduler token list")
 @asks(_table, tables=1, name="id")
-def list_tokens(scheduler: "Scheduler") -> Answer:
+def list_tokens(scheduler: Scheduler) -> Answer:
     """List tokens and sessions, without their secrets. A session is a login to the dashboard."""
     return {"items": list(scheduler.tokens.list())}
 
@@ -58,7 +51,7 @@ def list_tokens(scheduler: "Scheduler") -> Answer:
 )
 @asks(name="id")
 def create(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: NewName,
     role: Annotated[Role, typer.Option("--role", help="What it may do.", show_default=False)],
     tenant: Annotated[
@@ -88,7 +81,7 @@ def create(
 
 @example("hascheduler token delete token-3f9a0c11d2e4 --yes")
 @asks(name="id")
-def delete(scheduler: "Scheduler", id: TokenId, yes: Yes = False) -> Shown:
+def delete(scheduler: Scheduler, id: TokenId, yes: Yes = False) -> Shown:
     """Revoke a token: it opens nothing any more."""
     if id.startswith("hsk_"):
         raise InvalidInput(("ID",), "that is a secret", "the token's public id; see hascheduler token list")
@@ -102,7 +95,7 @@ def delete(scheduler: "Scheduler", id: TokenId, yes: Yes = False) -> Shown:
 
 @example("hascheduler token whoami")
 @asks()
-def whoami(scheduler: "Scheduler") -> Shown:
+def whoami(scheduler: Scheduler) -> Shown:
     """Show who you are to a replica, and what you may do."""
     answer = scheduler.cluster.whoami()
     of = "all tenants" if answer["tenant"] == ALL_TENANTS else f"tenant {answer['tenant']}"

@@ -17,13 +17,13 @@ from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Options, Yes
 from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.replica import Scheduler
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
 from hascheduler.errors import InvalidInput
 from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.schema.schedule import Overlap, ScheduleState
 
 if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
     from hascheduler.client.options import TriggerNowBody
 
 _SHOWN_MAX = 20
@@ -40,7 +40,7 @@ _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "t
 )
 @changes_all(ScheduleFilter, _ALL)
 def pause(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
     *,
@@ -55,7 +55,7 @@ def pause(
 @example("hascheduler schedule resume nightly --catch-up", "hascheduler schedule resume --all")
 @changes_all(ScheduleFilter, _ALL)
 def resume(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     catch_up: Annotated[
         bool, typer.Option("--catch-up", help="Treat the times since the pause as late ones, by the misfire policy.")
@@ -79,7 +79,7 @@ class ResetFrom(StrEnum):
 @example("hascheduler schedule reset nightly --from now", "hascheduler schedule reset --all --dry-run")
 @changes_all(ScheduleFilter, _ALL)
 def reset(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     start: Annotated[ResetFrom, typer.Option("--from", help="The times after this instant fire.")] = ResetFrom.NOW,
     *,
@@ -116,9 +116,7 @@ def _is_of_many(verb: str, name: str | None, how: ChangeOfAll, *, of_one: tuple[
     return name is None
 
 
-def _change_all(
-    scheduler: "Scheduler", verb: str, how: ChangeOfAll, *, again: str = "the command", **more: Any
-) -> Shown:
+def _change_all(scheduler: Scheduler, verb: str, how: ChangeOfAll, *, again: str = "the command", **more: Any) -> Shown:
     """Count the schedules, ask, and change them; ``more`` are arguments of the SDK's method."""
     filter = filter_of({name: value for name, value in how.given.items() if name != "all"})
     if how.given.get("all"):
@@ -129,7 +127,7 @@ def _change_all(
 
 @example("hascheduler schedule delete nightly --yes")
 @asks()
-def delete(scheduler: "Scheduler", name: ScheduleName, yes: Yes = False) -> Shown:
+def delete(scheduler: Scheduler, name: ScheduleName, yes: Yes = False) -> Shown:
     """Delete a schedule. Jobs that it made go on."""
     return delete_stored(
         scheduler, "schedule", name, yes=yes, described=lambda stored: f" ({trigger_text(stored['trigger'])})"
@@ -142,7 +140,7 @@ def delete(scheduler: "Scheduler", name: ScheduleName, yes: Yes = False) -> Show
 )
 @changes_all(ScheduleFilter, _ALL)
 def trigger(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     overlap: Annotated[
         Overlap | None,
@@ -186,7 +184,7 @@ class BackfillOverlap(StrEnum):
 @example("hascheduler schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z --dry-run")
 @asks()
 def backfill(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ScheduleName,
     *,
     start: Annotated[str, typer.Option("--from", metavar="INSTANT", help="The first time, included.")],

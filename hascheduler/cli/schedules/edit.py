@@ -1,6 +1,6 @@
 """``hascheduler schedule put`` and ``edit``: by options, or in an editor."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,13 +11,11 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Given, Yes, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.yaml_text import as_text, change
+from hascheduler.cli.replica import Scheduler
 from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
 from hascheduler.cli.schedules.preview import preview_page
 from hascheduler.cli.schedules.tables import manifest, schedule_page
 from hascheduler.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
 
 Paused = Annotated[bool, typer.Option("--paused", help="Make it paused; a schedule that is there stays as it is.")]
 
@@ -29,9 +27,7 @@ Paused = Annotated[bool, typer.Option("--paused", help="Make it paused; a schedu
 )
 @asks(manifest=manifest)
 @with_options("given", SCHEDULE)
-def edit(
-    scheduler: "Scheduler", name: ScheduleName, dry_run: DryRun = False, yes: Yes = False, *, given: Given
-) -> Shown:
+def edit(scheduler: Scheduler, name: ScheduleName, dry_run: DryRun = False, yes: Yes = False, *, given: Given) -> Shown:
     """Edit a schedule, by options or in $EDITOR.
 
     Options change what they name; without any, the whole is edited, and the difference shown before it is written.
@@ -57,9 +53,7 @@ def edit(
 )
 @asks(manifest=manifest)
 @with_options("given", SCHEDULE)
-def put(
-    scheduler: "Scheduler", name: NewName, paused: Paused = False, dry_run: DryRun = False, *, given: Given
-) -> Shown:
+def put(scheduler: Scheduler, name: NewName, paused: Paused = False, dry_run: DryRun = False, *, given: Given) -> Shown:
     """Make or replace a schedule.
 
     --cron, --every or --at say when, --definition says what; what is left out gets its default.
@@ -74,14 +68,12 @@ def put(
 @example("hascheduler schedule add tick --every 1s --definition log")
 @asks(manifest=manifest)
 @with_options("given", SCHEDULE)
-def add(
-    scheduler: "Scheduler", name: NewName, paused: Paused = False, dry_run: DryRun = False, *, given: Given
-) -> Shown:
+def add(scheduler: Scheduler, name: NewName, paused: Paused = False, dry_run: DryRun = False, *, given: Given) -> Shown:
     """As `hascheduler schedule put`, of a schedule that is not there yet."""
     return _made(scheduler, new_schedule(name, given), paused=paused, dry_run=dry_run)
 
 
-def _made(scheduler: "Scheduler", body: dict[str, Any], *, paused: bool, dry_run: bool) -> Shown:
+def _made(scheduler: Scheduler, body: dict[str, Any], *, paused: bool, dry_run: bool) -> Shown:
     body |= {"paused": True} if paused else {}
     if not dry_run:
         return _written(None, scheduler.schedules.create_document(body))

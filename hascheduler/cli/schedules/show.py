@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -13,17 +13,13 @@ from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, with_options
-from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.instants import instant_text
-from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.output.tables import Cell, plain, table_of
+from hascheduler.cli.replica import Scheduler
 from hascheduler.cli.schedules.tables import VERDICT_STYLES, manifest, schedule_page, schedules_table
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.filters import ScheduleFilter, VerdictFilter
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
-
-Answer = Mapping[str, Any]
 
 
 @example(
@@ -32,14 +28,14 @@ Answer = Mapping[str, Any]
 )
 @asks(schedules_table, tables=1, watch_s=1, manifest=manifest)
 @with_options("given", options_of(ScheduleFilter))
-def list_schedules(scheduler: "Scheduler", *, given: Given) -> Answer:
+def list_schedules(scheduler: Scheduler, *, given: Given) -> Answer:
     """List schedules, and how they stand."""
     return {"items": list(scheduler.schedules.list(**filter_of(given)))}
 
 
 @example("hascheduler schedule get nightly", "hascheduler schedule get nightly -o yaml > nightly.yaml")
 @asks(schedule_page, manifest=manifest)
-def get(scheduler: "Scheduler", name: ScheduleName) -> Answer:
+def get(scheduler: Scheduler, name: ScheduleName) -> Answer:
     """Show one schedule."""
     return scheduler.schedules.get(check_name(name))
 
@@ -47,7 +43,7 @@ def get(scheduler: "Scheduler", name: ScheduleName) -> Answer:
 @example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")
 @asks(tables=1, watch_s=1)
 def verdicts(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     name: ScheduleName,
     *,
     only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these; again for more.")] = None,
@@ -63,14 +59,15 @@ def verdicts(
 
 def _verdicts_page(name: str, answer: Mapping[str, Any]) -> RenderableType:
     columns: dict[str, Cell] = {"time": _times, "verdict": _verdict, "what came of it": _outcome}
-    table = table_of("", answer["items"], columns, wraps=("what came of it",))
+    none = "No such time was decided yet."
+    table = table_of("", answer["items"], columns, wraps=("what came of it",), none=none)
     parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
     undecided = answer.get("undecided") or {}
     if undecided.get("count"):
         since = f" since {instant_text(undecided['since'])}" if undecided.get("since") else ""
         because = f" ({undecided['because']})" if undecided.get("because") else ""
         parts.append(Text(f"{undecided['count']} not decided yet{since}{because}", style="cyan"))
-    parts.append(table if answer["items"] else Text("No such time was decided yet.", style="dim"))
+    parts.append(table)
     if answer.get("next"):
         parts.append(Text("There are more; --limit shows them.", style="dim"))
     return Group(*parts)
@@ -110,23 +107,15 @@ def _outcome(item: Mapping[str, Any]) -> Text:
 
 
 def _all_verdicts_table(answer: Answer) -> RenderableType:
-    items = answer["items"]
-    if not items:
-        return Text("There are no such times.", style="dim")
-    columns: dict[str, Cell] = {
-        "schedule": lambda item: item["schedule"],
-        "time": _times,
-        "verdict": _verdict,
-        "why": _outcome,
-    }
-    return table_of("", items, columns, wraps=("why",))
+    columns: dict[str, Cell] = {**plain("schedule"), "time": _times, "verdict": _verdict, "why": _outcome}
+    return table_of("", answer["items"], columns, wraps=("why",), none="There are no such times.")
 
 
 @example("hascheduler verdicts --verdict missed --since 1h --label team=a")
 @asks(_all_verdicts_table, tables=1, watch_s=1)
 @with_options("given", options_of(VerdictFilter))
 def all_verdicts(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,
     *,
     given: Given,

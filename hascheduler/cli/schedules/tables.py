@@ -29,9 +29,7 @@ _TIMES_SHOWN = 3
 
 
 def schedules_table(answer: Mapping[str, Any]) -> RenderableType:
-    schedules, now_ms = answer["items"], SystemClock().wall_ms()
-    if not schedules:
-        return Text("There are no schedules.", style="dim")
+    now_ms = SystemClock().wall_ms()
     columns: dict[str, Cell] = {
         "name": lambda schedule: Text(schedule["name"], style="bold"),
         "trigger": lambda schedule: trigger_text(schedule["trigger"]),
@@ -39,7 +37,8 @@ def schedules_table(answer: Mapping[str, Any]) -> RenderableType:
         "state": _state,
         "counts": _counts,
     }
-    return table_of("", schedules, columns, spare=("counts", "trigger", "next"), wraps=("trigger", "state", "counts"))
+    spare, wraps = ("counts", "trigger", "next"), ("trigger", "state", "counts")
+    return table_of("", answer["items"], columns, spare, wraps, none="There are no schedules.")
 
 
 def schedule_page(schedule: Schedule) -> RenderableType:

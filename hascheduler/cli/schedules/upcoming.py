@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -15,6 +15,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import LabelFilter
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.output.instants import clock_text, day_text, reader_zone, utc_datetime
+from hascheduler.cli.replica import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, parse_instant
@@ -24,9 +25,6 @@ from hascheduler.schema.noun import read_answer
 from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import count_firing, on_calendars, upcoming
 from hascheduler.triggers.requests import read_trigger
-
-if TYPE_CHECKING:
-    from hascheduler.client import Scheduler
 
 _TIMES_MAX = 4
 """A schedule that fires more often on a day is shown by its count."""
@@ -66,7 +64,7 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 @example("hascheduler schedule calendar --days 14")
 @asks()
 def calendar(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, today included")] = 7,
     *,
     labels: LabelFilter = None,
@@ -129,7 +127,7 @@ def _line(fire: dict[str, Any]) -> Text:
 @example("hascheduler schedule timeline --hours 48 --label team=a")
 @asks(watch_s=1)
 def timeline(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How far to look")] = 24,
     *,
     labels: LabelFilter = None,
@@ -159,7 +157,7 @@ def _zone_line(zone: ZoneInfo) -> Text:
     return Text(f"times of {zone.key}", style="dim")
 
 
-def coming_fires(scheduler: "Scheduler", labels: list[str] | None, now_ms: WallMs) -> list[ComingFires]:
+def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs) -> list[ComingFires]:
     """The one that fires next comes first; then those that are paused or over."""
     schedules = list(scheduler.schedules.list(labels))
     uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)

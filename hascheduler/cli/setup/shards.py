@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import Shown, prints
+from hascheduler.cli.output.console import progress_bar
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.errors import InvalidInput, WorldError
@@ -112,9 +112,7 @@ def _followed(settings: Settings, layout: Layout) -> Layout:
     from hascheduler import assembly
 
     begun = {*layout.moving, *layout.leaving}
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    shown = Console(stderr=True)
-    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
+    with progress_bar(Console(stderr=True)) as progress:
         bar = progress.add_task("partitions", total=len(begun))
 
         def seen(now: Layout) -> bool:

@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from hascheduler.cli.completion import one_of
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import Shown, prints
-from hascheduler.cli.output.console import new_table
+from hascheduler.cli.output.console import new_table, progress_bar
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.simulate.tables import comparison, difference_lines
 from hascheduler.dispatch.decisions import encode_decisions
@@ -119,11 +118,7 @@ def _under(scenario: Scenario, policy: str | None, compared: list[str]) -> list[
 
 
 def _run_all(scenarios: list[Scenario]) -> list[RunOutcome]:
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        return [run(scenario) for scenario in scenarios]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
+    with progress_bar(Console(stderr=True)) as bar:
 
         def with_bar(scenario: Scenario) -> RunOutcome:
             task = bar.add_task(scenario.policy.name, total=len(scenario.jobs))
