@@ -41,7 +41,7 @@ from hascheduler.cli.input.values import (
     text_or_none,
     whole_or_none,
 )
-from hascheduler.cli.options import Given, Options, text_option, texts_option
+from hascheduler.cli.options import Given, Options, text_option
 from hascheduler.clock import SystemClock
 from hascheduler.model.resources import Resources, format_resources
 from hascheduler.schema.definition import KeyLimit, RateLimit
@@ -116,14 +116,10 @@ class _Option(NamedTuple):
     def annotation(self) -> Any:
         if self.kind is _FLAG:
             return Annotated[bool | None, typer.Option(*self.flags, help=self.help, show_default=False)]
-        make, last = texts_option if self.kind.many else text_option, self.path[-1]
+        last = self.path[-1]
         help = f"{self.help[:-1]}; 1h: an hour ago." if last in _SINCE else self.help
-        return make(
-            *self.flags,
-            of=_METAVARS.get(last, self.kind.metavar),
-            help=help,
-            complete=_COMPLETED.get(last, one_of(self.kind.choices)),
-        )
+        of, complete = _METAVARS.get(last, self.kind.metavar), _COMPLETED.get(last, one_of(self.kind.choices))
+        return text_option(*self.flags, of=of, help=help, complete=complete, many=self.kind.many)
 
 
 def options_of(body: type[Part], without: Collection[str] = ()) -> Options:

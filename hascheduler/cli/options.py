@@ -24,14 +24,12 @@ Given = Mapping[str, Any]
 """The values of those options that were given."""
 
 
-def text_option(*flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None) -> Any:
-    """Return the annotation of an option with a text; ``of`` is its metavar."""
-    return Annotated[str | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
-
-
-def texts_option(*flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None) -> Any:
-    """As `text_option`, for one that may be given again for more."""
-    return Annotated[list[str] | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
+def text_option(
+    *flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None, many: bool = False
+) -> Any:
+    """Return the annotation of an option with a text, or with several if it is given again; ``of`` is its metavar."""
+    kind: Any = list[str] if many else str
+    return Annotated[kind | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
 
 
 def keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:

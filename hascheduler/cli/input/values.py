@@ -36,14 +36,14 @@ def check_job_id(id: str) -> str:
     return id
 
 
-def read_source(source: str, expected: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
+def read_source(source: str, expected: str, path: tuple[str, ...] = ("FILE",)) -> str:
+    """Return the text of a file, or of standard input for ``-``; raise an `InvalidInput` at ``path``."""
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except OSError as error:
-        raise InvalidInput(("FILE",), f"{source}: {error.strerror}", "a file, or -") from None
+        raise InvalidInput(path, f"{source}: {error.strerror}", "a file that can be read, or -") from None
     except UnicodeDecodeError:
-        raise InvalidInput(("FILE",), f"{source} is not UTF-8", expected) from None
+        raise InvalidInput(path, f"{source} is not UTF-8", expected) from None
 
 
 def or_none(text: str) -> str | None:
@@ -152,12 +152,10 @@ def labels_to_change(texts: Sequence[str]) -> dict[str, str | None]:
 def read_payload(_flag: str, text: str) -> Any:
     """JSON, or that of the file after ``@`` (``@-``: standard input); `InvalidInput` at ``--payload``."""
     path = ("--payload",)
+    if text.startswith("@"):
+        text = read_source(text[1:], "JSON in UTF-8", path)
     try:
-        if text.startswith("@"):
-            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text("utf-8")
         return parse_json(text)
-    except OSError as error:
-        raise InvalidInput(path, f"{text[1:]}: {error.strerror}", "a file that can be read") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(path, f"is not JSON: {error}", """such as '{"n": 1}', '"text"' or @FILE""") from None
 

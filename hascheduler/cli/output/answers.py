@@ -60,14 +60,7 @@ _PRINTED: dict[str, tuple[Any, Any]] = {
 }
 
 
-def asks(
-    picture: Picture | None = None,
-    *,
-    tables: int = 0,
-    watch_s: float = 0,
-    manifest: Callable[[Any], str] = as_yaml,
-    name: str = "name",
-) -> Callable[[Command], Command]:
+def asks(picture: Picture | None = None, **how: Any) -> Callable[[Command], Command]:
     """As `prints`, of a command that asks the replica at ``--url``, which it gets as ``scheduler``."""
 
     def widen(command: Command) -> Command:
@@ -76,7 +69,7 @@ def asks(
                 return command(scheduler=scheduler, **values)
 
         asking = widened(command, run, {"url": (Url, DEFAULT_URL)}, {"scheduler"})
-        return prints(picture, tables=tables, watch_s=watch_s, manifest=manifest, name=name)(asking)
+        return prints(picture, **how)(asking)
 
     return widen
 

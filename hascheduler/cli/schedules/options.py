@@ -10,7 +10,7 @@ from typing import Any
 
 from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.values import NONE, or_none, whole_or_none
-from hascheduler.cli.options import Given, Options, text_option, texts_option
+from hascheduler.cli.options import Given, Options, text_option
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.schema.schedule_bodies import ScheduleFields
@@ -18,24 +18,25 @@ from hascheduler.schema.schedule_bodies import ScheduleFields
 _PATTERNS = ("cron", "every", "at")
 
 
-TRIGGER: Options = {
-    "cron": texts_option(
-        "--cron", of="EXPR", help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more."
-    ),
-    "timezone": text_option("--timezone", of="ZONE", help="Of --cron, such as Europe/Paris; default UTC."),
-    "every": texts_option("--every", of="SPAN", help="An interval, such as 10s, 1m30s or 200ms; again for more."),
-    "anchor": text_option("--anchor", of="INSTANT", help="Counts the intervals from here; default: its creation."),
-    "at": texts_option("--at", of="INSTANT", help="Once, such as 2030-01-31T09:30:00Z; again for more times."),
-    "jitter": text_option("--jitter", of="SPAN", help="Delay each fire by a fixed part of this span."),
-    "start_at": text_option("--start-at", of="INSTANT", help="Nothing before."),
-    "end_at": text_option("--end-at", of="INSTANT", help="Nothing after."),
-    "max_fires": text_option("--max-fires", of="N", help="Nothing after so many fires."),
-    "exclude": texts_option("--exclude", of="FROM/TO", help="Leave out what lies between; again for more."),
-    "only_on": texts_option("--only-on", of="CALENDAR", help="Only on days in this calendar; again: in each of them."),
-    "except_on": texts_option("--except-on", of="CALENDAR", help="Not on days in this calendar; again for more."),
-    "days_of": text_option("--days-of", of="ZONE", help="Whose days these are; default: --timezone."),
+_TRIGGER = {
+    "cron": ("EXPR", "Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more"),
+    "timezone": ("ZONE", "Of --cron, such as Europe/Paris; default UTC"),
+    "every": ("SPAN", "An interval, such as 10s, 1m30s or 200ms; again for more"),
+    "anchor": ("INSTANT", "Counts the intervals from here; default: its creation"),
+    "at": ("INSTANT", "Once, such as 2030-01-31T09:30:00Z; again for more times"),
+    "jitter": ("SPAN", "Delay each fire by a fixed part of this span"),
+    "start_at": ("INSTANT", "Nothing before"),
+    "end_at": ("INSTANT", "Nothing after"),
+    "max_fires": ("N", "Nothing after so many fires"),
+    "exclude": ("FROM/TO", "Leave out what lies between; again for more"),
+    "only_on": ("CALENDAR", "Only on days in this calendar; again: in each of them"),
+    "except_on": ("CALENDAR", "Not on days in this calendar; again for more"),
+    "days_of": ("ZONE", "Whose days these are; default: --timezone"),
 }
-
+TRIGGER: Options = {
+    name: text_option(f"--{name.replace('_', '-')}", of=of, help=f"{help}.", many="again" in help)
+    for name, (of, help) in _TRIGGER.items()
+}
 
 _BESIDE = ("trigger", "jobs")
 """What the options of a schedule's fields leave out."""

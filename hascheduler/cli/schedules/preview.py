@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -155,46 +155,38 @@ def _fires(answer: Answer, now_ms: int) -> RenderableType:
     rows = list(_rows(answer))
     if not rows:
         return Text("\nIt will not fire any more.", style="yellow")
-    zone = answer.get("timezone") or "UTC"
+    zone, reader = answer.get("timezone") or "UTC", reader_zone()
     finest = finest_of([parse_instant(fire["nominal_at"]) for _, fire in rows])
     compared = any(sign for sign, _ in rows)
-    delayed = any(fire["due_at"] != fire["nominal_at"] for _, fire in rows)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    grid.add_column("", no_wrap=True, justify="right", style="dim")
-    grid.add_column(zone, no_wrap=True)
-    reader = reader_zone()
-    if zone != reader.key:
-        grid.add_column(reader.key, no_wrap=True, style="dim")
-    if delayed:
-        grid.add_column("jitter", no_wrap=True, justify="right")
-    grid.add_column("when", no_wrap=True)
+    for name in ("", zone, reader.key, "jitter", "when"):
+        justify: JustifyMethod = "left" if name in (zone, reader.key, "when") else "right"
+        style = "dim" if name in ("", reader.key) and name != zone else ""
+        grid.add_column(name, no_wrap=True, justify=justify, style=style)
     lines: list[RenderableType] = []
     number = 0
     for sign, fire in rows:
-        nominal_ms = parse_instant(fire["nominal_at"])
+        nominal_ms, due_ms = parse_instant(fire["nominal_at"]), parse_instant(fire["due_at"])
         fires = sign != "-" and not fire["excluded"]
         number += fires
-        cells = [
-            f"{sign}{number if fires else ''}" if compared else str(number if fires else "×"),
-            _local(fire, finest),
-        ]
-        if zone != reader.key:
-            theirs = utc_datetime(nominal_ms).astimezone(reader)
-            cells.append(f"{theirs.date()} {clock_text(theirs, finest=finest)}")
-        if delayed:
-            cells.append(f"+{format_duration(parse_instant(fire['due_at']) - nominal_ms)}")
+        first = f"{sign}{number if fires else ''}" if compared else str(number if fires else "×")
+        local = _local(fire, finest)
+        theirs = utc_datetime(nominal_ms).astimezone(reader)
+        read = f"{theirs.date()} {clock_text(theirs, finest=finest)}"
+        jitter = f"+{format_duration(due_ms - nominal_ms)}"
         style = _CHANGE[sign] or ("dim" if fire["excluded"] else "")
-        grid.add_row(*cells, relative_span(nominal_ms, now_ms), style=style)
-        if fire.get("note"):
-            lines.append(
-                Text.assemble((f"{_local(fire, finest)}  ", "dim"), (with_instants_shown(str(fire["note"])), "yellow"))
-            )
-        elif fire["excluded"]:
-            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), ("is excluded", "yellow")))
+        grid.add_row(first, local, read, jitter, relative_span(nominal_ms, now_ms), style=style)
+        note = fire.get("note") or ("is excluded" if fire["excluded"] else "")
+        if note:
+            lines.append(Text.assemble((f"{local}  ", "dim"), (with_instants_shown(str(note)), "yellow")))
         if fire.get("payload") is not None:
             text = json.dumps(fire["payload"], ensure_ascii=False)
             shown = text if len(text) <= _PAYLOAD_SHOWN_MAX else f"{text[:_PAYLOAD_SHOWN_MAX]}…"
-            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), shown))
+            lines.append(Text.assemble((f"{local}  ", "dim"), shown))
+    if all(fire["due_at"] == fire["nominal_at"] for _, fire in rows):
+        del grid.columns[3]
+    if zone == reader.key:
+        del grid.columns[2]
     return Group("", grid, *(["", *lines] if lines else []))
 
 
@@ -215,11 +207,15 @@ def _local(fire: Answer, finest: str) -> str:
 
 def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
     at_ms = parse_instant(change["at"])
-    before, after = (_seconds(change[name]) * 1_000 for name in ("offset_before", "offset_after"))
-    wall_before, wall_after = utc_datetime(at_ms + before), utc_datetime(at_ms + after)
+    # An offset such as +02:00 is that of an instant with it.
+    before, after = (
+        datetime.fromisoformat(f"2000-01-01T00:00:00{change[name]}").utcoffset() or timedelta()
+        for name in ("offset_before", "offset_after")
+    )
+    wall_before, wall_after = utc_datetime(at_ms) + before, utc_datetime(at_ms) + after
     way = "forward" if change["kind"] == "gap" else "back"
     head = Text.assemble(
-        (day_text(utc_datetime(at_ms + before - 1)), "bold"),
+        (day_text(wall_before - timedelta(milliseconds=1)), "bold"),
         f"  clocks go {way} ",
         (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
@@ -228,10 +224,3 @@ def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
     explanation = change["explanation"].partition("; ")[2] if one_zone else ""
     text = Text(explanation or change["explanation"])
     return Padding(Group(head, Padding(text, (0, 0, 0, 2))), (1, 0, 0, 0))
-
-
-def _seconds(offset: str) -> int:
-    """An offset such as ``+02:00`` in seconds."""
-    sign = -1 if offset.startswith("-") else 1
-    hours, minutes = offset[1:].split(":")[:2]
-    return sign * (int(hours) * 3_600 + int(minutes) * 60)

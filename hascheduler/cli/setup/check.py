@@ -113,20 +113,13 @@ def _summary(report: CheckReport, database: str) -> Text:
 
 
 def _document(report: CheckReport, database: str) -> dict[str, object]:
-    return {
-        "database": database,
-        "at": instant_or_ms(report.at_ms),
-        "complete": report.complete,
-        "looked_at": dict(report.looked_at),
-        "counts": dict(report.counts),
-        "findings": [
-            {
-                "kind": finding.kind.value,
-                "document": finding.document,
-                "what": finding.what,
-                "since": None if finding.since_ms is None else instant_or_ms(finding.since_ms),
-                "hint": finding.hint,
-            }
-            for finding in report.findings
-        ],
-    }
+    findings = [
+        {
+            **{name: getattr(one, name) for name in ("kind", "document", "what")},
+            "since": None if one.since_ms is None else instant_or_ms(one.since_ms),
+            "hint": one.hint,
+        }
+        for one in report.findings
+    ]
+    said = {name: getattr(report, name) for name in ("complete", "looked_at", "counts")}
+    return {"database": database, "at": instant_or_ms(report.at_ms), **said, "findings": findings}

@@ -19,16 +19,12 @@ _SETTINGS = (
     "mongodb_uri", "database", "shards", "shard_mongodb_uris", "mongodb_tls_ca_file", "mongodb_tls_cert_file",
     "startup_patience_ms", "log_format", "log_level",
 )  # fmt: skip
-_DONE = {
-    StepKind.COLLECTION: "created the collection",
-    StepKind.INDEX: "built the index",
-    StepKind.SUPERSEDED: "dropped the index",
+_STEPS = {
+    StepKind.COLLECTION: ("created", "create", "collection"),
+    StepKind.INDEX: ("built", "build", "index"),
+    StepKind.SUPERSEDED: ("dropped", "drop", "index"),
 }
-_MISSING = {
-    StepKind.COLLECTION: "would create the collection",
-    StepKind.INDEX: "would build the index",
-    StepKind.SUPERSEDED: "would drop the index",
-}
+"""What a step has done, or would do, and to what."""
 
 
 @example("hascheduler migrate --dry-run", "hascheduler migrate --json")
@@ -77,7 +73,8 @@ def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, obj
 
 def _lines(done: Migration, database: str, *, dry_run: bool) -> list[str]:
     made = [step for step in done.steps if step.kind is not StepKind.VERSION]
-    lines = [f"{(_MISSING if dry_run else _DONE)[step.kind]} {step.name}" for step in made]
+    words = ((*_STEPS[step.kind], step.name) for step in made)
+    lines = [f"{f'would {verb}' if dry_run else past} the {what} {name}" for past, verb, what, name in words]
     if done.kept:
         names = ", ".join(step.name for step in done.kept)
         lines.append(f"kept the superseded indexes {names}, which only cost: {done.kept_because}")
