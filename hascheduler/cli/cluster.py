@@ -3,7 +3,6 @@ refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain``
 """
 
 from itertools import islice
-from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -65,21 +64,19 @@ def _summary(answer: Answer) -> Text:
 
 def _shards(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
-        "shard": itemgetter("name"),
+        **plain(shard="name"),
         "leader": lambda row: (
             Text(_name(row["leader"]["holder"]), style="green") if row["leader"] else Text("nobody", style="bold red")
         ),
         "term": lambda row: str(row["leader"]["term"]) if row["leader"] else "–",
-        "journal": lambda row: or_dash(row["journal_seq"]),
-        "pending": lambda row: str(row["counts"]["pending"]),
-        "running": lambda row: str(row["counts"]["running"]),
-        "schedules": lambda row: str(row["counts"]["schedules"]),
-        "processors": lambda row: str(row["processors"]),
+        **plain(journal="journal_seq"),
+        **plain("pending", "running", "schedules", "processors"),
         "lag": lambda row: Text(row["unready_reason"], style="red") if row["unready_reason"] else _lag(row),
     }
     if any(row.get("followers") for row in answer["shards"]):  # a replica of an older release does not tell
         columns["followed by"] = lambda row: ", ".join(row["followers"]) or "all"
-    return table_of("Shards", answer["shards"], columns, spare=("journal", "lag", "schedules"))
+    shards = [{**row["counts"], **row} for row in answer["shards"]]
+    return table_of("Shards", shards, columns, spare=("journal", "lag", "schedules"))
 
 
 def _replicas(answer: Answer) -> RenderableType:
@@ -87,12 +84,11 @@ def _replicas(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
         "replica": lambda row: Text(_name(row["id"]), style="bold green" if row["id"] == holder else ""),
         "start": lambda row: _start(row["id"]),
-        **plain("version"),
-        "HTTP": itemgetter("http_endpoint"),
+        **plain("version", HTTP="http_endpoint"),
         "ready": lambda row: yes_or_no(row["ready"]) if row.get("alive", True) else Text("silent", style="red"),
         "lag": _lag,
         "digest": lambda row: row["digest"][:8],
-        "bad": lambda row: str(row["quarantined"]),
+        **plain(bad="quarantined"),
     }
     spare = ("start", "digest", "version", "HTTP", "bad", "lag")
     return table_of("Replicas", answer["replicas"], columns, spare)
@@ -111,7 +107,7 @@ def _processors(answer: Answer) -> RenderableType:
         "resources": lambda row: format_resources(row["resources"]),
         "alive": lambda row: yes_or_no(row["alive"]),
         "draining": lambda row: state if (state := processor_state(row)) not in ("live", "lost") else "",
-        "parked": lambda row: str(row["parked"]),
+        **plain("parked"),
     }
     spare = ("start", "parked", "resources", "draining", "runs")
     return table_of("Processors", answer["processors"], columns, spare, wraps=("runs",))
@@ -234,7 +230,7 @@ def processor_state(processor: Answer) -> str:
 def _drains_table(answer: Answer) -> RenderableType:
     absent = [{"definitions": ["–"], "drained": drain, **drain} for drain in answer.get("absent", ())]
     columns: dict[str, Cell] = {
-        "processor": itemgetter("name"),
+        **plain(processor="name"),
         "runs": lambda one: ", ".join(one["definitions"]),
         "occupied": lambda one: _slots(one) if "slots" in one else "–",
         "state": _state_text,
@@ -294,8 +290,7 @@ def undrain(scheduler: Scheduler, name: ProcessorName) -> Answer:
 def _audit_table(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
         "at": lambda record: instant_text(record["at"]),
-        **plain("who", "tenant"),
-        "from": itemgetter("address"),
+        **plain("who", "tenant", **{"from": "address"}),
         "request": lambda record: f"{record['method']} {record['path']}",
         "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
         **plain("because"),

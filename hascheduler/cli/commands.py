@@ -29,7 +29,7 @@ _SCHEDULE: CommandTable = {
     "verdicts": LazyCommand("schedules.show:verdicts", "Show what became of a schedule's times."),
     "preview": LazyCommand("schedules.preview:preview_schedule", "Show the next fires and clock changes."),
     "put": LazyCommand("schedules.edit:put", "Make or replace a schedule."),
-    "add": LazyCommand("schedules.edit:add", "The old name of `hascheduler schedule put`.", hidden=True),
+    "add": LazyCommand("schedules.edit:put", "The old name of `put`, which replaces none.", hidden=True),
     "edit": LazyCommand("schedules.edit:edit", "Edit a schedule, by options or in $EDITOR."),
     "pause": LazyCommand("schedules.actions:pause", "Pause a schedule, or all that match."),
     "resume": LazyCommand("schedules.actions:resume", "Resume a paused schedule, or all that match, from now on."),

@@ -44,20 +44,14 @@ class _JobChange:
             console().print("  … and more than are looked at in one go")
 
 
-_CANCEL = _JobChange(
-    "cancel",
-    "cancelled",
-    {
-        "cancelled": "cancelled {}",
-        "already_running": "{} runs, and was asked to stop",
-        "already_done": "{} had ended already",
-    },
-)
-_RETRY = _JobChange(
-    "retry",
-    "retrying",
-    {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"},
-)
+_CANCELLED = {
+    "cancelled": "cancelled {}",
+    "already_running": "{} runs, and was asked to stop",
+    "already_done": "{} had ended already",
+}
+_CANCEL = _JobChange("cancel", "cancelled", _CANCELLED)
+_RETRIED = {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"}
+_RETRY = _JobChange("retry", "retrying", _RETRIED)
 _DEPENDENT_ANSWERS = {
     "ok": "{} waits for it again",
     "not_ended": "{} has not ended",

@@ -20,7 +20,6 @@ from hascheduler.cli.output.instants import instant_text, relative_text, with_in
 from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.cli.replica import Scheduler
-from hascheduler.clock import SystemClock
 from hascheduler.model.job import JobState
 from hascheduler.schema.filters import JobAttributes, JobFilter
 
@@ -101,13 +100,12 @@ def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict
 
 
 def _why_page(answer: Answer) -> RenderableType:
-    now_ms = SystemClock().wall_ms()
     head = Text.assemble((answer["job"], "bold"), f"  {answer['state']}")
     parts: list[RenderableType] = [head]
     standing = answer["standing"]
     if not answer["blocks"]:
         parts.append(Text(with_instants_shown(answer["summary"])))
-    parts += [_block(block, now_ms) for block in answer["blocks"]]
+    parts += [_block(block) for block in answer["blocks"]]
     if answer["blocks"] and answer.get("error"):  # not from a replica of 0.2.0
         parts.append(Text(f"its last attempt: {answer['error']}"))
     if answer["blocks"] and standing is not None:
@@ -117,10 +115,10 @@ def _why_page(answer: Answer) -> RenderableType:
     return Group(*parts)
 
 
-def _block(block: Answer, now_ms: int) -> Text:
+def _block(block: Answer) -> Text:
     text = Text.assemble(("● ", "yellow"), with_instants_shown(block["because"]), overflow="fold")
     if block["until"] is not None:
-        text.append(f"  (until {instant_text(block['until'])}, {relative_text(block['until'], now_ms)})")
+        text.append(f"  (until {instant_text(block['until'])}, {relative_text(block['until'])})")
     return text.append(f"\n  → {with_instants_shown(block['unblocked_by'])}", style="dim")
 
 
@@ -171,14 +169,12 @@ def _number(count: int, *, at_least: bool) -> str:
 
 
 def _errors_page(answer: Answer) -> RenderableType:
-    now_ms = SystemClock().wall_ms()
     columns: dict[str, Cell] = {
-        "jobs": lambda group: str(group["count"]),
-        **plain("definition"),
+        **plain(jobs="count", definition="definition"),
         "error": lambda group: Text(group["fault"], style="red"),
-        "last": lambda group: relative_text(group["last_at"], now_ms),
-        "first": lambda group: relative_text(group["first_at"], now_ms),
-        "example": lambda group: group["job"],
+        "last": lambda group: relative_text(group["last_at"]),
+        "first": lambda group: relative_text(group["first_at"]),
+        **plain(example="job"),
     }
     spare = ("first", "example", "last")
     parts: list[RenderableType] = [

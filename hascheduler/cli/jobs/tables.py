@@ -13,7 +13,6 @@ from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.output.yaml_text import as_text
-from hascheduler.clock import SystemClock
 from hascheduler.model.job import TERMINAL
 
 Job = Mapping[str, Any]
@@ -25,12 +24,12 @@ NOT_ENDED_STATUS = 5
 
 
 def job_table(answer: Mapping[str, Any]) -> RenderableType:
-    jobs, now_ms = answer["items"], SystemClock().wall_ms()
+    jobs = answer["items"]
     columns: dict[str, Cell] = {
-        "job": lambda job: job["id"],
+        **plain(job="id"),
         "state": state_text,
         **plain("definition", "target", "lane", "tenant"),
-        "submitted": lambda job: relative_text(job["submitted_at"], now_ms),
+        "submitted": lambda job: relative_text(job["submitted_at"]),
         **plain("processor", "losses"),
     }
     if any(job["progress"] is not None for job in jobs):
@@ -41,12 +40,10 @@ def job_table(answer: Mapping[str, Any]) -> RenderableType:
 
 def failed_table(answer: Mapping[str, Any]) -> RenderableType:
     """Return failed jobs: the error, how many tries, and when the last one ended."""
-    jobs, now_ms = answer["items"], SystemClock().wall_ms()
+    jobs = answer["items"]
     columns: dict[str, Cell] = {
-        "job": lambda job: job["id"],
-        **plain("definition", "target"),
-        "tries": lambda job: str(job["failures"]),
-        "failed": lambda job: relative_text(job["finished_at"], now_ms),
+        **plain(job="id", definition="definition", target="target", tries="failures"),
+        "failed": lambda job: relative_text(job["finished_at"]),
         "error": lambda job: Text(or_dash(job["error"]), style="red"),
     }
     spare = ("target", "tries", "definition", "failed")
@@ -55,8 +52,7 @@ def failed_table(answer: Mapping[str, Any]) -> RenderableType:
 
 def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
     columns: dict[str, Cell] = {
-        "attempt": lambda one: str(one["number"]),
-        **plain("outcome"),
+        **plain(attempt="number", outcome="outcome"),
         "started": lambda one: instant_text(one["started_at"]),
         "finished": lambda one: instant_text(one["finished_at"]),
         **plain("processor", "error"),

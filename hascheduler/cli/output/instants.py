@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
 
@@ -139,6 +140,6 @@ def span_text(span_ms: int) -> str:
     return " ".join(part for part in parts if part) or "0s"
 
 
-def relative_text(instant: str | None, now_ms: int) -> str:
-    """`relative_span` of an RFC 3339 text; a dash for none."""
-    return "–" if instant is None else relative_span(parse_instant(instant), now_ms)
+def relative_text(instant: str | None) -> str:
+    """`relative_span` of an RFC 3339 text from now; a dash for none."""
+    return "–" if instant is None else relative_span(parse_instant(instant), SystemClock().wall_ms())

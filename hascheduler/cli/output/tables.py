@@ -67,13 +67,13 @@ def table_of(
     return table
 
 
-def plain(*names: str) -> dict[str, Cell]:
-    """Return columns that show these fields; a dash stands for null, and for what an older release does not say."""
-    return {name: _plain(name) for name in names}
+def plain(*names: str, **fields: str) -> dict[str, Cell]:
+    """Return columns that show these fields, some by another name: a dash stands for null, and for what is not said."""
 
+    def of(field: str) -> Cell:
+        return lambda row: "–" if row.get(field) is None else str(row[field])
 
-def _plain(name: str) -> Cell:
-    return lambda row: "–" if row.get(name) is None else str(row[name])
+    return {name: of(field) for name, field in {**dict(zip(names, names, strict=True)), **fields}.items()}
 
 
 class FittedTable:

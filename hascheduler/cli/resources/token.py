@@ -1,7 +1,6 @@
 """``hascheduler token``: who may ask a cluster for what."""
 
 import re
-from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -31,7 +30,7 @@ def _table(answer: Answer) -> RenderableType:
         **plain("id"),
         "kind": lambda one: "session" if one.get("session") else "token",  # replicas of 0.2.0 do not say
         **plain("name", "role", "tenant"),
-        "made by": itemgetter("created_by"),
+        **plain(**{"made by": "created_by"}),
         "expires": lambda one: Text("expired", style="red") if one["expired"] else instant_text(one["expires_at"]),
     }
     spare = ("made by", "expires", "tenant", "role", "kind")

@@ -53,32 +53,29 @@ def edit(scheduler: Scheduler, name: ScheduleName, dry_run: DryRun = False, yes:
 )
 @asks(manifest=manifest)
 @with_options("given", SCHEDULE)
-def put(scheduler: Scheduler, name: NewName, paused: Paused = False, dry_run: DryRun = False, *, given: Given) -> Shown:
+def put(
+    context: typer.Context,
+    scheduler: Scheduler,
+    name: NewName,
+    paused: Paused = False,
+    dry_run: DryRun = False,
+    *,
+    given: Given,
+) -> Shown:
     """Make or replace a schedule.
 
     --cron, --every or --at say when, --definition says what; what is left out gets its default.
     """
-    body = new_schedule(name, given)
-    before: Any = None if dry_run else scheduler.schedules.find(check_name(name))
+    body = new_schedule(check_name(name), given)
+    made = body | ({"paused": True} if paused else {})
+    if dry_run:
+        preview = scheduler.schedules.preview_trigger(body["trigger"], name=name)
+        return Shown({"body": made, "preview": preview}, [as_text(made), "", preview_page("Next fires", preview)])
+    # By its old name, `add`, it replaces none.
+    before: Any = None if context.info_name == "add" else scheduler.schedules.find(name)
     if before is None:
-        return _made(scheduler, body, paused=paused, dry_run=dry_run)
+        return _written(None, scheduler.schedules.create_document(made))
     return _written(before, scheduler.schedules.put_document(name, body, if_match=before["rev"]))
-
-
-@example("hascheduler schedule add tick --every 1s --definition log")
-@asks(manifest=manifest)
-@with_options("given", SCHEDULE)
-def add(scheduler: Scheduler, name: NewName, paused: Paused = False, dry_run: DryRun = False, *, given: Given) -> Shown:
-    """As `hascheduler schedule put`, of a schedule that is not there yet."""
-    return _made(scheduler, new_schedule(name, given), paused=paused, dry_run=dry_run)
-
-
-def _made(scheduler: Scheduler, body: dict[str, Any], *, paused: bool, dry_run: bool) -> Shown:
-    body |= {"paused": True} if paused else {}
-    if not dry_run:
-        return _written(None, scheduler.schedules.create_document(body))
-    preview = scheduler.schedules.preview_trigger(body["trigger"], name=body["name"])
-    return Shown({"body": body, "preview": preview}, [as_text(body), "", preview_page("Next fires", preview)])
 
 
 def _written(before: Answer | None, after: Answer) -> Shown:

@@ -23,7 +23,7 @@ from hascheduler.cli.output.instants import (
     finest_of,
     offset_text,
     reader_zone,
-    relative_span,
+    relative_text,
     utc_datetime,
     with_instants_shown,
 )
@@ -138,7 +138,7 @@ _CHANGE = {"": "", "+": "green", "-": "red"}
 def preview_page(title: str, answer: Answer) -> RenderableType:
     parts: list[RenderableType] = [Text(title, style="bold")]
     parts += warning_lines(answer)
-    parts.append(_fires(answer, SystemClock().wall_ms()))
+    parts.append(_fires(answer))
     changes = answer.get("clock_changes") or []
     zone = answer.get("timezone") or "UTC"
     if changes:
@@ -151,7 +151,7 @@ def preview_page(title: str, answer: Answer) -> RenderableType:
     return Group(*parts)
 
 
-def _fires(answer: Answer, now_ms: int) -> RenderableType:
+def _fires(answer: Answer) -> RenderableType:
     rows = list(_rows(answer))
     if not rows:
         return Text("\nIt will not fire any more.", style="yellow")
@@ -175,7 +175,7 @@ def _fires(answer: Answer, now_ms: int) -> RenderableType:
         read = f"{theirs.date()} {clock_text(theirs, finest=finest)}"
         jitter = f"+{format_duration(due_ms - nominal_ms)}"
         style = _CHANGE[sign] or ("dim" if fire["excluded"] else "")
-        grid.add_row(first, local, read, jitter, relative_span(nominal_ms, now_ms), style=style)
+        grid.add_row(first, local, read, jitter, relative_text(fire["nominal_at"]), style=style)
         note = fire.get("note") or ("is excluded" if fire["excluded"] else "")
         if note:
             lines.append(Text.assemble((f"{local}  ", "dim"), (with_instants_shown(str(note)), "yellow")))
