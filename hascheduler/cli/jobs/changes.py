@@ -152,7 +152,7 @@ def _carry_out(
     if ids and how.dry_run:
         raise InvalidInput(("--dry-run",), "counts the jobs that match, and ids are given", "options, or no --dry-run")
     if ids:
-        return _change_each(scheduler, change, ids, tells=output is OutputForm.TEXT)
+        return _change_each(scheduler, change, ids, tells=not output.is_for_programs)
     where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)
     return change_all(where, "job", change.verb, change.done, how)
 

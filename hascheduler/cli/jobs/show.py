@@ -23,8 +23,6 @@ from hascheduler.cli.replica import Scheduler
 from hascheduler.model.job import JobState
 from hascheduler.schema.filters import JobAttributes, JobFilter
 
-_PAGE = 200
-
 _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest by submission first")]
 
 
@@ -87,11 +85,13 @@ def _said(name: str, value: Any) -> Any:
 
 def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """The first ``limit`` jobs as one page, however many it takes: one may be short where few match."""
+    from hascheduler.client.requests import PAGE
+
     items: list[Any] = []
     unreadable: list[Any] = []
     after: str | None = None
     while True:
-        page = scheduler.page(limit=min(limit - len(items), _PAGE), after=after, **filter)
+        page = scheduler.page(limit=min(limit - len(items), PAGE), after=after, **filter)
         items += page.fields["items"]
         unreadable += page.fields.get("unreadable", [])
         after = page.next

@@ -33,8 +33,9 @@ class OutputForm(StrEnum):
     WIDE = "wide"
     """As text, with all columns."""
 
-
-_FOR_PROGRAMS = (OutputForm.JSON, OutputForm.YAML)
+    @property
+    def is_for_programs(self) -> bool:
+        return self in (OutputForm.JSON, OutputForm.YAML)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def prints(
                 answer = command(**values)
                 if isinstance(answer, Shown):
                     return answer
-                return Shown(answer, picture(answer) if picture and form not in _FOR_PROGRAMS else None)
+                return Shown(answer, picture(answer) if picture and not form.is_for_programs else None)
 
             with choosing(columns, wide=bool(wide) or form is OutputForm.WIDE):
                 if watched:

@@ -141,7 +141,7 @@ def apply(
         _require_own(steps)
     wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
     possible = [step for step in wanted if step.used_by is None]
-    if output is OutputForm.TEXT:
+    if not output.is_for_programs:
         _show(wanted)
     elif possible and not (yes or dry_run):
         raise InvalidInput((f"-o {output}",), "leaves nobody to ask", "--yes or --dry-run beside it")

@@ -72,7 +72,7 @@ def create(
     """Make a token. Its secret is the output, this once; nobody can show it again."""
     check_name(name)
     made = scheduler.tokens.create(name, role.value, tenant, expires_in=expires_in)
-    if output is OutputForm.TEXT:  # beside the output, so that a secret in a file or a variable is that alone
+    if not output.is_for_programs:  # beside the output, so that a secret in a file or a variable is that alone
         said = f"made {printable(made['id'])}: {role.value} of {tenant}; keep the token, it is not shown again"
         typer.echo(said, err=True)
     return Shown(made, made["token"])

@@ -1,6 +1,5 @@
 """``hascheduler schedule pause``, ``resume``, ``reset``, ``trigger``, ``backfill`` and ``delete``."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,9 +46,7 @@ def pause(
     how: ChangeOfAll,
 ) -> Shown:
     """Pause a schedule, or all that match. Their jobs go on, and they can still be triggered by hand."""
-    if _is_of_many("pause", name, how):
-        return _change_all(scheduler, "pause", how, because=because)
-    return _changed(scheduler.schedules.pause(check_name(str(name)), because))
+    return _change(scheduler, "pause", name, how, because=because)
 
 
 @example("hascheduler schedule resume nightly --catch-up", "hascheduler schedule resume --all")
@@ -67,9 +64,7 @@ def resume(
 
     What lay in between does not fire, unless with --catch-up.
     """
-    if _is_of_many("resume", name, how):
-        return _change_all(scheduler, "resume", how, catch_up=catch_up or None)
-    return _changed(scheduler.schedules.resume(check_name(str(name)), catch_up=catch_up))
+    return _change(scheduler, "resume", name, how, catch_up=catch_up or None)
 
 
 class ResetFrom(StrEnum):
@@ -90,12 +85,13 @@ def reset(
     Or all that match. It would be silent until the time that it had come to. Times that have a job already keep it, and
     do not fire again. Nothing changes for schedules that are not ahead.
     """
-    if _is_of_many("reset", name, how):
-        return _change_all(scheduler, "reset", how)
-    return _changed(scheduler.schedules.reset(check_name(str(name)), start.value))
+    return _change(scheduler, "reset", name, how, **({"start": start.value} if name else {}))
 
 
-def _changed(schedule: Mapping[str, Any]) -> Shown:
+def _change(scheduler: Scheduler, verb: str, name: str | None, how: ChangeOfAll, **more: Any) -> Shown:
+    if _is_of_many(verb, name, how):
+        return _change_all(scheduler, verb, how, **more)
+    schedule = getattr(scheduler.schedules, verb)(check_name(str(name)), **more)
     return Shown(schedule, schedule_page(schedule))
 
 
