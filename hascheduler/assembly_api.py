@@ -15,7 +15,6 @@ from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.job import JobRef
 from hascheduler.model.partition import PARTITION_SUFFIX_LENGTH, with_partition
 from hascheduler.model.token import digest_of
@@ -93,7 +92,7 @@ def services_of(
         lanes=MongoResourceStore(database, Collection.LANES, document_of),
         calendars=MongoResourceStore(database, Collection.CALENDARS, document_of),
         tenants=MongoResourceStore(database, Collection.TENANTS, document_of),
-        pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
+        pauses=MongoResourceStore(database, Collection.PAUSES, document_of),
         jobs=MongoJobStore(database, settings.job_retention_ms),
         admission=_admission(settings, process, MongoBucketStore(database), replica),
         verdicts=MongoVerdictStore(database),

@@ -6,19 +6,19 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Fire
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.token import Role, digest_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
+from hascheduler.schema.failover import Cause, Failover
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import EVERYTHING, StandingPause
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.schema.schedule import Basis, JobTemplate
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
@@ -59,7 +59,7 @@ def make_lane(name: str = "slow", **only_what_matters: Any) -> Lane:
 
 
 def make_pause(id: str = EVERYTHING, **only_what_matters: Any) -> StandingPause:
-    return replace(StandingPause(id, 0, NOW, "deployer"), **only_what_matters)
+    return StandingPause(**{"id": id, "rev": 0, "since_ms": NOW, "by": "deployer", **only_what_matters})
 
 
 def make_calendar(name: str = "business-days", **only_what_matters: Any) -> Calendar:
@@ -89,9 +89,9 @@ def make_entry(
 
 def make_failover(term: int = 8, **only_what_matters: Any) -> Failover:
     """From a process that was killed, but for what is said."""
-    return replace(
-        Failover("default", term, "r2", Cause.DIED, WallMs(NOW + 140), 120, WallMs(NOW + 150)), **only_what_matters
-    )
+    at = {"deciding_at_ms": NOW + 140, "gap_ms": 120, "first_decision_at_ms": NOW + 150}
+    plain = {"shard": "default", "term": term, "holder": "r2", "cause": Cause.DIED}
+    return Failover(**{**plain, **at, **only_what_matters})
 
 
 def make_processor(id: str = "p1", definitions: Sequence[str] = ("log",), **only_what_matters: Any) -> ProcessorRef:
@@ -100,8 +100,10 @@ def make_processor(id: str = "p1", definitions: Sequence[str] = ("log",), **only
 
 
 def make_replica(id: str = "r1", **only_what_matters: Any) -> ReplicaStatus:
-    plain = ReplicaStatus(
-        id, id, 1, NOW, "127.0.0.1:80", "127.0.0.1:1", ready=True, stream_lag_ms=3, position="1", digest="d",
-        quarantined=0,
+    return ReplicaStatus(
+        **{
+            "id": id, "name": id, "beat": 1, "started_at_ms": NOW, "http_endpoint": "127.0.0.1:80",
+            "liveness_endpoint": "127.0.0.1:1", "ready": True, "stream_lag_ms": 3, "position": "1", "digest": "d",
+            "quarantined": 0, **only_what_matters,
+        }
     )  # fmt: skip
-    return replace(plain, **only_what_matters)

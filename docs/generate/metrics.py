@@ -32,7 +32,7 @@ def page() -> str:
     replica, processor = new_registry(), new_registry()
     ReplicaMetrics(replica)
     HttpMetrics(replica)
-    replica.register(ReplicaGauges(_gauges))
+    replica.register(ReplicaGauges(lambda: {"": _gauges()}))
     ProcessorMetrics(processor).watch(_Idle())
     parts = [head("Metrics", "hascheduler/telemetry", _INTRO)]
     for title, registry in (("Replicas", replica), ("Processors", processor)):

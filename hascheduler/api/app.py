@@ -23,7 +23,6 @@ from hascheduler.api.middleware.audit import tell_match
 from hascheduler.api.middleware.overload import TurnedAway
 from hascheduler.api.ops import (
     cluster,
-    docs_page,
     events,
     health,
     pause_all,
@@ -38,7 +37,7 @@ from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, 
 from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
-from hascheduler.api.ui import live, pages, sessions
+from hascheduler.api.ui import docs_page, live, pages, sessions
 from hascheduler.api.work import routes as work
 from hascheduler.schema.noun import Noun
 
@@ -126,6 +125,7 @@ _PUBLISHED_NAMES = {
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
     "BlockReason": "Rule",
+    "Failover": "FailoverResponse",
     "FieldErrorDetails": "FieldProblem",
     "JobFilter-Input": "FilterBody",
     "JobFilter-Output": "ErrorGroupFilter",
@@ -137,8 +137,6 @@ _PUBLISHED_NAMES = {
     "ScheduleFilter": "ScheduleFilterBody",
 }
 """The names of these models in the document: generated clients have classes by those names."""
-
-
 _ITEM_ENDS = ("Response", "Summary", "Record", "")
 
 
@@ -264,9 +262,8 @@ def create_routes(*, hot: bool = True) -> FastAPI:
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.state.live = live.LivePictures()
-    app.router.routes.extend(pages.routes())
+    app.router.routes.extend([*pages.routes(), *docs_page.routes()])
     app.include_router(sessions.router)
-    app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)

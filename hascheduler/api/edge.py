@@ -31,10 +31,9 @@ from hascheduler.api.middleware.audit import (
     CUT_OFF,
     begin_notes,
     is_recorded,
-    leave_unaudited,
+    note_of,
     pattern_of,
     record,
-    remember_request_id,
     request_id_of,
 )
 from hascheduler.api.middleware.auth import EDGE, charged, identified, is_page_path, shows_session
@@ -112,8 +111,7 @@ class Edge:
         services = self.services
         state = scope.setdefault("state", {})
         state["services"] = state[EDGE] = services
-        begin_notes(scope)
-        remember_request_id(scope, answer.request_id)
+        begin_notes(scope, answer.request_id)
         if services.peer_key and (passed_on := passed_on_by_peer(scope, services.peer_key)):
             scope["client"] = passed_on.client, 0
             state[BATCH_ID] = passed_on.batch_id
@@ -231,5 +229,5 @@ async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 def _unaudited(refused: Response, scope: Scope) -> Response:
     """``refused`` is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing."""
-    leave_unaudited(scope)
+    note_of(scope).unaudited = True
     return refused

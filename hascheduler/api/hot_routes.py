@@ -72,7 +72,6 @@ async def _submit(request: Request) -> Response:
     response = Response(status_code=HTTPStatus.CREATED)
     response.raw_headers.clear()  # the function adds its own, and may set another status
     note = note_of(request.scope)
-    assert note is not None
     shown = await submit_job(
         body, services, caller, request, response=response, waiting=WaitQuery(), key=key, note=note
     )

@@ -20,7 +20,6 @@ from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.routing.shared_load import SharedLoad
 from hascheduler.api.routing.shared_waits import SharedWaits
-from hascheduler.model.pause import StandingPause
 from hascheduler.ports import (
     Admission,
     AuditStore,
@@ -38,6 +37,7 @@ from hascheduler.ports import (
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import StandingPause
 from hascheduler.schema.tenant import Tenant
 from hascheduler.telemetry.health import Health
 from hascheduler.telemetry.metrics_http import HttpMetrics

@@ -1,45 +1,17 @@
 """Every document can be read, in a known form: all replicas quarantine one that can't be."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.check.finding import Finding, FindingKind, short_id
 from hascheduler.errors import InvalidInput
+from hascheduler.mirror.tables import TABLES
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold
-from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.lease import decode_lease
-from hascheduler.model.documents.pause import decode_pause
-from hascheduler.model.documents.processor import decode_processor
-from hascheduler.model.documents.replica import decode_replica
-from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.verdict import decode_verdict
 from hascheduler.model.schema_version import decode_schema_version, why_unreadable
-from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.definition import Definition
-from hascheduler.schema.lane import Lane
-from hascheduler.schema.noun import read_document
-from hascheduler.schema.tenant import Tenant
-from hascheduler.schema.token import Token
 
-Decode = Callable[[object, Mapping[str, Any]], Any]
-
-DECODERS: Mapping[Collection, Decode] = {
-    Collection.DEFINITIONS: partial(read_document, Definition),
-    Collection.LANES: partial(read_document, Lane),
-    Collection.CALENDARS: partial(read_document, Calendar),
-    Collection.TENANTS: partial(read_document, Tenant),
-    Collection.TOKENS: partial(read_document, Token),
-    Collection.PAUSES: decode_pause,
-    Collection.HOLDS: decode_hold,
-    Collection.PROCESSORS: decode_processor,
-    Collection.LEASES: decode_lease,
-    Collection.REPLICAS: decode_replica,
-    Collection.JOBS: decode_job,
-    Collection.SCHEDULES: decode_schedule,
-    Collection.VERDICTS: lambda _, fields: decode_verdict(fields),
-}
+DECODERS = {collection: table.decode for collection, table in TABLES.items()}
+DECODERS[Collection.VERDICTS] = lambda _, fields: decode_verdict(fields)
 
 _HINTS: Mapping[Collection, str] = {
     Collection.SCHEDULES: "it does not fire: write it again through the API (hascheduler apply)",

@@ -12,12 +12,12 @@ from hascheduler.check.finding import CheckConfig, Finding, FindingKind, instant
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import NO_RESOURCES
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
+from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
+from hascheduler.schema.replica import ReplicaStatus
 
 _TIMEOUT_GRACE_MS = DispatchConfig().timeout_grace_ms
 

@@ -25,7 +25,7 @@ from hascheduler.dispatch.schedules.cursor_steps import is_current
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.schema.replica import ReplicaStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def _cli_error(failure: "Refused | Unavailable", unanswered: str) -> CallerError
     where = failure.replica
     if isinstance(failure, Unavailable) and failure.cause is not None:
         return _unreached(where, type(failure.cause).__name__, str(failure.cause), unanswered)
-    problem = failure.problem or Problem("", "")
+    problem = failure.problem or Problem()
     detail = problem.detail
     match failure.status:
         case 404 if problem.type.endswith(":not-found"):

@@ -7,24 +7,16 @@
     with Scheduler("http://replica-1:8080,http://replica-2:8080") as scheduler:
         job = scheduler.submit("resize", {"image": "a.png"}, priority=7, labels={"team": "a"})
         scheduler.wait(job.id, timeout=60)
-
-        # on demand, as the caller waits: it goes first, and this returns what the handler returned
-        thumbnail = scheduler.call("thumbnail", {"image": "a.png"}, timeout=10)
-
-        # one after the other, in one request
+        thumbnail = scheduler.call("thumbnail", {"image": "a.png"}, timeout=10)  # what the handler returned
         done = scheduler.submit_many([
             {"ref": "fetch", "definition": "fetch", "payload": {"url": "https://example.org"}},
             {"definition": "index", "depends_on": ["ref:fetch"]},
         ])
-
         for job in scheduler.list(state="failed", definition="resize"):
             print(job.id, job.failures, job.error)
-        scheduler.retry_where(definition="resize")
         scheduler.cancel_where(labels={"team": "a"}, dry_run=True).matched
 
-The rest of the API hangs on the same object::
-
-    scheduler.schedules      create, get, list, replace, patch, delete, pause, resume, trigger, backfill, preview, …
+    scheduler.schedules      create, put, get, list, patch, delete, pause, resume, trigger, backfill, preview, …
                              pause_where, resume_where, reset_where, trigger_where: all that match
     scheduler.definitions    put, get, list, patch, delete; the same for ``lanes``, ``calendars``, ``tenants``:
                              ``put(Definition(name="resize", max_concurrency=3, timeout_ms=60_000))``
@@ -34,35 +26,23 @@ The rest of the API hangs on the same object::
     scheduler.tokens         create, list, revoke
     scheduler.work           register, fetch, start, heartbeat, finish: what processors in other languages speak
 
-Named nouns are the classes of `hascheduler.schema`. All other answers are the API's JSON with typed attributes:
-``schedule["next_at"]`` is the text, ``schedule.next_at`` the datetime (`hascheduler.client.answer`).
+`AsyncScheduler` has the same methods, to be awaited (``async for`` over what lists and follows). Named nouns are the
+classes of `hascheduler.schema`. All other answers are the API's JSON with typed attributes: ``schedule["next_at"]`` is
+the text, ``schedule.next_at`` the datetime (`hascheduler.client.answer`).
 
-`AsyncScheduler` has the same methods, to be awaited (``async for`` over what lists and follows).
+A submit is safe to repeat, and is repeated: it carries an idempotency key, a fresh one unless you give your own (the
+number of an order), so that however often it is sent, one job is made. What is repeated: a connection that fails, 502,
+503 and 504 at the next of the replicas, 429 when the replica says; each request for ``patience`` seconds, beside the
+time for which a replica was asked to hold it back. What makes something new each time (a schedule, a token) is repeated
+only if it never reached a replica, or is not found there; after `Unavailable` look whether it is there.
 
-A submit is safe to repeat, and is repeated: it carries an idempotency key, a fresh one unless you give your own, so
-that however often it is sent, one job is made. Give your own (the number of an order) where your program itself may
-run twice. What is repeated: a connection that fails, 502, 503 and 504 at the next of the replicas, 429 when the replica
-says; each request for ``patience`` seconds, beside the time for which a replica was asked to hold it back. What makes
-something new each time (a schedule, a token, a job of a schedule now) is repeated only where it never reached a
-replica; after `Unavailable` look whether it is there.
-
-=================  =============================================================================================
-error              means
-=================  =============================================================================================
-`Refused`          the request is wrong, or may not be made: ``problem`` says what, field by field
-`NotFound`         a `Refused`: nothing goes by that name or id
-`Conflict`         a `Refused`: the name is taken, or the state or the revision is not the one that was meant
-`Unavailable`      no replica has answered in time; a submit may be repeated under its ``idempotency_key``
-`JobFailed`        from ``call``: it failed for good, ``job`` says why
-`JobCancelled`     from ``call``: the job was cancelled
-`StillRunning`     from ``call`` and ``wait``: the time is over, the job goes on; ``job`` is how it stands
-`InvalidInput`     what was given can't be sent
-=================  =============================================================================================
+What goes wrong is a `Refused` (of which `NotFound` and `Conflict` are), `Unavailable`, `InvalidInput` for what can't be
+sent, and from ``call`` and ``wait`` `JobFailed`, `JobCancelled` and `StillRunning`, which have the ``job``.
 
 How it is made: ``requests`` says what a request is and how its answer is read, ``flows`` what takes more than one
 request, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
-written by ``scripts/generate-client``. It needs httpx and tenacity, and nothing of the scheduler itself but its words
-(``model``), its errors and, once a named noun is asked for, its nouns (``schema``, and so pydantic).
+written by ``scripts/generate-client``. It needs httpx, and nothing of the scheduler itself but its words (``model``),
+its errors and, once a named noun is asked for, its nouns (``schema``, and so pydantic).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -93,39 +73,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Answer",
-    "AsyncScheduler",
-    "Attempt",
-    "BatchJob",
-    "BatchResult",
-    "Calendar",
-    "Changed",
-    "Conflict",
-    "Definition",
-    "InvalidInput",
-    "Job",
-    "JobCancelled",
-    "JobChangeFilter",
-    "JobEvent",
-    "JobFailed",
-    "JobOptions",
-    "JobState",
-    "KeyLimit",
-    "Lane",
-    "ListPage",
-    "NotFound",
-    "Problem",
-    "Progress",
-    "RateLimit",
-    "Refused",
-    "RetryPolicy",
-    "Scheduler",
-    "StillRunning",
-    "Submitted",
-    "Tenant",
-    "Unavailable",
-    "Uniqueness",
-]
+    "Answer", "AsyncScheduler", "Attempt", "BatchJob", "BatchResult", "Calendar", "Changed", "Conflict", "Definition",
+    "InvalidInput", "Job", "JobCancelled", "JobChangeFilter", "JobEvent", "JobFailed", "JobOptions", "JobState",
+    "KeyLimit", "Lane", "ListPage", "NotFound", "Problem", "Progress", "RateLimit", "Refused", "RetryPolicy",
+    "Scheduler", "StillRunning", "Submitted", "Tenant", "Unavailable", "Uniqueness",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

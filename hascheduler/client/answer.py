@@ -16,13 +16,17 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from hascheduler.model.values.durations import parse_duration
 
 Json = Any
 """Whatever JSON can hold."""
 Read = Callable[[Any], Any]
+
+
+def as_it_is(value: Any) -> Any:
+    return value
 
 
 class Answer(dict[str, Any]):
@@ -73,14 +77,14 @@ def _reader(annotation: Any) -> Read:
     if isinstance(annotation, type) and issubclass(annotation, Answer):
         return lambda value: annotation({} if value is None else value)
     if origin is tuple:
-        read_item = _reader(inner[0])
-        return lambda items: tuple(map(read_item, items or ()))
+        read = _reader(inner[0])
+        return lambda items: tuple(map(read, items or ()))
     if origin is Mapping:
-        read_value = _reader(inner[1])
-        return lambda items: {name: read_value(value) for name, value in (items or {}).items()}
+        read = _reader(inner[1])
+        return lambda items: {name: read(value) for name, value in (items or {}).items()}
     if origin in (Union, UnionType):
         return _union_reader([one for one in inner if one is not NoneType])
-    return _as_it_is
+    return as_it_is
 
 
 def _union_reader(options: list[Any]) -> Read:
@@ -88,14 +92,6 @@ def _union_reader(options: list[Any]) -> Read:
     if len(options) == 1:
         read = _reader(options[0])
         return lambda value: None if value is None else read(value)
-    by_type = {name: one for one in options if issubclass(get_origin(one) or one, Answer) for name in _type_of(one)}
+    types = {one: get_type_hints(one).get("type") for one in options if issubclass(get_origin(one) or one, Answer)}
+    by_type = {name: one for one, kind in types.items() for name in get_args(kind)}
     return lambda value: by_type.get(str(value.get("type")), Answer)(value) if isinstance(value, dict) else value
-
-
-def _type_of(kind: type[Answer]) -> tuple[str, ...]:
-    annotation = get_type_hints(kind).get("type")
-    return get_args(annotation) if get_origin(annotation) is Literal else ()
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

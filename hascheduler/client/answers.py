@@ -95,12 +95,12 @@ class ReplicaResponse(Answer):
     started_at: datetime
     http_endpoint: str
     liveness_endpoint: str
-    alive: bool
     ready: bool
     stream_lag_ms: int | None
     position: str
     digest: str
     quarantined: int
+    alive: bool
 
 
 class PauseResponse(Answer):
@@ -132,7 +132,7 @@ class ShardResponse(Answer):
     processors: int
     counts: Mapping[str, int]
     followers: tuple[str, ...]
-    followed: bool | None
+    followed: bool
 
 
 class ClusterResponse(Answer):

@@ -1,26 +1,28 @@
-"""What is asked, as the JSON and the query that are sent."""
+"""What is asked, as the JSON and the query that are sent; many jobs in as few requests as they fit into."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hascheduler.client.options import JobOptions
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
+REQUEST_JOBS_MAX = 1_000
+REQUEST_BYTES_MAX = 1536 * 1024
+"""A replica takes 2 MiB."""
+_WHOLE = f"at most {REQUEST_JOBS_MAX} jobs and 1.5 MiB"
 
-def job_body(definition: str, payload: object, options: JobOptions) -> dict[str, Any]:
-    return {"definition": definition, "payload": payload, **plain(**options)}
+Group = list[Any]
 
 
 def plain(**fields: Any) -> dict[str, Any]:
-    """Without what is None but for the payload, which may be; instants as texts."""
+    """Return the fields without what is None but for the payload, which may be; instants as texts."""
     return {name: _value(name, value) for name, value in fields.items() if value is not None or name == "payload"}
 
 
 def query_of(**parameters: Any) -> list[tuple[str, str]]:
-    """Without what is None; a sequence is a parameter many times, ``labels`` are ``label=key=value``."""
+    """Return the query without what is None: an item each of a sequence, and ``label=key=value`` of ``labels``."""
     query: list[tuple[str, str]] = []
     for name, value in plain(**parameters).items():
         each = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
@@ -31,22 +33,53 @@ def query_of(**parameters: Any) -> list[tuple[str, str]]:
 
 
 def encoded(body: object) -> bytes:
-    """`InvalidInput` for what JSON can't hold."""
+    """Return the JSON; raise `InvalidInput` for what that can't hold."""
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(("body",), f"is nothing that JSON can hold: {error}", "JSON") from None
 
 
+def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
+    """Return the jobs of each request. Those that name each other by ``ref:``, or are ``atomic``, must fit into one."""
+    groups: list[Group] = [[]]
+    size = 0
+    for job in jobs:
+        own = len(encoded(job))
+        if groups[-1] and (len(groups[-1]) >= REQUEST_JOBS_MAX or size + own > REQUEST_BYTES_MAX):
+            groups.append([])
+            size = 0
+        groups[-1].append(job)
+        size += own
+    needed = f"{len(jobs)} jobs need {len(groups)} requests"
+    if len(groups) > 1 and atomic:
+        raise InvalidInput(("jobs",), f"{needed}, and are to be all or none", f"{_WHOLE} if they are atomic")
+    if len(groups) > 1 and any(_names_others(job) for job in jobs):
+        raise InvalidInput(("jobs",), f"{needed}, and depend on each other by ref:", f"{_WHOLE} if there is a ref:")
+    return groups
+
+
+def group_key(key: str, number: int) -> str:
+    """Return the idempotency key of that group: the same each time for the same jobs."""
+    return key if number == 0 else f"{key}/{number}"
+
+
+def _names_others(job: Any) -> bool:
+    named = job.get("depends_on") if isinstance(job, dict) else None
+    return isinstance(named, list) and any(isinstance(one, str) and one.startswith("ref:") for one in named)
+
+
 def _value(name: str, value: Any) -> Any:
     match value:
-        case datetime() if name != "payload":
-            if value.tzinfo is None:
-                raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
-            return value.isoformat()
         case JobState():
             return value.value
-        case Mapping() if name != "payload":
+        case _ if name == "payload":
+            return value
+        case datetime() if value.tzinfo is None:
+            raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
+        case datetime():
+            return value.isoformat()
+        case Mapping():
             return dict(value)
         case Sequence() if name == "depends_on" and not isinstance(value, str):
             return list(value)

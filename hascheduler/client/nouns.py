@@ -26,7 +26,6 @@ def read_noun(collection: str, answer: Mapping[str, Any]) -> Any:
 
 def said(noun: Noun) -> dict[str, Any]:
     """Return the body of a PUT: no default that the caller did not set, as an older replica may not know the field."""
-    kept = {
-        name: value for name, value in answer_of(noun).items() if name in noun.kept and name in noun.model_fields_set
-    }
-    return {name: value for name, value in {**normal_form(noun), **kept}.items() if name != "name"}
+    kept = {*noun.kept} & noun.model_fields_set
+    body = normal_form(noun) | {name: value for name, value in answer_of(noun).items() if name in kept}
+    return {name: value for name, value in body.items() if name != "name"}

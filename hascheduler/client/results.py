@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from hascheduler.client.answers import JobResponse
+from hascheduler.client import answers
 from hascheduler.model.job import TERMINAL
 
 T = TypeVar("T")
@@ -12,43 +12,43 @@ T = TypeVar("T")
 JsonObject = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldProblem:
-    path: str
-    problem: str
-    expected: str
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(answers.Problem):
     """What is wrong with a request: ``type`` is a URN to compare, ``detail`` for people, ``errors`` the fields.
 
     ``id``, if its outcome is unknown: of what it was about, to ask by."""
 
-    type: str
-    detail: str
-    errors: tuple[FieldProblem, ...] = ()
-    id: str | None = None
+    def __init__(self, said: object = None) -> None:
+        # Whatever is missing is empty: a proxy's answer may be no problem at all.
+        fields = said if isinstance(said, dict) else {}
+        errors = fields["errors"] if isinstance(fields.get("errors"), list) else []
+        texts = {name: str(fields.get(name, "")) for name in ("type", "detail")}
+        of_fields = [
+            {name: str(one.get(name, "")) for name in ("path", "problem", "expected")}
+            for one in errors
+            if isinstance(one, dict)
+        ]
+        super().__init__({**fields, **texts, "errors": of_fields, "id": str(fields.get("id") or "") or None})
 
     def __str__(self) -> str:
         return self.detail or self.type
 
 
-class Job(JobResponse):
+class Job(answers.JobResponse):
     """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty if it comes from a list.
 
     ``attempt`` is the fencing token; ``tries`` counts attempts, as each of the ``revivals`` has taken a number too.
     ``replayed``: this submit found it there, under its idempotency key. ``is_duplicate``: the submit made no job, as it
-    was a duplicate of this one (``unique`` of the definition).
-    """
+    was a duplicate of this one (``unique`` of the definition)."""
 
     replayed: bool
     is_duplicate: bool
 
     def __init__(self, fields: JsonObject, *, replayed: bool = False, is_duplicate: bool = False) -> None:
-        super().__init__(fields)
-        object.__setattr__(self, "replayed", replayed)
-        object.__setattr__(self, "is_duplicate", is_duplicate)
+        # A replica of 0.2.0 does not count tries.
+        super().__init__({"tries": fields["attempt"], **fields})
+        vars(self).update(replayed=replayed, is_duplicate=is_duplicate)
+        # What is no job fails here.
+        _ = self["id"], self["definition"], self.state, self.submitted_at
 
     @property
     def has_ended(self) -> bool:
@@ -64,12 +64,9 @@ class ListPage(Generic[T]):
     fields: JsonObject = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
+class BatchResult(answers.BatchResult):
     """What became of one job of many: ``job`` is its id, or ``problem`` says why there is none."""
 
-    status: int
-    job: str | None
     problem: Problem | None
 
 
@@ -99,50 +96,20 @@ class Changed:
     error: str | None = None
     next: str | None = None
 
+    @classmethod
+    def read(cls, said: JsonObject) -> "Changed":
+        # A replica of 0.2.0 says the first five.
+        return cls(**{one.name: said[one.name] for one in fields(cls) if one.name in said})
+
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
+    """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which; of a
+    ``schedule.missed`` how often, of which ``schedule``. ``id`` is where to go on after it, at any replica.
 
-    ``schedule.missed`` has no ``job``, but ``count`` times of ``schedule`` from ``nominal_at`` through ``through_at``.
-
-    ``id`` is where to go on after it, at any replica. Other types: ``reset`` (some were missed), ``lagging`` (read too
-    slowly) and, from `stream` alone, ``caught_up`` (there is no more at present).
-    """
+    Other types: ``reset`` (some were missed: list the jobs again), ``lagging`` (read too slowly) and, from `stream`
+    alone, ``caught_up`` (there is no more at present)."""
 
     id: str | None
     type: str
     fields: JsonObject
-
-
-def read_job(fields: JsonObject, *, replayed: bool = False, is_duplicate: bool = False) -> Job:
-    """Return the job; raise a `KeyError` or an `AttributeError` if that is none."""
-    # A replica of 0.2.0 does not count tries.
-    job = Job({"tries": fields["attempt"], **fields}, replayed=replayed, is_duplicate=is_duplicate)
-    _ = job["id"], job["definition"], job.state, job.submitted_at
-    return job
-
-
-def read_batch_result(fields: JsonObject) -> BatchResult:
-    problem = fields["problem"]
-    return BatchResult(fields["status"], fields["job"], None if problem is None else read_problem(problem))
-
-
-def read_changed(said: JsonObject) -> Changed:
-    # A replica of 0.2.0 says the first five.
-    return Changed(**{one.name: said[one.name] for one in fields(Changed) if one.name in said})
-
-
-def read_problem(fields: JsonObject) -> Problem:
-    """Whatever is missing is empty: a proxy's answer may be no problem at all."""
-    errors = fields.get("errors")
-    return Problem(
-        str(fields.get("type", "")),
-        str(fields.get("detail", "")),
-        tuple(
-            FieldProblem(str(one.get("path", "")), str(one.get("problem", "")), str(one.get("expected", "")))
-            for one in (errors if isinstance(errors, list) else ())
-            if isinstance(one, dict)
-        ),
-        str(fields["id"]) if fields.get("id") else None,
-    )

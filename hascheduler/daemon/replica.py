@@ -37,9 +37,9 @@ from hascheduler.election.elector import Elector
 from hascheduler.mirror.changes import JobSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
+from hascheduler.schema.replica import ReplicaStatus
 
 
 class Replica:

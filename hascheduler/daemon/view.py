@@ -23,14 +23,14 @@ from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
-from hascheduler.model.pause import EVERYTHING, drains
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import EVERYTHING, drains
+from hascheduler.schema.replica import LastCheck, ReplicaStatus
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token

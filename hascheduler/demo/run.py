@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
@@ -94,153 +94,129 @@ class Dashboard:
         )
 
     def _panel(self, environment: DemoEnvironment) -> Panel:
-        latest = self._latest
-        tables = Table.grid(padding=(0, 4))
-        tables.add_row(_replicas_table(environment, latest), _processors_table(environment, latest))
-        style = "bold green" if latest and latest.cluster["leader"] else "bold red"
-        return Panel(
-            Group(Text(_leader(latest), style=style), self._figures(environment.wall_ms()), "", tables),
-            title=f"hascheduler demo, {environment.title}",
-            border_style="blue",
+        leader = _leader(self._latest)
+        style = "bold red" if "nobody" in leader else "bold green"
+        parts = (
+            Text(leader, style=style),
+            self._figures(environment.wall_ms()),
+            "",
+            _members(environment, self._latest),
         )
+        return Panel(Group(*parts), title=f"hascheduler demo, {environment.title}", border_style="blue")
 
 
 def _leader(latest: ClusterSnapshot | None) -> str:
     if latest is None:
         return "nobody leads"
-    if latest.cluster.get("shards"):
-        holders = _holders(latest.cluster).items()
-        return "    ".join(f"{name}: {holder.rpartition('.')[0] or 'nobody'}" for name, holder in holders)
+    if shards := latest.cluster.get("shards"):
+        return "    ".join(f"{shard['name']}: {_holder(shard).rpartition('.')[0] or 'nobody'}" for shard in shards)
     leader = latest.cluster["leader"]
     return f"{leader['holder'].rpartition('.')[0]} leads term {leader['term']}" if leader else "nobody leads"
 
 
-def _holders(cluster: Mapping[str, Any]) -> Mapping[str, str]:
-    """Of several shards, by name, the id of the replica that leads it, "" for none."""
-    return {
-        shard["name"]: shard["leader"]["holder"] if shard["leader"] else "" for shard in cluster.get("shards") or ()
-    }
+def _holder(led: Mapping[str, Any]) -> str:
+    """Return the id of the replica that leads the cluster or the shard; "" if none does."""
+    return str(led["leader"]["holder"]) if led["leader"] else ""
 
 
-def _replicas_table(environment: DemoEnvironment, latest: ClusterSnapshot | None) -> Table:
-    table = _members_table("replicas", environment.where, "role", "stream lag")
+def _members(environment: DemoEnvironment, latest: ClusterSnapshot | None) -> Table:
+    """One line for each replica and processor, by its newest start: its state, and its stream's lag or its slots."""
+    table = Table("name", environment.where, "state", "", box=None, padding=(0, 2, 0, 0))
     cluster: Mapping[str, Any] = latest.cluster if latest else {"replicas": [], "leader": None}
-    holder = cluster["leader"]["holder"] if cluster["leader"] else ""
-    for member in environment.replicas():
-        starts = [replica for replica in cluster["replicas"] if replica["name"] == member.name]
-        newest = max(starts, key=lambda replica: str(replica["started_at"]), default=None)
-        lag = ""
+    replicas = {one["name"]: one for one in sorted(cluster["replicas"], key=lambda one: str(one["started_at"]))}
+    processors = {one["name"]: one for one in latest.processors if one["alive"]} if latest else {}
+    for member in (*environment.replicas(), *environment.processors()):
+        state, detail = "[yellow]starting", ""
         if not member.running:
-            role = Text("dead", style="bold red")
-        elif newest is None or not newest["ready"]:
-            role = Text("starting", style="yellow")
-        else:
-            led = [name for name, by in _holders(cluster).items() if by == newest["id"]]
-            leads = newest["id"] == holder or bool(led)
-            role = Text(" ".join(["leads", *led]) if leads else "follows", style="bold green" if leads else "")
-            lag = f"{newest['stream_lag_ms']} ms"
-        table.add_row(member.name, member.where, role, lag)
+            state = "[bold red]dead"
+        elif (replica := replicas.get(member.name)) and replica["ready"]:
+            led = [shard["name"] for shard in cluster.get("shards") or () if _holder(shard) == replica["id"]]
+            leads = led or _holder(cluster) == replica["id"]
+            state = f"[bold green]{' '.join(['leads', *led])}" if leads else "follows"
+            detail = f"{replica['stream_lag_ms']} ms behind"
+        elif processor := processors.get(member.name):
+            busy = processor["occupied"]
+            state, detail = "[green]works", "█" * busy + "·" * (processor["slots"] - busy)
+        table.add_row(member.name, member.where, state, detail)
     return table
-
-
-def _processors_table(environment: DemoEnvironment, latest: ClusterSnapshot | None) -> Table:
-    table = _members_table("processors", environment.where, "state", "busy slots")
-    known = [one for one in latest.processors if one["alive"]] if latest else []
-    for member in environment.processors():
-        newest = [one for one in known if one["name"] == member.name][-1:]
-        if not member.running:
-            table.add_row(member.name, member.where, Text("dead", style="bold red"), "")
-        elif not newest:
-            table.add_row(member.name, member.where, Text("starting", style="yellow"), "")
-        else:
-            busy, slots = newest[0]["occupied"], newest[0]["slots"]
-            table.add_row(member.name, member.where, Text("works", style="green"), "█" * busy + "·" * (slots - busy))
-    return table
-
-
-def _members_table(title: str, *columns: str) -> Table:
-    return Table("name", *columns, title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
 
 
 def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> int:
-    """Print what was expected and what happened; the exit status, as of `run_demo`."""
-    assert record.until_ms is not None, "the scenario has ended"
+    """Print what was expected and what happened; return the exit status, as of `run_demo`."""
     until_ms = record.until_ms
+    assert until_ms is not None, "the scenario has ended"
     verdict = evaluate(record.expectations, effects, record.jobs, until_ms=until_ms, killed=record.killed)
+    named = {"missed": verdict.missed, "doubled": verdict.doubled, "unexpected": verdict.unexpected}
+    columns = ("expected", "fired", "pending", *named, "run again")
+    pending = f"[yellow]{len(verdict.pending)}" if verdict.pending else "0"
+    faults = [f"[{'red' if jobs else 'green'}]{len(jobs)}" for jobs in named.values()]
+    row = (verdict.expected, verdict.fired, pending, *faults, len(verdict.rerun))
+    _print_table(console, "Nominal times", columns, [row], left=0)
     due = [effect for effect in effects if effect.nominal_ms is None or effect.nominal_ms <= until_ms]
-    faults = (verdict.missed, verdict.doubled, verdict.unexpected)
-    columns = ("expected", "fired", "pending", "missed", "doubled", "unexpected", "run again")
-    table = _report_table("Nominal times", *columns, left=0)
-    table.add_row(
-        str(verdict.expected),
-        str(verdict.fired),
-        f"[yellow]{len(verdict.pending)}" if verdict.pending else "0",
-        *(f"[{'red' if jobs else 'green'}]{len(jobs)}" for jobs in faults),
-        str(len(verdict.rerun)),
-    )
-    console.print(table)
-    _print_lags(console, record, due)
-    _print_kills(console, record, due)
+    _print_lags(console, record.kills, due)
+    kills = [
+        (kill.what, f"after {max(kill.took_ms.values())} ms" if kill.took_ms else "–", _worst(due, kill))
+        for kill in record.kills
+    ]
+    _print_table(console, "Kills", ("what", "next term decides", "worst lag after it"), kills)
     if record.shards:
         _print_shards(console, record, due)
-    named = {"missed": verdict.missed, "pending": verdict.pending}
-    for what, jobs in (named | {"doubled": verdict.doubled, "unexpected": verdict.unexpected}).items():
+    for what, jobs in (named | {"pending": verdict.pending}).items():
         for job_id in jobs[:_SHOWN_MAX]:
-            colour = "yellow" if what == "pending" else "red"
-            console.print(f"[{colour}]{what}[/{colour}] {job_id}")
+            console.print(f"[{'yellow' if what == 'pending' else 'red'}]{what}[/] {job_id}")
     if verdict.unseen:
         console.print(
             f"{len(verdict.unseen)} that succeeded left no line: the processor pod that was killed took it along"
         )
     if verdict.faulty:
-        console.print("[bold red]Something was lost or doubled.[/bold red]")
+        console.print("[bold red]Something was lost or doubled.[/]")
         return _FAULTY
     if verdict.pending:
         console.print(
             f"[bold yellow]Nothing missed or doubled so far; {len(verdict.pending)} jobs are late and still to run.[/]"
         )
         return _UNDECIDED
-    console.print("[bold green]Nothing missed, nothing doubled.[/bold green]")
+    console.print("[bold green]Nothing missed, nothing doubled.[/]")
     return _GOOD
 
 
-def _report_table(title: str, *columns: str, left: int = 1) -> Table:
-    """So many columns, the first ones, are of text."""
+def _print_table(
+    console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
+) -> None:
+    """Print a table of which the first ``left`` columns are text, and the others numbers."""
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < left else "right")
-    return table
+    for row in rows:
+        table.add_row(*map(str, row))
+    console.print(table)
 
 
-def _print_lags(console: Console, record: RunRecord, effects: list[Effect]) -> None:
-    table = _report_table("Lag from nominal time to handler start, ms", "", "effects", "p50", "p99", "worst")
-    shaken = [effect for effect in effects if any(_near(effect, kill) for kill in record.kills)]
-    quiet = [effect for effect in effects if not any(_near(effect, kill) for kill in record.kills)]
-    for name, part in (("quiet", quiet), ("until 6 s after a kill", shaken), ("all", effects)):
+def _print_lags(console: Console, kills: Sequence[Kill], effects: list[Effect]) -> None:
+    shaken = {effect for effect in effects if any(_near(effect, kill) for kill in kills)}
+    rows = []
+    for name, part in (
+        ("quiet", [effect for effect in effects if effect not in shaken]),
+        ("until 6 s after a kill", [effect for effect in effects if effect in shaken]),
+        ("all", effects),
+    ):
         lags = [effect.lag_ms for effect in part]
-        figures = (len(part), percentile(lags, 50), percentile(lags, 99), max(lags, default=0))
-        table.add_row(name, *(str(figure) for figure in figures))
-    console.print(table)
-
-
-def _print_kills(console: Console, record: RunRecord, effects: list[Effect]) -> None:
-    table = _report_table("Kills", "what", "next term decides", "worst lag after it")
-    for kill in record.kills:
-        took = f"after {max(kill.took_ms.values())} ms" if kill.took_ms else "–"
-        table.add_row(kill.what, took, _worst(effects, kill))
-    console.print(table)
+        rows.append((name, len(lags), percentile(lags, 50), percentile(lags, 99), max(lags, default=0)))
+    title = "Lag from nominal time to handler start, ms"
+    _print_table(console, title, ("", "effects", "p50", "p99", "worst"), rows)
 
 
 def _print_shards(console: Console, record: RunRecord, effects: list[Effect]) -> None:
-    """What each kill was to each shard: it has a leader of its own, so most kills are nothing to it."""
-    table = _report_table("Failovers by shard", "shard", "what", "next term decides", "worst lag after it", left=2)
+    """Print what each kill was to each shard: it has a leader of its own, so most kills are nothing to it."""
+    rows = []
     for shard in record.shards:
         its = [effect for effect in effects if record.shard_of.get(effect.schedule) == shard]
         for kill in record.kills:
             if kill.took_ms:
                 took = f"after {kill.took_ms[shard]} ms" if shard in kill.took_ms else "not led by it"
-                table.add_row(shard, kill.what, took, _worst(its, kill))
-    console.print(table)
+                rows.append((shard, kill.what, took, _worst(its, kill)))
+    columns = ("shard", "what", "next term decides", "worst lag after it")
+    _print_table(console, "Failovers by shard", columns, rows, left=2)
 
 
 def _worst(effects: list[Effect], kill: Kill) -> str:

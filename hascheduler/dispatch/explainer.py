@@ -27,10 +27,10 @@ from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.hold import tier_key
 from hascheduler.model.job import JobRef, JobState, is_batch
-from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.schema.pause import StandingPause, drain_id
 
 LOOKED_AT_MAX = 5_000
 """Waiting jobs that are compared with the one in question; more would hold up decisions."""

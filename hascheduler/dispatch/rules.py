@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from hascheduler.model.hold import Hold, definition_key
-from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import EVERYTHING, StandingPause
 from hascheduler.schema.tenant import Tenant
 
 

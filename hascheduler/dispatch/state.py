@@ -31,11 +31,11 @@ from hascheduler.dispatch.schedules.planner import SchedulePlanner
 from hascheduler.mirror.changes import JobGone
 from hascheduler.model.hold import Hold, definition_of_key
 from hascheduler.model.job import JobState
-from hascheduler.model.pause import StandingPause, drained_name
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import StandingPause, drained_name
 from hascheduler.schema.tenant import Tenant
 
 _Noun = TypeVar("_Noun", Lane, Tenant, StandingPause, Calendar)

@@ -13,14 +13,14 @@ from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.values.frozen import fast_frozen
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import StandingPause
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token

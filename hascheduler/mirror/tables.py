@@ -13,9 +13,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
 from hascheduler.model.documents.lease import decode_lease, encode_lease
-from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
-from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import (
     LEADER_FIELDS,
     decode_schedule,
@@ -28,7 +26,9 @@ from hascheduler.model.values.fields import is_integer
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
-from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.noun import Part, document_of, read_document
+from hascheduler.schema.pause import StandingPause
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
 
@@ -74,6 +74,15 @@ def _table(
     return Table(decode, encode, arrived, left, revision)
 
 
+def _part(
+    part: type[Part],
+    arrived: Callable[[Any], seen.Seen],
+    gone: Callable[[str], seen.Seen],
+    revision: Callable[[Any], tuple[int, ...]] | None = None,
+) -> Table:
+    return _table(partial(read_document, part), document_of, arrived, gone, revision)
+
+
 def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
     finished_at_ms = fields.get("finished_at_ms")
     return seen.JobGone(id, _ended_in(fields), finished_at_ms if is_integer(finished_at_ms) else None)
@@ -114,27 +123,23 @@ TABLES: dict[Collection, Table] = {
         unnumbered=LEADER_FIELDS,
         advanced=with_leader_fields,
     ),
-    Collection.DEFINITIONS: _table(
-        partial(read_document, Definition), document_of, seen.DefinitionSeen, seen.DefinitionGone
-    ),
-    Collection.LANES: _table(partial(read_document, Lane), document_of, seen.LaneSeen, seen.LaneGone),
-    Collection.CALENDARS: _table(partial(read_document, Calendar), document_of, seen.CalendarSeen, seen.CalendarGone),
-    Collection.TENANTS: _table(partial(read_document, Tenant), document_of, seen.TenantSeen, seen.TenantGone),
-    Collection.PAUSES: _table(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
+    Collection.DEFINITIONS: _part(Definition, seen.DefinitionSeen, seen.DefinitionGone),
+    Collection.LANES: _part(Lane, seen.LaneSeen, seen.LaneGone),
+    Collection.CALENDARS: _part(Calendar, seen.CalendarSeen, seen.CalendarGone),
+    Collection.TENANTS: _part(Tenant, seen.TenantSeen, seen.TenantGone),
+    Collection.PAUSES: _part(StandingPause, seen.PauseSeen, seen.PauseGone),
     # Whoever holds or lifts raises the revision; the leader says what it has released.
     Collection.HOLDS: _table(
         decode_hold, encode_hold, seen.HoldSeen, seen.HoldGone, lambda hold: (hold.rev, hold.released)
     ),
-    Collection.TOKENS: _table(partial(read_document, Token), document_of, seen.TokenSeen, seen.TokenGone),
+    Collection.TOKENS: _part(Token, seen.TokenSeen, seen.TokenGone),
     Collection.PROCESSORS: _table(
         decode_processor, encode_processor, seen.ProcessorSeen, seen.ProcessorGone, lambda processor: (processor.beat,)
     ),
     Collection.LEASES: _table(
         decode_lease, encode_lease, seen.LeaseSeen, seen.LeaseGone, lambda lease: (lease.term, lease.renewals)
     ),
-    Collection.REPLICAS: _table(
-        decode_replica, encode_replica, seen.ReplicaSeen, seen.ReplicaGone, lambda replica: (replica.beat,)
-    ),
+    Collection.REPLICAS: _part(ReplicaStatus, seen.ReplicaSeen, seen.ReplicaGone, lambda replica: (replica.beat,)),
     Collection.META: _table(
         decode_schema_version, encode_schema_version, seen.SchemaSeen, seen.SchemaGone, lambda schema: (schema.rev,)
     ),

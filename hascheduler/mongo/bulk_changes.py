@@ -25,7 +25,7 @@ class BulkChanges:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._job_retention_ms = job_retention_ms
 
-    async def cancel(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
+    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         ends = {"state": {"$in": source_states(Move.CANCEL)}}
         stops = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
         ended = AttemptOutcome(JobState.CANCELLED)
@@ -45,16 +45,16 @@ class BulkChanges:
                     return CancelledSome(cancelled.modified_count, requested.modified_count)
         return CancelledSome(0, 0)
 
-    async def reprioritize(self, which: JobSelection, priority: int, limit: int) -> int:
+    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
         waits = {"state": JobState.PENDING.value, "priority": {"$ne": priority}}
-        return await self._changed(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
+        return await self._changed_some(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
 
-    async def retry(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         states = [state.value for state in revived_states(which)]
         ended = {"state": {"$in": states}, "finished_at_ms": {"$not": {"$gt": at_ms}}}
-        return await self._changed(which, ended, revived(), limit)
+        return await self._changed_some(which, ended, revived(), limit)
 
-    async def _changed(
+    async def _changed_some(
         self, which: JobSelection, condition: dict[str, Any], change: list[dict[str, Any]], limit: int
     ) -> int:
         with faults("change jobs"):

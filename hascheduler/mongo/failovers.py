@@ -7,10 +7,10 @@ from bson import MaxKey, MinKey
 from pymongo import DESCENDING
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.failover import Failover, encode_failover, failover_id, readable_failovers
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import FAILOVERS_MAX
+from hascheduler.schema.failover import Failover, encode_failover, failover_id, readable_failovers
 
 
 class MongoFailoverStore:
@@ -23,9 +23,9 @@ class MongoFailoverStore:
         document = encode_failover(failover)
         with faults("keep the account of a failover"):
             await self._failovers.replace_one({"_id": document["_id"]}, document, upsert=True)
-            kept = self._failovers.find({"_id": _reports_of(failover.name)}, {"_id": True}).sort("_id", DESCENDING)
+            kept = self._failovers.find({"_id": _reports_of(failover.shard)}, {"_id": True}).sort("_id", DESCENDING)
             for oldest in await kept.skip(FAILOVERS_MAX - 1).limit(1).to_list(None):
-                await self._failovers.delete_many({"_id": {**_reports_of(failover.name), "$lt": oldest["_id"]}})
+                await self._failovers.delete_many({"_id": {**_reports_of(failover.shard), "$lt": oldest["_id"]}})
 
     async def newest(self, name: str, limit: int) -> Sequence[Failover]:
         with faults("read the accounts of failovers"):

@@ -10,11 +10,11 @@ from typing import Any
 from pymongo import ReturnDocument
 
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.replica import ReplicaStatus
 
 REPLICA_KEPT_MS = 60_000
 
@@ -28,7 +28,7 @@ class MongoReplicaBoard:
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         # The server's clock, as it is the server that lets the record expire.
         expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", REPLICA_KEPT_MS]}}
-        status_fields = {"$literal": encode_replica(status)}
+        status_fields = {"$literal": document_of(status)}
         with faults("write the replica's account"):
             written = await self._replicas.find_one_and_update(
                 {"_id": status.id},

@@ -7,45 +7,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymongo import ASCENDING, ReturnDocument
-from pymongo.errors import DuplicateKeyError
 
 from hascheduler.model.collection import Collection
-from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import has_labels
+from hascheduler.mongo.resources import MongoNamedStore
 from hascheduler.ports import StoredDocument
 
 _BY_ID = "_id_"
+"""The hint that the index of the ids is read, whatever else is asked for."""
 _AT_ONCE = 10
 """Schedules in an answer of the server, which the driver decodes in one go: each may be a megabyte."""
-"""The hint that the index of the ids is read, whatever else is asked for."""
 
 
-class MongoScheduleStore:
+class MongoScheduleStore(MongoNamedStore):
     """`hascheduler.ports.ScheduleStore`."""
 
     def __init__(self, database: Database) -> None:
-        self._schedules = database[Collection.SCHEDULES.value].with_options(write_concern=MAJORITY)
+        super().__init__(database, Collection.SCHEDULES)
 
     async def create(self, document: StoredDocument) -> StoredDocument | None:
-        with faults("create the schedule"):
-            try:
-                await self._schedules.insert_one(dict(document))
-            except DuplicateKeyError:
-                return None
-        return document
+        return await self._insert(dict(document))
 
     async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
         with faults("edit the schedule"):
-            return await self._schedules.find_one_and_update(
+            return await self._documents.find_one_and_update(
                 {"_id": name, "rev": rev},
                 {"$set": dict(fields), "$inc": {"rev": 1}},
                 return_document=ReturnDocument.AFTER,
             )
-
-    async def get(self, name: str) -> StoredDocument | None:
-        with faults("read the schedule"):
-            return await self._schedules.find_one({"_id": name})
 
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
@@ -56,7 +47,7 @@ class MongoScheduleStore:
         if labels:
             which["$expr"] = has_labels(labels)
         with faults("list the schedules"):
-            found = self._schedules.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING)
+            found = self._documents.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING)
             return await found.limit(limit).to_list(None)
 
     async def among(
@@ -64,25 +55,19 @@ class MongoScheduleStore:
     ) -> Sequence[StoredDocument]:
         which = _among(names, labels, tenant)
         with faults("list the schedules"):
-            found = self._schedules.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING).hint(_BY_ID)
+            found = self._documents.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING).hint(_BY_ID)
             return await found.limit(limit).to_list(None)
 
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
     ) -> Sequence[str]:
         with faults("look for schedules"):
-            found = await self._schedules.find(_among(names, labels, tenant), ["_id"]).hint(_BY_ID).to_list(None)
+            found = await self._documents.find(_among(names, labels, tenant), ["_id"]).hint(_BY_ID).to_list(None)
         return [schedule["_id"] for schedule in found]
 
     async def count(self, tenant: str, limit: int) -> int:
         with faults("count the schedules"):
-            return await self._schedules.count_documents({"job.tenant": tenant}, limit=limit)
-
-    async def delete(self, name: str, rev: int | None = None) -> bool:
-        which = {"_id": name} if rev is None else {"_id": name, "rev": rev}
-        with faults("delete the schedule"):
-            answer = await self._schedules.delete_one(which)
-        return answer.deleted_count == 1
+            return await self._documents.count_documents({"job.tenant": tenant}, limit=limit)
 
 
 def _among(names: Sequence[str], labels: Mapping[str, str], tenant: str | None) -> dict[str, Any]:

@@ -78,15 +78,15 @@ class KeyedRetry:
     met: SubmitAnswer = SubmitAnswer.NEW
 
 
-def stored_retry_key(key: RetryKey, at_ms: WallMs) -> dict[str, Any]:
+def stored_retry_key(key: RetryKey | None, at_ms: WallMs) -> dict[str, Any] | None:
     """How a job remembers, in its ``retry_keys``, that it was revived under ``key``."""
-    return {"key": key.digest, "request": key.request_hash, "at_ms": at_ms}
+    return None if key is None else {"key": key.digest, "request": key.request_hash, "at_ms": at_ms}
 
 
-def keyed_retry(before: StoredDocument, key: RetryKey, at_ms: WallMs) -> KeyedRetry:
-    """The answer to a retry under ``key`` that met the job as it was ``before``."""
+def keyed_retry(before: StoredDocument, key: RetryKey | None, at_ms: WallMs) -> KeyedRetry:
+    """The answer to a retry that met the job as it was ``before``."""
     for held in before.get("retry_keys") or ():
-        if held["key"] == key.digest and held["at_ms"] > at_ms - IDEMPOTENCY_MS:
+        if key is not None and held["key"] == key.digest and held["at_ms"] > at_ms - IDEMPOTENCY_MS:
             is_same = held["request"] == key.request_hash
             return KeyedRetry(RetryAnswer.OK, SubmitAnswer.KNOWN if is_same else SubmitAnswer.OTHER)
     state = decode_job_state(before)
@@ -303,12 +303,9 @@ class JobStore(Protocol):
     async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
         """Change the priority of a pending job; None when there is no such job."""
 
-    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+    async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
         """Failed or cancelled → pending, with all its tries before it and a new attempt number; None when there is no
-        such job."""
-
-    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
-        """As `retry`, in the same write remembering ``key``: under it the job is revived no second time."""
+        such job. In the same write it remembers ``key``: under it the job is revived no second time."""
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
         """The job that holds that idempotency key at that time; it will not be lost."""

@@ -6,11 +6,11 @@ from typing import Protocol
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
-from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.schema.failover import Failover
+from hascheduler.schema.replica import ReplicaStatus
 
 
 class Clock(Protocol):

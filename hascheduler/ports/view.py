@@ -9,13 +9,13 @@ from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef, Rest
-from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import StandingPause
+from hascheduler.schema.replica import LastCheck, ReplicaStatus
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token

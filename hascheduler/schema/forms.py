@@ -130,6 +130,10 @@ def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
 
 
 Count = Annotated[int, whole(1, JOBS_MAX)]
+Integer = Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)]
+"""Of what this project writes itself."""
+Flag = Annotated[bool, BeforeValidator(bool)]
+"""Of what this project writes itself, and people may have edited."""
 
 # Spans and instants
 

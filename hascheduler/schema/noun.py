@@ -29,8 +29,8 @@ from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.values.fields import INTEGER_MAX, Document, identifier
-from hascheduler.schema.forms import ANSWER, REQUEST, STORED, Name, whole, wrong
+from hascheduler.model.values.fields import Document, identifier
+from hascheduler.schema.forms import ANSWER, REQUEST, STORED, Integer, Name, wrong
 from hascheduler.schema.refusals import Path, refusal_of
 
 FIELDS_MAX = 64
@@ -158,7 +158,7 @@ class Noun(Part):
 
     name: str = Field(examples=["nightly"])
     """Unique among its kind"""
-    rev: Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)] = Field(default=0, examples=[2])
+    rev: Integer = Field(default=0, examples=[2])
     """Grows with every edit"""
     always_stored: ClassVar[tuple[str, ...]] = ("rev",)
 
@@ -229,8 +229,13 @@ def read_document(noun: type[S], id: object, document: Document) -> S:
 
     What a newer release added is passed over, and null is as good as left out.
     """
-    require_known_version(document)
-    fields = {**document, noun.id_field: identifier(id)}
+    require_known_version(document)  # first: in an unknown form, all else may be otherwise
+    return read_fields(noun, {**document, noun.id_field: identifier(id)})
+
+
+def read_fields(noun: type[S], fields: Document) -> S:
+    """As `read_document`, with the id among the fields."""
+    require_known_version(fields)
     try:
         return noun.model_validate(fields, extra="ignore", context=STORED)
     except ValidationError as error:

@@ -10,9 +10,8 @@ from pydantic import ValidationInfo as Info
 
 from hascheduler.model.token import ALL_TENANTS, Role
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.fields import INTEGER_MAX
 from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.schema.forms import NAME, REQUEST, Instant, Name, span, whole, wrong
+from hascheduler.schema.forms import NAME, REQUEST, Instant, Integer, Name, span, wrong
 from hascheduler.schema.noun import Noun, Part
 
 _LIFE_MS_MIN = 1_000
@@ -74,7 +73,7 @@ class Token(TokenFields, Noun):
     id_field = "digest"
 
     digest: _Stated
-    rev: Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)] = 1
+    rev: Integer = 1
     session_of: _Stated | None = None
     """Of a session: the digest of its parent, or of the admin token in the settings. 0.2.0 does not know the field, and
     takes a session for a token of the same powers, which ends as soon."""

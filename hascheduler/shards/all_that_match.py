@@ -26,7 +26,7 @@ from hascheduler.api.jobs.all_that_match import (
     counted_only,
     require_expected,
 )
-from hascheduler.api.middleware.audit import leave_unaudited
+from hascheduler.api.middleware.audit import note_of
 from hascheduler.errors import Conflict
 from hascheduler.schema.forms import instant_text
 from hascheduler.schema.noun import answer_of
@@ -45,7 +45,7 @@ async def _change(layout: Layout, places: Sequence[Place], body: Any, exchange: 
     except STRANGE:
         answer = unfit()
     # Here too if other replicas have recorded their parts.
-    leave_unaudited(scope, unaudited=body.get("dry_run") is True)
+    note_of(scope).unaudited = body.get("dry_run") is True
     await answer.send(send)
 
 

@@ -39,10 +39,10 @@ from hascheduler.errors import CallerError, Conflict, InvalidInput, StoreUnavail
 from hascheduler.model.collection import Collection as Nouns
 from hascheduler.model.job import schedule_of
 from hascheduler.model.partition import partition_in, partition_of
-from hascheduler.model.pause import EVERYTHING, drain_id
 from hascheduler.model.processor import shard_in
 from hascheduler.model.token import Power
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.schema.pause import EVERYTHING, drain_id
 from hascheduler.schema.tenant import DEFAULT_TENANT
 from hascheduler.shards.answers import Merge, answer_of, named, own_request, replayed, tenant_named, whole
 from hascheduler.shards.batches import read_batch, submit_batch, tenants_of

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.http.limits import FORWARDED_MAX, holding_of
 from hascheduler.api.http.problems import ProblemError, problem
-from hascheduler.api.middleware.audit import known_request_id, leave_unaudited
+from hascheduler.api.middleware.audit import known_request_id, note_of
 from hascheduler.api.middleware.outcomes import outcome_unknown
 from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
 from hascheduler.api.routing.long_poll import until_left
@@ -122,7 +122,7 @@ class Peers:
             found = await until_left(self._first_answer(shard, scope, body), receive, is_over)
             if isinstance(found, httpx.Response):
                 held.push_async_callback(found.aclose)
-                leave_unaudited(scope)  # that replica records it
+                note_of(scope).unaudited = True  # that replica records it
                 await until_left(_send_on(found, send), receive, is_over)
             else:  # None if its client has left, or this replica ends
                 await (found or in_doubt(shard, scope))(scope, receive, send)

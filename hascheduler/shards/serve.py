@@ -53,7 +53,7 @@ from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.turns import CapTurns, MongoTurnStore
 from hascheduler.telemetry.health import ReplicaHealth
-from hascheduler.telemetry.metrics_replica import ReplicaGauges, ShardGauges
+from hascheduler.telemetry.metrics_replica import ReplicaGauges
 
 _LATE_MS = 60_000
 """A document is stored at most so long after the instant at which it says that it was submitted."""
@@ -67,7 +67,7 @@ class OneShard:
         services = services_of(parts.settings, process, parts.settings.shard, database, self._replica)
         self.application: ASGIApp = create_app(services)
         self.health = ReplicaHealth(services.view)
-        self.gauges = ReplicaGauges(services.view.gauges)
+        self.gauges = ReplicaGauges(lambda: {"": services.view.gauges()})
 
     def answer_at(self, http_endpoint: str) -> None:
         """Have the heartbeats tell where the API is."""
@@ -156,7 +156,7 @@ class Ring:
         services = shards[0].services
         assert services is not None, "the home is hosted from the start"
         self.application: ASGIApp = with_edge(gateway, services, self._turned_away)
-        self.gauges = ShardGauges(
+        self.gauges = ReplicaGauges(
             lambda: {replica.scheduler: replica.view.gauges() for replica in self._hosting.replicas}, settings.shards
         )
 

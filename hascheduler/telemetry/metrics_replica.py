@@ -24,11 +24,11 @@ from hascheduler.dispatch.decisions import (
     ResetCursor,
     Settlement,
 )
-from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.job import JobState
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import Confirm, Gauges
+from hascheduler.schema.failover import Cause, Failover
 from hascheduler.schema.lane import DEFAULT_LANE
 from hascheduler.telemetry.registry import (
     NAMESPACE,
@@ -158,43 +158,29 @@ _LIVE = (JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.val
 
 
 class ReplicaGauges(GuardedCollector):
-    """Reads ``view`` at each scrape."""
+    """Reads ``views`` at each scrape, those of the shards that are hosted here by name.
 
-    def __init__(self, view: Callable[[], Gauges]) -> None:
-        super().__init__("replica", lambda: self._all(view()))
-        self._shown = _Shown()
+    ``count`` is how many shards there are; if there are several, each gauge has the label ``shard``.
+    """
 
-    def _all(self, now: Gauges) -> Iterator[Metric]:
-        leading, *others = self._shown.families(now)
-        yield leading
-        yield from _of_shards(1, int(now.leading), 1)
-        yield from others
-
-
-class ShardGauges(GuardedCollector):
-    """Reads ``views`` at each scrape, those of the shards that are hosted here by name. It shows what `ReplicaGauges`
-    does, with the label ``shard``. ``count`` is how many shards there are."""
-
-    def __init__(self, views: Callable[[], Mapping[str, Gauges]], count: int) -> None:
-        super().__init__("shards", lambda: self._all(views()))
+    def __init__(self, views: Callable[[], Mapping[str, Gauges]], count: int = 1) -> None:
+        super().__init__("replica", lambda: self._all(views()))
         self._count = count
         self._shown: dict[str, _Shown] = {}
 
     def _all(self, now: Mapping[str, Gauges]) -> Iterator[Metric]:
-        yield from _of_shards(self._count, sum(each.leading for each in now.values()), len(now))
+        led = sum(each.leading for each in now.values())
+        yield _one("shards", "How many shards the deployment has, each with a leader of its own", self._count)
+        yield _one("shards_led", "How many of them this replica leads", led)
+        yield _one("shards_followed", "How many of them this replica hosts", len(now))
         self._shown = {shard: self._shown.get(shard) or _Shown() for shard in now}
         whole: dict[str, Metric] = {}
         for shard, gauges in now.items():
+            label = {"shard": shard} if self._count > 1 else {}
             for family in self._shown[shard].families(gauges):
                 merged = whole.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-                merged.samples += [each._replace(labels={"shard": shard, **each.labels}) for each in family.samples]
+                merged.samples += [each._replace(labels={**label, **each.labels}) for each in family.samples]
         yield from whole.values()
-
-
-def _of_shards(count: int, led: int, hosted: int) -> Iterator[Metric]:
-    yield _one("shards", "How many shards the deployment has, each with a leader of its own", count)
-    yield _one("shards_led", "How many of them this replica leads", led)
-    yield _one("shards_followed", "How many of them this replica hosts", hosted)
 
 
 class _Shown:

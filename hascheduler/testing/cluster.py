@@ -27,7 +27,6 @@ from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.job import TERMINAL
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
@@ -241,7 +240,7 @@ class VirtualCluster:
             calendars=MemoryResourceStore(connection, Collection.CALENDARS, document_of),
             lanes=MemoryResourceStore(connection, Collection.LANES, document_of),
             tenants=MemoryResourceStore(connection, Collection.TENANTS, document_of),
-            pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
+            pauses=MemoryResourceStore(connection, Collection.PAUSES, document_of),
             jobs=MemoryJobStore(connection, _RETENTION_MS),
             admission=self._admission,
             verdicts=MemoryVerdictStore(connection),

@@ -10,9 +10,8 @@ from typing import Any, TypeVar, Unpack
 import httpx
 import structlog
 
-from hascheduler.client import AsyncScheduler, Job, Refused
+from hascheduler.client import AsyncScheduler, Job, Problem, Refused
 from hascheduler.client.options import JobListFilter, JobOptions
-from hascheduler.client.results import read_problem
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import DEFAULT_PRESET
@@ -313,7 +312,7 @@ class _Running:
         response = await self._http.request(method, path, json=body)
         answer = response.json() if response.content else None
         if response.is_error:
-            raise Refused(response.status_code, read_problem(answer if isinstance(answer, dict) else {}))
+            raise Refused(response.status_code, Problem(answer))
         return answer
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
 
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -10,28 +9,18 @@ from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, WorldError
-from tests.bench.cost import figures_by_load, measure_ledger, read_loads
-from tests.bench.dashboard import measure_dashboard
+from tests.bench.cost import measure_cost, read_loads
 from tests.bench.decisions import SIZES, measure_decisions
 from tests.bench.failover import measure_failover
 from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
-from tests.bench.floor.at_rest import measure_at_rest, measure_loaded
-from tests.bench.floor.at_start import measure_snapshots
-from tests.bench.floor.forms import Form
-from tests.bench.floor.measure import measure_floor, measure_floor_at_once
-from tests.bench.floor.plan import FloorPlan
 from tests.bench.idle import measure_idle
-from tests.bench.ledger.accounts import Span
-from tests.bench.ledger.ledger import Ledger
-from tests.bench.ledger.samples import sampling
 from tests.bench.numbers import read_numbers
 from tests.bench.overload import measure_overload
 from tests.bench.pending import measure_pending
@@ -46,7 +35,6 @@ from tests.bench.stacks import (
     BATCH_DELAY_MAX_MS,
     DATABASE,
     FOLDER,
-    LEDGER,
     Crew,
     batch_delay_setting,
     on_stack,
@@ -55,7 +43,6 @@ from tests.bench.stacks import (
 from tests.bench.stalls import measure_stalls
 from tests.bench.starts import measure_starts
 from tests.bench.storm import measure_storm
-from tests.bench.submits import measure_submits
 from tests.bench.suite import chosen, run_suite
 from tests.bench.throughput import measure_throughput
 
@@ -64,8 +51,6 @@ app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=F
 Count = Annotated[int, typer.Option(min=1)]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
-Rest = Annotated[int, typer.Option(min=0, help="Of the leader's stream, where one process does all.")]
-Forms = Annotated[list[Form], typer.Option("--form", help="More than once for more; all without it.")]
 BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
@@ -191,99 +176,20 @@ def cost(
     processors: Count = 2,
     batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
-    parts: Annotated[bool, typer.Option(help="Sample the processes, to tell parts apart.")] = True,
-    plot: Annotated[Path | None, typer.Option(help="Draw the ledger to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole ledger on standard output, for machines.")] = False,
 ) -> None:
-    """CPU of a job by process and by part, MongoDB's commands, switches and turns, at rest and by load."""
+    """CPU of a job by kind of process, and MongoDB's operations, by load."""
     rates, crew = read_loads(loads), Crew(replicas, processors)
-    samples = FOLDER / "samples" if parts else None
-    spans: list[list[Span]] = []
-    if plot is not None:
-        from tests.bench.report import require_matplotlib
-
-        require_matplotlib("--plot")
 
     def measure() -> dict[str, Figures]:
-        settings = batch_delay_setting(batch_delay_max_ms) | ({} if samples is None else sampling(samples))
-        measured = on_stack(
+        found = on_stack(
             "cost",
             crew,
-            lambda stack: measure_ledger(stack, DATABASE, rates, seconds, samples, at_once=at_once),
-            settings,
+            lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once),
+            batch_delay_setting(batch_delay_max_ms),
         )
-        spans.append([each.span for each in measured])
-        found = figures_by_load(measured)
-        if batch_delay_max_ms == BATCH_DELAY_MAX_MS:
-            return found
-        labels = [each.span.label for each in measured[1:]]
-        return {with_batch_delay(label, batch_delay_max_ms): found[label] for label in labels}
+        return {with_batch_delay(label, batch_delay_max_ms): figures for label, figures in found.items()}
 
-    run_bench("cost", measure, runs, quiet=as_json)
-    ledger = Ledger.of(spans)
-    ledger.write(LEDGER)
-    if as_json:
-        sys.stdout.write(json.dumps(ledger.as_json()) + "\n")
-    else:
-        console = Console(stderr=True)
-        for table in ledger.tables():
-            console.print(table)
-    if plot is not None:
-        from tests.bench.report import save_ledger
-
-        save_ledger(ledger.as_json(), plot)
-
-
-@app.command()
-def floor(
-    *,
-    loads: Annotated[
-        str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
-    ] = "50,200,1000/500",
-    seconds: Count = 20,
-    replicas: Count = 3,
-    rest_ms: Rest = 20,
-    forms: Forms = list(Form),  # noqa: B006
-    runs: Runs = 1,
-) -> None:
-    """The least that a job can cost and a replica take: the exchanges of the protocol alone, the libraries alone."""
-    paces = read_loads(loads)
-
-    def measure() -> dict[str, Figures]:
-        found: dict[str, Figures] = {}
-        for form, delay_max_ms in product(forms, (BATCH_DELAY_MAX_MS, 0)):
-            plan = FloorPlan(form, replicas, rest_ms, delay_max_ms)
-            for pace in paces:
-                # A batch is together already.
-                if delay_max_ms or pace.batch == 1:
-                    found[form.case(with_batch_delay(pace.label, delay_max_ms))] = measure_floor(pace, seconds, plan)
-        return {**found, **measure_at_rest(seconds), **measure_loaded()}
-
-    run_bench("floor", measure, runs)
-
-
-@app.command("floor-at-once")
-def floor_at_once(
-    *,
-    count: Count = 10_000,
-    replicas: Count = 3,
-    rest_ms: Rest = 20,
-    forms: Forms = list(Form),  # noqa: B006
-    runs: Runs = 1,
-) -> None:
-    """The least that so many schedules take that are all due at one instant: their exchanges alone."""
-
-    def measure() -> dict[str, Figures]:
-        plans = (FloorPlan(form, replicas, rest_ms, BATCH_DELAY_MAX_MS) for form in forms)
-        return {plan.form.case(f"{count:,} at once"): measure_floor_at_once(count, plan) for plan in plans}
-
-    run_bench("floor-at-once", measure, runs)
-
-
-@app.command("floor-at-start")
-def floor_at_start(count: Count = 1_000_000, runs: Runs = 1) -> None:
-    """The least time and memory in which a process can know so many schedules, and so many pending jobs."""
-    run_bench("floor-at-start", lambda: measure_snapshots(count), runs)
+    run_bench("cost", measure, runs)
 
 
 @app.command()
@@ -355,18 +261,6 @@ def finished(count: Count = 1_000_000, requests: Count = 300) -> None:
 
 
 @app.command()
-def dashboard(
-    pages: Count = 50, jobs: Count = 1_000_000, schedules: Count = 100_000, requests: Count = 100, runs: Runs = 1
-) -> None:
-    """The dashboard: CPU and cursors of open pages, and each view's requests with much to look at."""
-
-    async def measure(stack: Stack) -> dict[str, Figures]:
-        return await measure_dashboard(stack, DATABASE, pages=pages, jobs=jobs, schedules=schedules, requests=requests)
-
-    run_bench("dashboard", lambda: on_stack("dashboard", Crew(1, 0), measure), runs)
-
-
-@app.command()
 def decisions(
     presets: Annotated[str, typer.Option(help="With commas; the first at all sizes, the others at 100,000.")] = (
         "balanced,fair,affinity,swimlanes"
@@ -382,26 +276,6 @@ def decisions(
     }
     small, large = (found[first][size]["decision_us"] for size in (SIZES[0], SIZES[-1]))
     run_bench("decisions", lambda: {**cases, "growth": {"decision_us": round(large / small, 2)}})
-
-
-@app.command()
-def submits(
-    *,
-    per_second: Count = 100,
-    running: Annotated[int, typer.Option(min=1, help="Jobs that run each second in all.")] = 200,
-    seconds: Count = 30,
-    replicas: Count = 3,
-    processors: Count = 2,
-    runs: Runs = 1,
-) -> None:
-    """How soon a submit is acknowledged while other jobs run."""
-    _run_one(
-        "submits",
-        f"{per_second:,} submits/s, {running:,} jobs/s",
-        Crew(replicas, processors),
-        lambda stack: measure_submits(stack, DATABASE, per_second, running, seconds),
-        runs,
-    )
 
 
 @app.command()
@@ -509,12 +383,11 @@ def report(
     folder: Annotated[Path, typer.Option(help="The table and the pictures go there.")] = Path("docs"),
     results: Path = RESULTS,
     peers: Path = FOLDER / "peers.json",
-    ledger: Path = LEDGER,
 ) -> None:
     """A table in Markdown, and pictures, of what was measured last."""
     from tests.bench.report import write_report
 
-    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json", ledger):
+    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json"):
         typer.echo(path)
 
 

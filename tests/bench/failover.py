@@ -17,11 +17,10 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import WorldError
-from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import leading
 from tests.bench.figures import Figures
-from tests.bench.made_schedules import make_schedules
+from tests.bench.made_schedules import interval_bodies, make_schedules
 
 _PHASES = 50
 _PATIENCE_S = 60
@@ -29,21 +28,7 @@ _PATIENCE_S = 60
 
 async def measure_failover(stack: Stack, database: str, plan: dict[signal.Signals, int]) -> dict[str, Figures]:
     """So many times each of those signals, to whichever replica leads."""
-    clock = SystemClock()
-    start_ms = clock.wall_ms()
-    bodies = [
-        {
-            "name": f"bench-{number}",
-            "trigger": {
-                "type": "interval",
-                "every": "1s",
-                "anchor": format_instant(start_ms + 1_000 * number // _PHASES),
-            },
-            "job": {"definition": "noop"},
-        }
-        for number in range(_PHASES)
-    ]
-    await make_schedules(list(stack.urls.values()), bodies)
+    await make_schedules(list(stack.urls.values()), interval_bodies(_PHASES))
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         takeovers = _Takeovers(stack, client[database])
         return {

@@ -53,17 +53,17 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
         began = time.monotonic()
         now = int(time.time() * 1_000)
-        await write_finished(client, database, count, chance, now)
+        await _write_finished(client, database, count, chance, now)
         figures["written_in_s"] = round(time.monotonic() - began)
 
         def anywhere() -> int:
             return chance.randrange(count)
 
-        figures |= await timed("get", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}")
-        figures |= await timed("why", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}/why")
+        figures |= await _timed("get", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}")
+        figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}/why")
         for name, which in _FILTERS.items():
             asked = "&".join(f"{field}={value}" for field, value in job_query(which).items())
-            figures |= await timed(
+            figures |= await _timed(
                 f"list_by_{name}", http, requests, partial(_page, asked, lambda: _place(now, anywhere(), count))
             )
             figures[f"list_by_{name}_plan"] = await _plan(jobs, which, _place(now, anywhere(), count))
@@ -71,7 +71,7 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
     return {**figures, "slowest_list_p99_ms": max(lists)}
 
 
-async def write_finished(
+async def _write_finished(
     client: AsyncMongoClient[dict[str, Any]], database: str, count: int, chance: random.Random, now: int
 ) -> None:
     jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
@@ -82,7 +82,7 @@ async def write_finished(
     await client.admin.command("fsync")
 
 
-async def timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
+async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
     took: list[int] = []
     for _ in range(requests):
         began = time.perf_counter_ns()

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
-from tests.bench.made_schedules import make_schedules
+from tests.bench.made_schedules import interval_bodies, make_schedules
 
 _WARM_UP_MS = 3_000
 _PATIENCE_MS = 10_000
@@ -23,20 +22,7 @@ _PATIENCE_MS = 10_000
 async def measure_fires(stack: Stack, schedules: int, seconds: int) -> Figures:
     """``schedules`` of them, observed for ``seconds`` after a warm-up."""
     clock = SystemClock()
-    start_ms = clock.wall_ms()
-    bodies = [
-        {
-            "name": f"bench-{number}",
-            "trigger": {
-                "type": "interval",
-                "every": "1s",
-                "anchor": format_instant(start_ms + 1_000 * number // schedules),
-            },
-            "job": {"definition": "noop"},
-        }
-        for number in range(schedules)
-    ]
-    expectations = await make_schedules(list(stack.urls.values()), bodies)
+    expectations = await make_schedules(list(stack.urls.values()), interval_bodies(schedules))
     from_ms = clock.wall_ms() + _WARM_UP_MS
     until_ms = from_ms + seconds * 1_000
     expected = {

@@ -19,6 +19,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.client import AsyncScheduler, Tenant
 from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
+from tests.bench.stacks import waits_ms
 
 _CAP = 5_000
 _EVERY_S = 0.1
@@ -71,8 +72,8 @@ async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, 
         await flooding
         await quiet
         await asyncio.sleep(1)
-        alone = await _waits(jobs, alone_at_ms, flood_at_ms)
-        flooded = await _waits(jobs, flood_at_ms, _now_ms())
+        alone = await waits_ms(jobs, _quiet_jobs(alone_at_ms, flood_at_ms))
+        flooded = await waits_ms(jobs, _quiet_jobs(flood_at_ms, _now_ms()))
         unstarted = await jobs.count_documents({"tenant": "quiet", "started_at_ms": None})
         await scheduler.cancel_where(tenant="flood")
     ratio = percentile(flooded, 99) / max(1, percentile(alone, 99))
@@ -122,12 +123,8 @@ async def _flood(http: httpx.AsyncClient, flood: Flood, answers: Counter[int], r
             sending.create_task(one())
 
 
-async def _waits(jobs: Any, from_ms: int, until_ms: int) -> list[int]:
-    """Of the quiet tenant's jobs that were submitted then."""
-    span = {"$gte": from_ms, "$lt": until_ms}
-    query = {"tenant": "quiet", "submitted_at_ms": span, "started_at_ms": {"$ne": None}}
-    times = ["submitted_at_ms", "first_started_at_ms"]
-    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(query, times)]
+def _quiet_jobs(from_ms: int, until_ms: int) -> dict[str, Any]:
+    return {"tenant": "quiet", "submitted_at_ms": {"$gte": from_ms, "$lt": until_ms}}
 
 
 def _memory_mb(process: psutil.Process) -> int:

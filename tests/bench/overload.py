@@ -19,6 +19,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.load import Load, Sent, loading
+from tests.bench.stacks import drained, waits_ms
 
 _FIRST_PER_S = 150
 _GROWTH = 1.5
@@ -26,8 +27,6 @@ _STEPS_MAX = 9
 _WARM_UP_S = 2
 _STEP_S = 5
 _STILL_BETTER = 1.05
-_SETTLE_LIMIT_S = 120
-_LIVE = ["pending", "dispatched", "running"]
 
 
 async def measure_overload(stack: Stack, database: str, times: int, seconds: int, batch: int) -> Figures:
@@ -38,7 +37,7 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         best_per_s, offered, offered_best, best_cores = 0, _FIRST_PER_S * (1 if batch == 1 else 4), 0, 0.0
         for _ in range(_STEPS_MAX):
             sent, goodput_per_s = await _offered(jobs, Load(urls, offered, _WARM_UP_S + _STEP_S, batch))
-            await _settled(jobs)
+            await drained(jobs)
             better = goodput_per_s > best_per_s * _STILL_BETTER
             if goodput_per_s > best_per_s:
                 best_per_s, offered_best, best_cores = goodput_per_s, offered, sent.cores
@@ -50,10 +49,10 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         sent, goodput_per_s = await _offered(jobs, load)
         backlog = await jobs.count_documents({"state": "pending"})
         end_ms = _now_ms()
-        settled_s = await _settled(jobs)
-        waits_ms = await _waits_ms(jobs, begin_ms, end_ms)
+        settled_s = await drained(jobs)
+        waited_ms = await waits_ms(jobs, {"submitted_at_ms": {"$gte": begin_ms, "$lt": end_ms}})
         _, best_after_per_s = await _offered(jobs, Load(urls, offered_best, _WARM_UP_S + _STEP_S, batch))
-        await _settled(jobs)
+        await drained(jobs)
     ratio = 2 * goodput_per_s / max(best_per_s + best_after_per_s, 1)
     cores = os.cpu_count() or 1
     return {
@@ -72,9 +71,9 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         "accepted": sent.acknowledged,
         "refused": sent.refused,
         "failed_otherwise": sent.failed - (sent.refused - sent.readmitted),
-        "wait_p50_ms": percentile(waits_ms, 50),
-        "wait_p99_ms": percentile(waits_ms, 99),
-        "wait_max_ms": max(waits_ms, default=0),
+        "wait_p50_ms": percentile(waited_ms, 50),
+        "wait_p99_ms": percentile(waited_ms, 99),
+        "wait_max_ms": max(waited_ms, default=0),
         "unfinished_after": backlog,
         "settled_s": settled_s,
         "ack_p50_ms": sent.ack_p50_ms,
@@ -96,21 +95,6 @@ async def _offered(jobs: Any, load: Load) -> tuple[Sent, int]:
         after, ended = await jobs.count_documents({"state": "succeeded"}), time.monotonic()
         sent = await under_way.sent()
     return sent, round((after - before) / (ended - began))
-
-
-async def _settled(jobs: Any) -> float:
-    """How long until no job is live."""
-    began = time.monotonic()
-    async with asyncio.timeout(_SETTLE_LIMIT_S):
-        while await jobs.count_documents({"state": {"$in": _LIVE}}):  # noqa: ASYNC110
-            await asyncio.sleep(0.25)
-    return round(time.monotonic() - began, 1)
-
-
-async def _waits_ms(jobs: Any, from_ms: int, until_ms: int) -> list[int]:
-    query = {"submitted_at_ms": {"$gte": from_ms, "$lt": until_ms}, "first_started_at_ms": {"$ne": None}}
-    times = ["submitted_at_ms", "first_started_at_ms"]
-    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(query, times)]
 
 
 def _now_ms() -> int:

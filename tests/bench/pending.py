@@ -27,7 +27,6 @@ from hascheduler.model.job import NewJob
 from hascheduler.model.values.instants import WallMs
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
-from tests.bench.metrics import read_metrics
 from tests.bench.stalls import watched_stalls
 
 _BATCH = 5_000
@@ -45,7 +44,7 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             empty = await replica.rests(1)
         async with AsyncMongoClient[dict[str, Any]](mongod.uri) as client:
             began = time.monotonic()
-            await write_pending(client, _DATABASE, count)
+            await _write_pending(client, _DATABASE, count)
             written_s = round(time.monotonic() - began)
         async with start_lone_replica(mongod.uri, _DATABASE, folder) as replica:
             async with watched_stalls(replica.health_url) as stalls:
@@ -64,7 +63,7 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             }
 
 
-async def write_pending(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
+async def _write_pending(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
     jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
     documents = _documents(count)
     while batch := list(islice(documents, _BATCH)):
@@ -82,11 +81,11 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
         async with asyncio.timeout(_FIRST_PATIENCE_S):
             while not effects.read([output]):  # noqa: ASYNC110  # a file does not tell
                 await asyncio.sleep(0.02)
-        before, began = await read_metrics(http), time.monotonic()
+        before, began = await _read_metrics(http), time.monotonic()
         effects.all.clear()
         await asyncio.sleep(seconds)
         started = len(effects.read([output]))
-        after, took_s = await read_metrics(http), time.monotonic() - began
+        after, took_s = await _read_metrics(http), time.monotonic() - began
     steps_s = after["hascheduler_step_seconds_sum"] - before["hascheduler_step_seconds_sum"]
     dispatches = 'hascheduler_decisions_total{kind="dispatch"}'
     decided = after[dispatches] - before[dispatches]
@@ -95,6 +94,13 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
         "decision_us": round(1e6 * steps_s / decided, 1) if decided else 0,
         "stall_dispatching_ms": stalls.take_ms(),
     }
+
+
+async def _read_metrics(http: httpx.AsyncClient) -> dict[str, float]:
+    """Return each sample that the replica tells of itself by its name, with its labels as they stand in the text."""
+    text = (await http.get("/metrics")).raise_for_status().text
+    rows = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, _, value in rows}
 
 
 def _documents(count: int) -> Iterator[dict[str, Any]]:

@@ -2,17 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from tests.bench.floor.at_rest import FOLLOWING, LEADING, LIBRARIES, PROGRAM
-from tests.bench.floor.forms import Form
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
-from tests.bench.stacks import BATCH_DELAY_MAX_MS, with_batch_delay
 
 _HEAD = """\
 <!-- Written by `python -m tests.bench report`; what is changed here by hand is lost with the next one. -->
@@ -23,122 +19,23 @@ largest; of what went wrong the worst run. Such a machine is two to three times 
 all: figures of one date, of one table or ratios can be compared.
 """
 
-LEDGER_TEXT = """\
-## What a job costs, by part
 
-`python -m tests.bench cost --plot cost.png` prints the ledger of CPU, `--json` prints it for machines; `--loads \
-50,200 --seconds 10` is short. It measures first at rest, then under each load; `1000/500` is 1,000 jobs a second, \
-500 of them a request. How to read it:
-
-- *By process*: the kernel's account, all processes of a kind together, divided by the jobs that started. Beside it \
-context switches of all threads, and turns of the event loop as libuv counts them.
-- *By part*: shares of that CPU, so they sum to it. The kernel interrupts a process after each 10 ms of CPU, and the \
-interpreter writes the running stack. A sample belongs to the innermost frame whose module has a part in the table \
-of `tests/bench/ledger/parts.py`. A part with *n* samples is known to about √*n* of them: a longer run tells more. \
-Of MongoDB and RabbitMQ the parts are their threads, by name.
-- *For whom libraries work*: the driver's own code is a part; here is which part called it.
-- *At rest*: what the same part spends when there is nothing to do, at most what it spent under load. It is in the \
-whole, and a row of its own.
-- *Sampler*: what the sampling itself costs, in per cent of the process's CPU; it is in the figures. `--no-parts` \
-measures without it.
-- *MongoDB's commands*: the server's own count by name, of all clients.
-- The floor is what `python -m tests.bench floor` measures: the exchanges of a job, from HTTP to its end, through the \
-same server and drivers, in one process, with nothing around them. No work on hascheduler gets below it.
-"""
-
-FLOORS_TEXT = """\
-## How far above the floor
-
-*Least*: the exchanges of the protocol through the same server and drivers, in one process, with a small document, no \
-index and streams that nobody decodes; at rest, a process that shows life, renews its lease where it leads, and reads \
-its stream; of memory, the libraries loaded; at a start, a process that reads what waits as raw bytes. No work on \
-hascheduler gets below it. *As stored*: the same with the documents, indexes, updates and events of the system, \
-decoded by the driver; of memory, libraries and program loaded. *Mirrored*: three replicas' mirrors and cores fold \
-each event besides, as each of them may lead the next moment; at a start, one that knows all that waits, and does \
-nothing else. *In processes*: each of the three replicas and two processors is a process of its own, as one may die \
-without the others, and the leader learns from its stream what is pending and what has ended. Of many at once, it is \
-how long the machine needs for the CPU of that if no core is ever idle. What is above that is the rest of hascheduler, \
-and its HTTP framework.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Floor:
-    """A figure of the benchmark ``bench``, and its floors: cases of the benchmarks of floors, where these have
-    them."""
-
-    what: str
-    bench: str
-    case: str
-    figure: str
-    floors: Mapping[Form, str]
-    floor_figure: str = ""
-    """Of the floors, where another one."""
-
-
-def _in_forms(case: str) -> Mapping[Form, str]:
-    return {form: form.case(case) for form in Form}
-
-
-_AT_ONCE = "10,000 at once"
-_SINGLE = tuple(with_batch_delay(f"{rate} jobs/s", max_ms) for rate in (50, 200) for max_ms in (BATCH_DELAY_MAX_MS, 0))
-_FLOORS = (
-    *(
-        _Floor(f"{what} at {load}", bench, load, figure, _in_forms(load))
-        for what, bench, figure, loads in (
-            (
-                "CPU of a job, ms,",
-                "cost",
-                "cpu_ms_per_job",
-                ("50 jobs/s", "200 jobs/s", "1,000 jobs/s in batches of 500", _AT_ONCE),
-            ),
-            ("submit to start, p50, ms,", "latency", "start_p50_ms", _SINGLE),
-            ("submit to start, p99, ms,", "latency", "start_p99_ms", _SINGLE),
-        )
-        for load in loads
-    ),
-    _Floor(
-        f"{_AT_ONCE}, the last start, ms",
-        "storm",
-        _AT_ONCE,
-        "last_started_ms",
-        _in_forms(_AT_ONCE),
-        "cpu_bound_ms",
-    ),
-    _Floor("a leading replica with nothing to do, % of a core", "idle", "leader", "cpu_percent", {Form.LEAST: LEADING}),
-    _Floor("a replica that follows, % of a core", "idle", "follower", "cpu_percent", {Form.LEAST: FOLLOWING}),
-    _Floor(
-        "a replica that follows, MB",
-        "idle",
-        "follower",
-        "resident_mb",
-        {Form.LEAST: LIBRARIES, Form.AS_STORED: PROGRAM},
-    ),
-    *(
-        _Floor(f"{what}, {of}", bench, what, figure, _in_forms(what))
-        for bench, what in (("schedules", "1,000,000 schedules"), ("pending", "1,000,000 pending"))
-        for of, figure in (("ready, s", "ready_s"), ("MB", "resident_mb"))
-    ),
-)
-
-
-def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: Path) -> list[Path]:
-    """The files it has written to ``folder``. Of ``peers``, ``soak`` and ``ledger`` only if there are such files.
+def write_report(folder: Path, results: Path, peers: Path, soak: Path) -> list[Path]:
+    """The files it has written to ``folder``. Of ``peers`` and ``soak`` only if there are such files.
 
     `InvalidInput` where results are missing or not what they should be, or matplotlib is.
     """
-    require_matplotlib("report")
+    if find_spec("matplotlib") is None:
+        raise InvalidInput(("report",), "matplotlib is not installed", "pip install 'hascheduler[plot]'")
     from tests.bench import report_pictures
-    from tests.bench.ledger.picture import draw_ledger
 
-    measured, others, samples, parts = read_results(results), _read(peers), _read(soak), _read(ledger)
+    measured, others, samples = read_results(results), _read(peers), _read(soak)
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "bench.md"
     pictures = {
         "bench-peers.png": report_pictures.draw_peers(others) if others else None,
         "bench-latency.png": report_pictures.draw_latency(measured.benches),
         "bench-cost.png": report_pictures.draw_cost(measured.benches.get("cost", {})),
-        "bench-ledger.png": draw_ledger(parts) if parts else None,
         "bench-soak.png": report_pictures.draw_soak(samples) if samples else None,
     }
     written = [table]
@@ -150,31 +47,10 @@ def write_report(folder: Path, results: Path, peers: Path, soak: Path, ledger: P
     return written
 
 
-def require_matplotlib(what: str) -> None:
-    """`InvalidInput` where it is not installed, which ``what`` needs."""
-    if find_spec("matplotlib") is None:
-        raise InvalidInput((what,), "matplotlib is not installed", "pip install 'hascheduler[plot]'")
-
-
-def save_ledger(ledger: Mapping[str, Any], path: Path) -> None:
-    """The picture alone; nothing where no load ran a job. `InvalidInput` where that is no name of a picture."""
-    from tests.bench.ledger.picture import draw_ledger
-    from tests.bench.report_pictures import DPI
-
-    figure = draw_ledger(ledger)
-    if figure is None:
-        return
-    try:
-        figure.savefig(path, dpi=DPI)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(("--plot",), f"{path}: {error}", "a file such as cost.png") from None
-
-
 def markdown(results: Results, peers: Mapping[str, Any] | None) -> str:
-    lines = [_HEAD.format(**results.machine), *_table(results), *_floors(results)]
+    lines = [_HEAD.format(**results.machine), *_table(results)]
     if peers:
-        lines += ["", *_peers(peers)]
-    lines += ["", LEDGER_TEXT.rstrip()]
+        lines += ["", *peers_table(peers)]
     return "\n".join(lines) + "\n"
 
 
@@ -190,25 +66,6 @@ def _table(results: Results) -> list[str]:
     return lines
 
 
-def _floors(results: Results) -> list[str]:
-    """The lines about what was measured beside its floor; none where nothing was."""
-    rows: list[str] = []
-    benches = ("floor", "floor-at-once", "floor-at-start")
-    floors = {case: found for bench in benches for case, found in results.benches.get(bench, {}).items()}
-    for each in _FLOORS:
-        measured = results.benches.get(each.bench, {}).get(each.case)
-        if measured is not None and each.floors[Form.LEAST] in floors:
-            cases = (each.floors.get(form, "") for form in reversed(Form))
-            found = (
-                floors[case].figures.get(each.floor_figure or each.figure) if case in floors else None for case in cases
-            )
-            cells = map(_amount, (measured.figures.get(each.figure), *found))
-            rows.append(f"| {each.what} | {' | '.join(cells)} |")
-    columns = ("figure", "measured", *reversed(Form))
-    head = ["", *FLOORS_TEXT.splitlines(), "", f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
-    return [*head, *rows] if rows else []
-
-
 def _shown(row: Row, label: str, measured: Measured) -> str:
     try:
         text = row.shown.format(**measured.figures)
@@ -218,7 +75,8 @@ def _shown(row: Row, label: str, measured: Measured) -> str:
     return f"{text} ({low:,} to {high:,} in {measured.runs} runs)" if measured.runs > 1 and low != high else text
 
 
-def _peers(peers: Mapping[str, Any]) -> list[str]:
+def peers_table(peers: Mapping[str, Any]) -> list[str]:
+    """Return the lines about all systems that were measured in one run."""
     lines = [
         f"Beside others, in one run on {peers['date']} with Python {peers['machine']['python']}, `{peers['command']}`:",
         "",

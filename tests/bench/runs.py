@@ -19,11 +19,8 @@ Measure = Callable[[], Mapping[str, Figures]]
 """One run: the figures of each case by its label."""
 
 
-def run_bench(name: str, measure: Measure, runs: int = 1, *, quiet: bool = False) -> None:
-    """All cases are run before any is run again, so that a machine that grows slower does so for all of them.
-
-    A ``quiet`` one shows and prints nothing of what it has found: its caller does.
-    """
+def run_bench(name: str, measure: Measure, runs: int = 1) -> None:
+    """All cases are run before any is run again, so that a machine that grows slower does so for all of them."""
     console, load_1m = Console(stderr=True), os.getloadavg()[0]
     if load_1m > _BUSY:
         console.print(f"[yellow]the machine is busy (load {load_1m:.1f}): these are not its best figures")
@@ -37,10 +34,9 @@ def run_bench(name: str, measure: Measure, runs: int = 1, *, quiet: bool = False
     cases = {
         label: Measured.of(summarize(each), command, len(each), round(load_1m, 2)) for label, each in found.items()
     }
-    if not quiet:
-        console.print(f"{name}: {command}", highlight=False, soft_wrap=True)
-        console.print(*tables(cases), sep="\n")
-        sys.stdout.write(json.dumps({name: {label: case.figures for label, case in cases.items()}}) + "\n")
+    console.print(f"{name}: {command}", highlight=False, soft_wrap=True)
+    console.print(*tables(cases), sep="\n")
+    sys.stdout.write(json.dumps({name: {label: case.figures for label, case in cases.items()}}) + "\n")
     add_results(name, cases)
 
 

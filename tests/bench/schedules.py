@@ -53,7 +53,7 @@ async def measure_schedules(counts: Sequence[int], idle_s: int, changes: int, fo
             database = f"bench-{count}"
             async with start_lone_replica(mongod.uri, database, folder) as replica:
                 await replica.leads()
-            await write_schedules(client, database, count)
+            await _write_schedules(client, database, count)
             async with start_lone_replica(mongod.uri, database, folder) as replica:
                 ready_s = await replica.leads()
                 resting = await replica.rests(idle_s)
@@ -69,7 +69,7 @@ async def measure_schedules(counts: Sequence[int], idle_s: int, changes: int, fo
     return found
 
 
-async def write_schedules(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
+async def _write_schedules(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
     documents = _documents(count)
     while batch := list(islice(documents, _BATCH)):
         await client[database]["schedules"].insert_many(batch, ordered=False)

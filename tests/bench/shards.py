@@ -33,14 +33,13 @@ from hascheduler.election.preferences import preferred_leaders
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.partition import shard_database, shard_name
-from hascheduler.model.values.instants import format_instant
 from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import Cast, cpu_s, leading, servers
 from tests.bench.failover import dispatch_pause_ms, journal_end, next_dispatch
 from tests.bench.figures import Figures
 from tests.bench.load import Load, loading
-from tests.bench.made_schedules import make_schedules
+from tests.bench.made_schedules import interval_bodies, make_schedules
 from tests.bench.stacks import DATABASE, Crew, on_stack
 
 SHARDS = 4
@@ -170,10 +169,6 @@ class _Deployment:
 
 @asynccontextmanager
 async def _deployed(stack: Stack, database: str, shards: int) -> AsyncIterator[_Deployment]:
-    """With its processors, each of which serves all shards."""
-    for number in range(1, PROCESSORS + 1):
-        await stack.start_processor(f"processor-{number}")
-    await stack.processors_ready()
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)])
 
@@ -216,19 +211,7 @@ async def _measure_takeovers(deployment: _Deployment, plan: Plan, tenants: Seque
 
 async def _make_schedules(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> Mapping[str, int]:
     """One for each fire in a second, evenly spread over it in every shard; by name the shard of each."""
-    start_ms = SystemClock().wall_ms()
-    bodies = [
-        {
-            "name": f"bench-{number}",
-            "trigger": {
-                "type": "interval",
-                "every": "1s",
-                "anchor": format_instant(start_ms + 1_000 * number // plan.fires_per_s),
-            },
-            "job": {"definition": "noop", "tenant": tenants[number % len(tenants)]},
-        }
-        for number in range(plan.fires_per_s)
-    ]
+    bodies = interval_bodies(plan.fires_per_s, tenants=tenants)
     await make_schedules(list(deployment.stack.urls.values()), bodies)
     # Tenants are listed the shards' in turns.
     return {f"bench-{number}": number % SHARDS for number in range(plan.fires_per_s)}
@@ -335,8 +318,7 @@ def figures_of(takeovers: Sequence[Takeover]) -> Figures:
 
 
 def _crew(plan: Plan, shards: int) -> Crew:
-    """Without processors at first."""
-    return Crew(REPLICAS, 0, plan.slots, shards)
+    return Crew(REPLICAS, PROCESSORS, plan.slots, shards)
 
 
 def _database(shards: int) -> str:

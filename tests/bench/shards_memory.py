@@ -8,7 +8,7 @@ jobs wait, for a definition that no processor has.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
 from hascheduler.model.partition import shard_database, shard_name, with_partition
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.shards.layout import Layout
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
+from tests.factories import make_replica
 
 REPLICAS = 20
 CANDIDATES = 2
@@ -92,14 +93,14 @@ async def modelled(client: AsyncMongoClient[Any], plan: MemoryPlan) -> AsyncIter
 def modelled_replicas() -> Sequence[ReplicaStatus]:
     at_ms = SystemClock().wall_ms()
     names = [f"modelled-{number}" for number in range(1, REPLICAS)]
-    return [ReplicaStatus(f"{name}.1", name, 0, at_ms, "", "", True, 1, "", "", 0) for name in names]
+    return [make_replica(f"{name}.1", name=name, beat=0, started_at_ms=at_ms) for name in names]
 
 
 async def _beat(board: MongoReplicaBoard, replicas: Sequence[ReplicaStatus]) -> None:
     beat = 0
     while True:
         beat += 1
-        await asyncio.gather(*(board.beat(replace(status, beat=beat)) for status in replicas))
+        await asyncio.gather(*(board.beat(status.model_copy(update={"beat": beat})) for status in replicas))
         await asyncio.sleep(_BEAT_S)
 
 

@@ -27,12 +27,11 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.errors import WorldError
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.partition import partition_of, shard_database
-from hascheduler.model.values.instants import format_instant
 from hascheduler.shards.home import LayoutStore
 from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
-from tests.bench.made_schedules import make_schedules
+from tests.bench.made_schedules import interval_bodies, make_schedules
 from tests.bench.stacks import DATABASE, Crew, on_stack
 
 _TENANT = "moves"
@@ -78,19 +77,7 @@ async def _measure(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[
     waiting = [BatchJob(definition="nowhere", tenant=_TENANT) for _ in range(_BATCH)]
     for _ in range(plan.pending // _BATCH):
         await scheduler.submit_many(waiting)
-    begin_ms = clock.wall_ms()
-    bodies = [
-        {
-            "name": f"moved-{number}",
-            "trigger": {
-                "type": "interval",
-                "every": f"{plan.every_s}s",
-                "anchor": format_instant(begin_ms + plan.every_s * 1_000 * number // plan.schedules),
-            },
-            "job": {"definition": "noop", "tenant": _TENANT},
-        }
-        for number in range(plan.schedules)
-    ]
+    bodies = interval_bodies(plan.schedules, "moved", every_s=plan.every_s, tenants=[_TENANT])
     # Else the first of them fall behind while the others are made.
     await scheduler.cluster.pause("they begin together", schedules_only=True)
     await make_schedules(list(stack.urls.values()), bodies)

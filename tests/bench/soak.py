@@ -26,12 +26,11 @@ from pymongo import AsyncMongoClient
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.report import percentile
 from tests.bench.cast import leading, resident_mb, servers
 from tests.bench.figures import Figures, slope
 from tests.bench.load import Load, loading, read_sent
-from tests.bench.made_schedules import make_schedules
+from tests.bench.made_schedules import interval_bodies, make_schedules
 
 _SCHEDULES = 200
 _BATCH = 10
@@ -58,7 +57,7 @@ async def measure_soak(stack: Stack, database: str, per_second: int, minutes: fl
     seconds, ids = minutes * 60, folder / "acknowledged"
     urls = tuple(stack.urls.values())
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
-        expectations = await make_schedules(urls, list(_bodies(SystemClock().wall_ms())))
+        expectations = await make_schedules(urls, interval_bodies(_SCHEDULES))
         soak = _Soak(stack, client[database])
         load = Load(urls, per_second, seconds, batch=_BATCH, ids_to=str(ids), insists=True)
         async with loading(load) as under_way:
@@ -83,13 +82,6 @@ async def measure_soak(stack: Stack, database: str, per_second: int, minutes: fl
         "doubled": soak.doubled,
         **_slopes(soak.samples),
     }
-
-
-def _bodies(now_ms: int) -> Iterator[dict[str, Any]]:
-    for number in range(_SCHEDULES):
-        anchor = format_instant(now_ms + 1_000 * number // _SCHEDULES)
-        trigger = {"type": "interval", "every": "1s", "anchor": anchor}
-        yield {"name": f"bench-{number}", "trigger": trigger, "job": {"definition": "noop"}}
 
 
 class _Soak:

@@ -1,20 +1,24 @@
 """A system for one benchmark: fresh servers, replicas and processors, and nothing of the one before."""
 
+import asyncio
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+from hascheduler.errors import WorldError
+from hascheduler.model.job import LIVE
 
 DATABASE = "hascheduler-bench"
 HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
 FOLDER = Path(".run/bench")
-LEDGER = FOLDER / "ledger.json"
+_DRAIN_S = 300
 
 BATCH_DELAY_MAX_MS = 20
 """The default of the setting."""
@@ -56,6 +60,27 @@ def on_stack(
             return await measure(stack)
 
     return run_in_foreground(run())
+
+
+async def drained(jobs: Any) -> float:
+    """Return how many seconds it takes until no job of that collection is live: what a load leaves behind is not the
+    next one's. Raise `WorldError` after some minutes."""
+    began = time.monotonic()
+    live = {"state": {"$in": [state.value for state in LIVE]}}
+    try:
+        async with asyncio.timeout(_DRAIN_S):
+            while await jobs.count_documents(live, limit=1):  # noqa: ASYNC110
+                await asyncio.sleep(0.25)
+    except TimeoutError:
+        raise WorldError(f"jobs are left {_DRAIN_S} s after the load has ended") from None
+    return round(time.monotonic() - began, 1)
+
+
+async def waits_ms(jobs: Any, which: Mapping[str, Any]) -> list[int]:
+    """Return how long those jobs of that collection waited, from submission to first start, by the stored times."""
+    started = {**which, "first_started_at_ms": {"$ne": None}}
+    times = ["submitted_at_ms", "first_started_at_ms"]
+    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(started, times)]
 
 
 def batch_delay_setting(max_ms: int) -> dict[str, str]:

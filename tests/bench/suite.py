@@ -19,10 +19,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "storm": (),
     "failover": (),
     "cost": (),
-    "floor": (),
-    "floor-at-once": (),
     "idle": (),
-    "submits": (),
     "flood": (),
     "overload": (),
     "shards": ("--runs", "3"),
@@ -31,9 +28,7 @@ SUITE: Mapping[str, Sequence[str]] = {
     "schedules": (),
     "pending": (),
     "stalls": (),
-    "floor-at-start": (),
     "finished": (),
-    "dashboard": (),
     "decisions": (),
 }
 """By name, with what is given to each: the whole takes some three quarters of an hour on two cores."""

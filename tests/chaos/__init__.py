@@ -16,7 +16,7 @@
       faketime      so is every clock in their process
       slow_stream   what happened reaches them late
       hanging_loop  they renew their lease and decide nothing
-      planted       they have a bug, which the suite must notice
+      mutants       they have a bug, which the suite must notice
     handlers    what the processors run: each run leaves lines in a file that the scheduler has no hand in
 
     effects     that file, read           ┐ the evidence: none of it is the

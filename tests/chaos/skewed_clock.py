@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hascheduler.clock import SystemClock
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.schema.replica import ReplicaStatus
 
 FILE = "clock"
 _LOOK_EVERY_S = 0.05

@@ -12,7 +12,7 @@ from random import Random
 
 from bson import Timestamp
 
-from hascheduler.model.failover import Cause, decode_failover
+from hascheduler.schema.failover import Cause, decode_failover
 from tests.chaos import zone_data
 from tests.chaos.cluster import Cluster, Life, Place
 from tests.chaos.database_line import DatabaseLine, open_database_line
@@ -28,8 +28,6 @@ from tests.chaos.waiting import eventually
 REPLICAS = ("r1", "r2", "r3")
 PROCESSORS = ("p1", "p2", "p3")
 FOLLOW_EVERY_S = 0.1
-_MORE_PROCESSORS = ("p4",)
-"""One a shard, where there are several."""
 
 
 @contextmanager
@@ -206,15 +204,8 @@ async def open_stage(
         stage = Stage(row, smoke, say, chance, cluster, load, mongods, broker, client, oplog, hosts)
         await _give_places(stage, open_things)
         await asyncio.gather(*(cluster.start_replica(name) for name in REPLICAS))
-        processors = [name for name in cluster.places if name not in REPLICAS]
-        if row.shards > 1:
-            # Of two that look for a shard at once both may take the same one, and the other has none for ten seconds.
-            for name in processors:
-                await cluster.start_processor(name)
-                await cluster.registered()
-        else:
-            await asyncio.gather(*(cluster.start_processor(name) for name in processors))
-            await cluster.registered()
+        await asyncio.gather(*(cluster.start_processor(name) for name in PROCESSORS))
+        await cluster.registered()
         try:
             yield stage
         finally:
@@ -224,8 +215,7 @@ async def open_stage(
 async def _give_places(stage: Stage, open_things: AsyncExitStack) -> None:
     broker, mongods, hosts = stage.broker, stage.mongods, stage.hosts
     at = "127.0.0.1" if hosts is None else hosts.gateway
-    more = _MORE_PROCESSORS if stage.row.shards > 1 else ()
-    for number, name in enumerate(REPLICAS + PROCESSORS + more):
+    for number, name in enumerate(REPLICAS + PROCESSORS):
         host: Host = HERE if hosts is None else hosts.all[number % 3]
         mongodb_uri, amqp_url = mongods.uri, broker.url
         if stage.row.lines:

@@ -73,10 +73,6 @@ class Result:
         return sum(map(len, self.violations.values())) - self.lost - self.doubled
 
     @property
-    def worst_takeover_ms(self) -> int | None:
-        return max(self.takeovers_ms, default=None)
-
-    @property
     def takeover_p99_ms(self) -> int | None:
         return percentile(self.takeovers_ms, 99) if self.takeovers_ms else None
 

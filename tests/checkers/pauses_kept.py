@@ -5,7 +5,7 @@ only entries count that came long after the pause began. What is decided again w
 """
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.pause import EVERYTHING
+from hascheduler.schema.pause import EVERYTHING
 from tests.checkers.evidence import Evidence
 
 HEEDED_S = 9.0

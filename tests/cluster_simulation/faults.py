@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.leadership import MemoryLeaseStore
 from hascheduler.testing.memory.resources import MemoryResourceStore
@@ -220,7 +220,9 @@ class Faults:
     async def pause_everything(self) -> None:
         """Long enough that a leader, or the next one, has seen it for a while; then everything is caught up with."""
         of_schedules = self._chance.random() < 0.3
-        pause = StandingPause(EVERYTHING, 1, self._now(), "deployer", "it burns", schedules_only=of_schedules)
+        pause = StandingPause(
+            id=EVERYTHING, rev=1, since_ms=self._now(), by="deployer", because="it burns", schedules_only=of_schedules
+        )
         await self._stopped(pause, self._chance.choice((1.0, 12.0, 16.0)))
 
     async def drain_processor(self) -> None:
@@ -235,10 +237,12 @@ class Faults:
                 ),
                 life.host,
             )
-            await self._stopped(StandingPause(drain_id(name), 1, self._now(), "deployer"), self._chance.uniform(1, 8))
+            await self._stopped(
+                StandingPause(id=drain_id(name), rev=1, since_ms=self._now(), by="deployer"), self._chance.uniform(1, 8)
+            )
 
     async def _stopped(self, pause: StandingPause, for_s: float) -> None:
-        store = MemoryResourceStore(MemoryConnection(self._server.database), Collection.PAUSES, encode_pause)
+        store = MemoryResourceStore(MemoryConnection(self._server.database), Collection.PAUSES, document_of)
         if await store.create(pause) is None:
             return
         self._say(f"{pause.id} is paused")
@@ -309,8 +313,8 @@ class Faults:
     def pause_schedules(self) -> None:
         """For good: jobs that are there end, and then nothing changes any more."""
         self._say("all schedules are paused")
-        pause = StandingPause(EVERYTHING, 1, self._now(), "deployer", schedules_only=True)
-        self._server.database.insert(Collection.PAUSES, encode_pause(pause))
+        pause = StandingPause(id=EVERYTHING, rev=1, since_ms=self._now(), by="deployer", schedules_only=True)
+        self._server.database.insert(Collection.PAUSES, document_of(pause))
 
     def start_missing(self) -> None:
         """As a cluster does: on each host whose process is gone, another one."""

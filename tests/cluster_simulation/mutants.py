@@ -14,7 +14,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
 from hascheduler.mirror.changes import BatchSeen, CalendarSeen, Change, PauseSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, RetryAnswer
+from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, KeyedRetry, RetryAnswer, RetryKey
 from hascheduler.processor import Processor
 from hascheduler.schema.calendar import Days
 from tests.cluster_simulation.cluster import Bugs
@@ -143,11 +143,11 @@ class _RevivedUnderItsOldNumber:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jobs, name)
 
-    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
-        answer: RetryAnswer | None = await self._jobs.retry(job_id, at_ms)
+    async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
+        answer: KeyedRetry | None = await self._jobs.retry(job_id, at_ms, key)
         async with self._jobs._connection.exchange("retry") as database:
             job = database.find(Collection.JOBS, job_id)
-            if job is not None and answer is RetryAnswer.OK:
+            if job is not None and answer == KeyedRetry(RetryAnswer.OK):
                 database.update(Collection.JOBS, job, {"attempt": job["attempt"] - 1})
         return answer
 

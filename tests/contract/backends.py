@@ -8,8 +8,6 @@ import pytest
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.pause import StandingPause
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.audit_log import MongoAuditStore
@@ -51,6 +49,7 @@ from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.pause import StandingPause
 from hascheduler.schema.tenant import Tenant
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
@@ -141,7 +140,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         lanes=MemoryResourceStore(connection, Collection.LANES, document_of),
         calendars=MemoryResourceStore(connection, Collection.CALENDARS, document_of),
         tenants=MemoryResourceStore(connection, Collection.TENANTS, document_of),
-        pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
+        pauses=MemoryResourceStore(connection, Collection.PAUSES, document_of),
         tokens=MemoryTokenStore(connection),
         audit=MemoryAuditStore(connection, RETENTION_MS),
         buckets=MemoryBucketStore(connection),
@@ -168,7 +167,7 @@ def mongo_backend(database: Database) -> Backend:
         lanes=MongoResourceStore(database, Collection.LANES, document_of),
         calendars=MongoResourceStore(database, Collection.CALENDARS, document_of),
         tenants=MongoResourceStore(database, Collection.TENANTS, document_of),
-        pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
+        pauses=MongoResourceStore(database, Collection.PAUSES, document_of),
         tokens=MongoTokenStore(database),
         audit=MongoAuditStore(database, RETENTION_MS),
         buckets=MongoBucketStore(database),

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.failover import Cause, encode_failover
 from hascheduler.ports import FAILOVERS_MAX
+from hascheduler.schema.failover import Cause, encode_failover
 from tests.contract.backends import Backend, on
 from tests.factories import NOW, make_failover
 
@@ -43,7 +43,7 @@ async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Bac
 
 
 async def test_the_newest_reports_of_each_name_are_kept(backend: Backend) -> None:
-    await backend.failovers.save(make_failover(1, name="a"))
+    await backend.failovers.save(make_failover(1, shard="a"))
     for term in (*range(2, FAILOVERS_MAX + 4), 1):
         await backend.failovers.save(make_failover(term))
     assert await terms(backend, 1_000) == list(range(FAILOVERS_MAX + 3, 3, -1))

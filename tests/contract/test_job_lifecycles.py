@@ -225,13 +225,13 @@ async def test_a_revived_job_has_all_its_tries_and_its_history(backend: Backend,
     await bring_to(backend, state)
     before: Any = await stored(backend)
     attempt = before["attempt"] + 1
-    assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
+    assert await backend.jobs.retry("a", AT) == KeyedRetry(RetryAnswer.OK)
     revived = {**before, **REVIVED_FIELDS, "attempt": attempt, "revivals": 1, "rev": before["rev"] + 1}
     assert await stored(backend) == revived
     assert len(before["attempts"]) == (state is JobState.FAILED)
     await dispatch(backend, attempt=attempt + 1)
     assert await backend.jobs.cancel("a", AT) is CancelAnswer.CANCELLED
-    assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
+    assert await backend.jobs.retry("a", AT) == KeyedRetry(RetryAnswer.OK)
     again = await stored(backend)
     assert (again["attempt"], again["revivals"], tries(again["attempt"], again["revivals"])) == (
         attempt + 2, 2, len(before["attempts"]) + 1,
@@ -242,7 +242,7 @@ async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backe
     await bring_to(backend, JobState.RUNNING)
     fail = Fail("a", 1, "timed out")
     assert await applied(backend.claims, fail) == [DONE]
-    assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
+    assert await backend.jobs.retry("a", AT) == KeyedRetry(RetryAnswer.OK)
     before = await stored(backend)
     assert await applied(backend.claims, fail, Requeue("a", 1, "x"), Dispatch("a", 2, "p1")) == [LOST, LOST, LOST]
     assert await stored(backend) == before
@@ -259,7 +259,7 @@ async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backe
 async def test_no_other_job_is_revived(backend: Backend, state: JobState, answer: RetryAnswer) -> None:
     await bring_to(backend, state)
     before = await stored(backend)
-    assert await backend.jobs.retry("a", AT) is answer
+    assert await backend.jobs.retry("a", AT) == KeyedRetry(answer)
     assert await stored(backend) == before
     assert await backend.jobs.retry("nobody", AT) is None
 
@@ -268,27 +268,27 @@ async def test_under_one_key_a_job_is_revived_once(backend: Backend) -> None:
     await bring_to(backend, JobState.FAILED)
     key, other = RetryKey("k1", "asked"), RetryKey("k1", "asked for something else")
     jobs = backend.jobs
-    assert await jobs.retry_once("a", AT, key) == KeyedRetry(RetryAnswer.OK)
+    assert await jobs.retry("a", AT, key) == KeyedRetry(RetryAnswer.OK)
     revived = await stored(backend)
     assert (revived["state"], revived["attempt"], revived["revivals"]) == ("pending", 2, 1)
     assert await jobs.cancel("a", AT) is CancelAnswer.CANCELLED
     before = await stored(backend)
-    assert await jobs.retry_once("a", AT, key) == KeyedRetry(RetryAnswer.OK, SubmitAnswer.KNOWN)
-    assert await jobs.retry_once("a", AT, other) == KeyedRetry(RetryAnswer.OK, SubmitAnswer.OTHER)
+    assert await jobs.retry("a", AT, key) == KeyedRetry(RetryAnswer.OK, SubmitAnswer.KNOWN)
+    assert await jobs.retry("a", AT, other) == KeyedRetry(RetryAnswer.OK, SubmitAnswer.OTHER)
     assert await stored(backend) == before
-    assert await jobs.retry_once("a", WallMs(AT + IDEMPOTENCY_MS), key) == KeyedRetry(RetryAnswer.OK)
-    assert await jobs.retry_once("a", AT, RetryKey("k2", "asked")) == KeyedRetry(RetryAnswer.NOT_ENDED)
-    assert await jobs.retry_once("nobody", AT, key) is None
+    assert await jobs.retry("a", WallMs(AT + IDEMPOTENCY_MS), key) == KeyedRetry(RetryAnswer.OK)
+    assert await jobs.retry("a", AT, RetryKey("k2", "asked")) == KeyedRetry(RetryAnswer.NOT_ENDED)
+    assert await jobs.retry("nobody", AT, key) is None
     for number in range(RETRY_KEYS_KEPT_MAX + 3):
         assert await jobs.cancel("a", AT) is CancelAnswer.CANCELLED
-        assert (await jobs.retry_once("a", AT, RetryKey(f"n{number}", "asked"))) == KeyedRetry(RetryAnswer.OK)
+        assert (await jobs.retry("a", AT, RetryKey(f"n{number}", "asked"))) == KeyedRetry(RetryAnswer.OK)
     kept = [each["key"] for each in (await stored(backend))["retry_keys"]]
     assert kept == [f"n{number}" for number in range(3, RETRY_KEYS_KEPT_MAX + 3)]
 
 
 async def test_of_many_retries_under_one_key_one_revives(backend: Backend) -> None:
     await bring_to(backend, JobState.FAILED)
-    answers = await raced([backend.jobs.retry_once("a", AT, RetryKey("k", "asked")) for _ in range(10)])
+    answers = await raced([backend.jobs.retry("a", AT, RetryKey("k", "asked")) for _ in range(10)])
     assert sorted(str(each.met) for each in answers if each) == ["known"] * 9 + ["new"]
     assert (await stored(backend))["revivals"] == 1
 

@@ -4,7 +4,8 @@ import time
 from datetime import datetime
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.replica import decode_replica
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.replica import ReplicaStatus
 from tests.contract.backends import Backend, on
 from tests.factories import make_replica
 
@@ -19,7 +20,7 @@ async def test_a_heartbeat_replaces_the_one_before(backend: Backend) -> None:
     for status in (make_replica("r1", beat=2, ready=False), make_replica("r2")):
         document = await backend.behind.find(Collection.REPLICAS, status.id)
         assert document is not None
-        assert decode_replica(status.id, document) == status
+        assert read_document(ReplicaStatus, status.id, document) == status
 
 
 async def test_a_heartbeat_sets_when_the_document_expires(backend: Backend) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.policy import PRESETS
 from hascheduler.ports import ResourceStore
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import read_document
+from hascheduler.schema.pause import StandingPause
 from hascheduler.schema.tenant import Tenant
 from tests.contract.backends import Backend, on
 from tests.contract.racing import RACERS, raced
@@ -46,7 +46,13 @@ KINDS = {
             {"weight": 3, "criteria": PRESETS["fair"], "owner": "team-a"},
             {"promote_after_ms": tuple(range(1, 12))},
         ),
-        Kind("pauses", make_pause, decode_pause, {"because": "it burns"}, {"schedules_only": True}),
+        Kind(
+            "pauses",
+            make_pause,
+            partial(read_document, StandingPause),
+            {"because": "it burns"},
+            {"schedules_only": True},
+        ),
         Kind(
             "calendars", make_calendar, partial(read_document, Calendar),
             {"weekdays": (0, 1), "exclude": read_days(["2030-05-01"]), "owner": "a"},

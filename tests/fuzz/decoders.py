@@ -18,12 +18,9 @@ from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
 from hascheduler.model.documents.lease import decode_lease, encode_lease
-from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
-from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.trigger import decode_trigger
-from hascheduler.model.failover import decode_failover, encode_failover
 from hascheduler.model.message import decode_bundle, decode_message
 from hascheduler.model.payload import missing_placeholders, render
 from hascheduler.model.resources import parse_resources
@@ -32,8 +29,11 @@ from hascheduler.model.values.instants import parse_instant
 from hascheduler.model.values.redaction import redacted
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
+from hascheduler.schema.failover import decode_failover, encode_failover
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.pause import StandingPause
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
 from hascheduler.schema.trigger import Cron
@@ -219,14 +219,18 @@ DECODERS: dict[str, Decoder] = {
     "stored definitions": Decoder(
         _each(partial(read_document, Definition)), _broken(document_of(factories.make_definition()))
     ),
-    "stored pauses": Decoder(_each(decode_pause), _broken(encode_pause(factories.make_pause()))),
+    "stored pauses": Decoder(
+        _each(partial(read_document, StandingPause)), _broken(document_of(factories.make_pause()))
+    ),
     "stored lanes": Decoder(_each(partial(read_document, Lane)), _broken(document_of(factories.make_lane()))),
     "stored calendars": Decoder(
         _each(partial(read_document, Calendar)), _broken(document_of(factories.make_calendar()))
     ),
     "stored tenants": Decoder(_each(partial(read_document, Tenant)), _broken(document_of(factories.make_tenant()))),
     "stored processors": Decoder(_each(decode_processor), _broken(encode_processor(factories.make_processor()))),
-    "stored replicas": Decoder(_each(decode_replica), _broken(encode_replica(factories.make_replica()))),
+    "stored replicas": Decoder(
+        _each(partial(read_document, ReplicaStatus)), _broken(document_of(factories.make_replica()))
+    ),
     "stored leases": Decoder(_each(decode_lease), _broken(encode_lease(factories.make_lease()))),
     "stored tokens": Decoder(_each(partial(read_document, Token)), _broken(document_of(factories.make_token()))),
     "stored failovers": Decoder(decode_failover, _broken(encode_failover(factories.make_failover()))),

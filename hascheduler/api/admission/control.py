@@ -14,10 +14,11 @@ has never had a complete mirror admits nothing.
 from collections import OrderedDict
 from collections.abc import Callable
 from math import ceil
+from typing import TypeVar
 
 import structlog
 
-from hascheduler.api.admission.estimates import RETRY_UNKNOWN_S, DrainRate, EmptyBuckets, UnseenJobs
+from hascheduler.api.admission.estimates import RETRY_UNKNOWN_S, DrainRate, UnseenJobs
 from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.values.durations import format_duration
@@ -33,31 +34,7 @@ _STARTING_S = 1
 _ON_THE_WAY_MS = 500
 """A submit that was admitted is in the stream by then, or the leader's lag shows that the stream is late."""
 OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
-
-
-def starting() -> Overloaded:
-    return Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
-
-
-def never(jobs: int, most: int, path: Path) -> InvalidInput:
-    """A request of so many jobs will never be admitted, however long the client waits."""
-    return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")
-
-
-def never_depends(dependencies: int, most: int) -> InvalidInput:
-    """A request of jobs with so many dependencies will never be admitted."""
-    problem = f"{dependencies} at once are more than will ever be let in"
-    return InvalidInput(("depends_on",), problem, f"at most {most} in a request; a whole batch is one")
-
-
-def too_many_dependencies(dependencies: int, most: int) -> TooMany:
-    problem = f"the jobs that wait have {dependencies} dependencies, and {most} may be; a whole batch is one"
-    return TooMany(problem, RETRY_UNKNOWN_S)
-
-
-def too_fast(tenant: str, rate: RateLimit, wait_ms: int) -> TooMany:
-    problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
-    return TooMany(problem, ceil(wait_ms / 1_000))
+V = TypeVar("V")
 
 
 class AdmissionControl:
@@ -85,7 +62,8 @@ class AdmissionControl:
         self._unseen_dependencies = UnseenJobs()
         self._unseen = UnseenJobs()
         self._drain_rate = DrainRate()
-        self._empty_buckets = EmptyBuckets()
+        # Other replicas only take from a bucket as well: until then it holds fewer tokens than so many jobs need.
+        self._empty_until: OrderedDict[str, tuple[RateLimit, int, int]] = OrderedDict()
         self._intake = IntakeControl()
         self._tenants: OrderedDict[str, Tenant] = OrderedDict()
         self._was_ready = False
@@ -93,31 +71,32 @@ class AdmissionControl:
 
     def arrived(self, tenant: str, *, own: bool, dependencies: int = 0) -> None:
         """The core counts one more job, and its dependencies; ``own``: this replica admitted it."""
-        self._intake.arrived(own=own, now_ms=self._clock.mono_ms())
+        self._intake.arrived(own=own)
         if own:
-            self._unseen_dependencies.seen(None, dependencies)
+            self._unseen_dependencies.settle(None, dependencies)
         for key in (tenant, None):
             self._drain_rate.arrived(key)
             if own:
-                self._unseen.seen(key)
+                self._unseen.settle(key)
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:
             self._refused("starting")
-            raise starting()
+            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
         limits = self._limits(tenant)
         self._require_room(tenant, jobs, limits.max_pending, path)
         if dependencies:
             self._require_room_for_dependencies(dependencies)
         rate = limits.submit_rate
-        if rate is not None and jobs > rate.count:
-            raise self._never(jobs, rate.count, path)
-        self._require_capacity(tenant, jobs)
+        if rate is not None:
+            self._require_possible(jobs, rate.count, path)
+        retry_after_s = self._intake_retry_after_s(tenant, jobs)
+        if retry_after_s is not None:
+            raise Overloaded(OVERLOAD, retry_after_s)
         # Before anything is awaited: concurrent requests must find these jobs counted.
-        counted = (None,) if limits.max_pending is None else (tenant, None)
         now_ms = self._clock.mono_ms()
-        for key in counted:
+        for key in (None,) if limits.max_pending is None else (tenant, None):
             self._unseen.add(key, jobs, now_ms)
         if dependencies:
             self._unseen_dependencies.add(None, dependencies, now_ms)
@@ -131,100 +110,92 @@ class AdmissionControl:
             raise
 
     def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
-        self._unseen_dependencies.remove(None, dependencies)
+        self._unseen_dependencies.settle(None, dependencies, newest=True)
         for key in (tenant, None):
-            self._unseen.remove(key, jobs)
+            self._unseen.settle(key, jobs, newest=True)
         self._intake.admitted(tenant, -jobs, self._clock.mono_ms())
 
     async def _require_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
-        wait_ms = self._empty_buckets.wait_ms(tenant, rate, jobs, self._clock.mono_ms())
-        if not wait_ms:
+        limit, needed, until_ms = self._empty_until.get(tenant, (rate, 0, 0))
+        wait_ms = until_ms - self._clock.mono_ms()
+        if limit != rate or jobs < needed or wait_ms <= 0:
             wait_ms = await self._buckets.take(tenant, rate, jobs)
             if not wait_ms:
                 return
-            self._empty_buckets.found(tenant, rate, jobs, self._clock.mono_ms() + wait_ms)
+            _keep(self._empty_until, tenant, (rate, jobs, self._clock.mono_ms() + wait_ms))
         self._refused("rate")
-        raise too_fast(tenant, rate, wait_ms)
+        problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
+        raise TooMany(problem, ceil(wait_ms / 1_000))
 
     def _limits(self, tenant: str) -> Tenant:
-        if not self._view.ready:
-            return self._view.tenant(tenant) or self._tenants.get(tenant) or Tenant(name=tenant)
         limits = self._view.tenant(tenant)
+        if not self._view.ready:
+            return limits or self._tenants.get(tenant) or Tenant(name=tenant)
         if limits is None:
             self._tenants.pop(tenant, None)
             return Tenant(name=tenant)
-        self._tenants[tenant] = limits
-        self._tenants.move_to_end(tenant)
-        if len(self._tenants) > _TENANTS_MAX:
-            self._tenants.popitem(last=False)
+        _keep(self._tenants, tenant, limits)
         return limits
 
     def _require_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
         self._is_ready()
         if tenant_max is not None:
-            if jobs > tenant_max:
-                raise self._never(jobs, tenant_max, path)
+            self._require_possible(jobs, tenant_max, path)
             waiting = self._waiting(tenant)
             if waiting + jobs > tenant_max:
                 problem = f"{waiting} jobs of tenant {tenant!r} wait, and {tenant_max} may"
                 self._refused("tenant_pending")
-                raise TooMany(problem, self._room_in_s(tenant, waiting + jobs - tenant_max))
+                raise TooMany(problem, self._drain_rate.retry_after_s(tenant, waiting + jobs - tenant_max))
         if self._max_pending is not None:
-            if jobs > self._max_pending:
-                raise self._never(jobs, self._max_pending, path)
+            self._require_possible(jobs, self._max_pending, path)
             waiting = self._waiting(None)
             if waiting + jobs > self._max_pending:
                 problem = f"{waiting} jobs wait, and {self._max_pending} may"
                 self._refused("total_pending")
-                raise Overloaded(problem, self._room_in_s(None, waiting + jobs - self._max_pending))
+                raise Overloaded(problem, self._drain_rate.retry_after_s(None, waiting + jobs - self._max_pending))
 
     def _require_room_for_dependencies(self, more: int) -> None:
         most = self._max_dependencies
         if most is None:
             return
-        if more > most:
-            self._refused("never")
-            raise never_depends(more, most)
+        self._require_possible(more, most, ("depends_on",), " in a request; a whole batch is one")
         is_ready = self._is_ready()
         known = self._view.dependencies()
         self._known_dependencies = known if is_ready else max(known, self._known_dependencies)
-        unseen = self._unseen_dependencies.count(None, self._clock.mono_ms(), forgetting=is_ready)
-        if self._known_dependencies + unseen + more > most:
+        counted = self._known_dependencies
+        counted += self._unseen_dependencies.count(None, self._clock.mono_ms(), forgetting=is_ready)
+        if counted + more > most:
             self._refused("dependencies")
-            raise too_many_dependencies(self._known_dependencies + unseen, most)
-
-    def _require_capacity(self, tenant: str, jobs: int) -> None:
-        retry_after_s = self._asked_intake(lambda sight: self._intake.retry_after_s(tenant, jobs, sight))
-        if retry_after_s is not None:
-            raise Overloaded(OVERLOAD, retry_after_s)
+            problem = f"the jobs that wait have {counted} dependencies, and {most} may be; a whole batch is one"
+            raise TooMany(problem, RETRY_UNKNOWN_S)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
-        retry_after_s = self._asked_intake(lambda sight: self._intake.turned_away_s(tenant, length, sight))
+        retry_after_s = self._intake_retry_after_s(tenant, 1, length)
         return None if retry_after_s is None else Overloaded(OVERLOAD, retry_after_s)
 
     def is_holding_back(self) -> bool:
         return self._intake.is_holding_back(self._clock.mono_ms())
 
-    def _asked_intake(self, ask: Callable[[IntakeSight], int | None]) -> int | None:
+    def _intake_retry_after_s(self, tenant: str | None, jobs: int, unread_bytes: int = 0) -> int | None:
+        """Return as `IntakeControl.retry_after_s` does, whether the leader can keep up with these."""
         if not self._is_ready():
             return None
         now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
         # A backfill is admitted as a whole, and written bit by bit: what is not there yet waits for nobody.
         unseen = self._unseen.count_newer(None, now_ms - _ON_THE_WAY_MS)
-        sight = IntakeSight(
-            self._view.pending() + unseen, self._view.runnable() + unseen, self._view.leader_lag, now_ms
-        )
-        retry_after_s, limit_per_s = ask(sight), self._intake.limit_per_s
+        pending, runnable, lag = self._view.pending() + unseen, self._view.runnable() + unseen, self._view.leader_lag
+        sight = IntakeSight(pending, runnable, lag, now_ms)
+        retry_after_s = self._intake.retry_after_s(tenant, jobs, sight, unread_bytes)
+        limit_per_s = self._intake.limit_per_s
         if (limit_per_s is not None) != was_limited:
             event = "intake_free" if limit_per_s is None else "intake_limited"
-            counts = {"pending": sight.pending, "runnable": sight.runnable}
-            log.warning(event, **counts, leader_lag_ms=sight.lag.now_ms, jobs_per_s=limit_per_s)
+            log.warning(event, pending=pending, runnable=runnable, leader_lag_ms=lag.now_ms, jobs_per_s=limit_per_s)
         if retry_after_s is not None:
             self._refused("overload")
         return retry_after_s
 
     def _is_ready(self) -> bool:
-        """Whether the mirror is complete and fresh; where that has changed, rates are measured from now on."""
+        """Whether the mirror is complete and fresh; if that has changed, rates are measured from now on."""
         if self._view.ready != self._was_ready:
             self._was_ready = self._view.ready
             self._drain_rate.forget()
@@ -240,9 +211,16 @@ class AdmissionControl:
         self._drain_rate.observe(key, pending, now_ms)
         return pending + unseen
 
-    def _room_in_s(self, key: str | None, jobs: int) -> int:
-        return self._drain_rate.retry_after_s(key, jobs, self._clock.mono_ms())
+    def _require_possible(self, count: int, most: int, path: Path, remark: str = " in a request") -> None:
+        """Raise `InvalidInput` for what will never be admitted, however long the client waits."""
+        if count > most:
+            self._refused("never")
+            raise InvalidInput(path, f"{count} at once are more than will ever be let in", f"at most {most}{remark}")
 
-    def _never(self, jobs: int, most: int, path: Path) -> InvalidInput:
-        self._refused("never")
-        return never(jobs, most, path)
+
+def _keep(known: OrderedDict[str, V], tenant: str, value: V) -> None:
+    """Keep the value with those of the thousand tenants that came last."""
+    known[tenant] = value
+    known.move_to_end(tenant)
+    if len(known) > _TENANTS_MAX:
+        known.popitem(last=False)

@@ -1,27 +1,19 @@
-"""What admission estimates in memory: jobs not counted yet, how fast queues drain, which rate buckets are empty.
+"""What admission estimates in memory: jobs not counted yet, how fast queues drain.
 
 `UnseenJobs` are admitted here and not counted by the core yet: between the write and its event in the stream. Jobs that
 never arrive (a write that failed, a job that existed already) are forgotten after a while, but not while the stream is
 silent, as nothing arrives then. `DrainRate` gives Retry-After: the jobs that left a queue are those that arrived less
-its growth; it observes a queue with each submit, so an unused queue costs nothing. `EmptyBuckets` spares the database
-requests that come too early: other replicas only take from a bucket as well, so it can't be refilled sooner.
+its growth; it observes a queue with each submit, so an unused queue costs nothing.
 """
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
-
-from hascheduler.schema.definition import RateLimit
+from collections.abc import Sequence
+from math import ceil
 
 FORGOTTEN_AFTER_MS = 10_000
 """Longer than a write may take and its event usually needs."""
 _TOGETHER_MS = 100
 _ENTRIES_MAX = 200
-
-
-@dataclass(slots=True)
-class _Entry:
-    at_ms: int
-    jobs: int
 
 
 class UnseenJobs:
@@ -31,53 +23,77 @@ class UnseenJobs:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[str | None, deque[_Entry]] = {}
+        self._entries: dict[str | None, deque[list[int]]] = {}
+        """(when, how many) of each key, the oldest first."""
 
     def count(self, key: str | None, now_ms: int, *, forgetting: bool) -> int:
-        entries = self._entries.get(key)
-        if entries is None:
-            return 0
-        while forgetting and entries and now_ms - entries[0].at_ms >= FORGOTTEN_AFTER_MS:
+        entries = self._entries.get(key, deque())
+        while forgetting and entries and now_ms - entries[0][0] >= FORGOTTEN_AFTER_MS:
             entries.popleft()
         if not entries:
-            del self._entries[key]
-        return sum(entry.jobs for entry in entries)
+            self._entries.pop(key, None)
+        return sum(jobs for _, jobs in entries)
 
     def count_newer(self, key: str | None, than_ms: int) -> int:
-        """Those that were admitted after ``than_ms``."""
-        return sum(entry.jobs for entry in self._entries.get(key, ()) if entry.at_ms > than_ms)
+        """Return how many were admitted after ``than_ms``."""
+        return sum(jobs for at_ms, jobs in self._entries.get(key, ()) if at_ms > than_ms)
 
     def add(self, key: str | None, jobs: int, now_ms: int) -> None:
         entries = self._entries.setdefault(key, deque())
         # Bounded, also while the stream is silent: entries beyond the bound are merged into the last one.
-        if entries and (now_ms - entries[-1].at_ms < _TOGETHER_MS or len(entries) >= _ENTRIES_MAX):
-            entries[-1].jobs += jobs
+        if entries and (now_ms - entries[-1][0] < _TOGETHER_MS or len(entries) >= _ENTRIES_MAX):
+            entries[-1][1] += jobs
         else:
-            entries.append(_Entry(now_ms, jobs))
+            entries.append([now_ms, jobs])
 
-    def remove(self, key: str | None, jobs: int) -> None:
-        """These jobs were not written after all."""
-        self._settle(key, jobs, newest_first=True)
-
-    def seen(self, key: str | None, jobs: int = 1) -> None:
-        """The core counts so many of them from now on."""
-        self._settle(key, jobs, newest_first=False)
-
-    def _settle(self, key: str | None, jobs: int, *, newest_first: bool) -> None:
+    def settle(self, key: str | None, jobs: int = 1, *, newest: bool = False) -> None:
+        """The core counts so many of them from now on; or the ``newest`` were not written after all."""
         entries = self._entries.get(key)
         while entries and jobs:
-            entry = entries[-1] if newest_first else entries[0]
-            settled = min(jobs, entry.jobs)
+            entry = entries[-1 if newest else 0]
+            settled = min(jobs, entry[1])
             jobs -= settled
-            entry.jobs -= settled
-            if entry.jobs:
-                continue
-            if newest_first:
-                entries.pop()
-            else:
-                entries.popleft()
+            entry[1] -= settled
+            if not entry[1]:
+                del entries[-1 if newest else 0]
         if not entries:
             self._entries.pop(key, None)
+
+
+_EVERY_MS = 500
+_ENOUGH_MS = 1_000
+
+
+class Observed:
+    """Counters as they stood twice a second, over the last ``window_ms``."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+        self._seen: deque[tuple[int, Sequence[int]]] = deque()
+
+    def add(self, now_ms: int, counts: Sequence[int]) -> int | None:
+        """Return how long ago they were observed before, 0 for never; None: that was a moment ago, and is enough."""
+        elapsed_ms = now_ms - self._seen[-1][0] if self._seen else None
+        if elapsed_ms is not None and elapsed_ms < _EVERY_MS:
+            return None
+        self._seen.append((now_ms, counts))
+        while now_ms - self._seen[0][0] > self._window_ms:
+            self._seen.popleft()
+        return elapsed_ms or 0
+
+    def per_s(self, count: int, lately_ms: int | None = None) -> float | None:
+        """Return how fast that one grows, over the window or so long; None before a second of observations."""
+        if not self._seen:
+            return None
+        now_ms, counts = self._seen[-1]
+        since = self._seen[0]
+        if lately_ms is not None:
+            since = next((each for each in reversed(self._seen) if now_ms - each[0] >= lately_ms), since)
+        span_ms = now_ms - since[0]
+        return None if span_ms < _ENOUGH_MS else (counts[count] - since[1][count]) * 1_000 / span_ms
+
+    def clear(self) -> None:
+        self._seen.clear()
 
 
 RETRY_MIN_S = 1
@@ -85,17 +101,14 @@ RETRY_MAX_S = 60
 RETRY_UNKNOWN_S = 5
 """Where there are too few observations for an estimate."""
 QUEUES_MAX = 1_000
-_EVERY_MS = 500
 _WINDOW_MS = 20_000
-_ENOUGH_MS = 1_000
 
 
-@dataclass(slots=True)
 class _Queue:
-    arrived: int = 0
-    waiting: int = 0
-    observed: deque[tuple[int, int]] = field(default_factory=deque)
-    """(when, how many had left by then)"""
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.waiting = 0
+        self.left = Observed(_WINDOW_MS)
 
 
 class DrainRate:
@@ -116,62 +129,24 @@ class DrainRate:
         if len(self._queues) > QUEUES_MAX:
             self._queues.popitem(last=False)
         queue.waiting = waiting
-        if not queue.observed or now_ms - queue.observed[-1][0] >= _EVERY_MS:
-            queue.observed.append((now_ms, queue.arrived - waiting))
-        while now_ms - queue.observed[0][0] > _WINDOW_MS:
-            queue.observed.popleft()
+        queue.left.add(now_ms, (queue.arrived - waiting,))
 
     def last_known(self, key: str | None) -> int:
-        """How many jobs were pending when it was last observed."""
+        """Return how many jobs were pending when it was last observed."""
         queue = self._queues.get(key)
         return 0 if queue is None else queue.waiting
 
     def forget(self) -> None:
         """Drop the observations: the core may have started over, so its counts can't be compared with earlier ones."""
         for queue in self._queues.values():
-            queue.observed.clear()
+            queue.left.clear()
 
-    def retry_after_s(self, key: str | None, jobs: int, now_ms: int) -> int:
-        """In how many seconds so many jobs will have left, at the rate of the last seconds."""
+    def retry_after_s(self, key: str | None, jobs: int) -> int:
+        """Return in how many seconds so many jobs will have left, at the rate of the last seconds."""
         queue = self._queues.get(key)
-        if queue is None or not queue.observed:
+        left_per_s = None if queue is None else queue.left.per_s(0)
+        if left_per_s is None:
             return RETRY_UNKNOWN_S
-        since_ms, left_before = queue.observed[0]
-        span_ms = now_ms - since_ms
-        if span_ms < _ENOUGH_MS:
-            return RETRY_UNKNOWN_S
-        left = queue.arrived - queue.waiting - left_before
-        if left <= 0:
+        if left_per_s * RETRY_MAX_S <= jobs:
             return RETRY_MAX_S
-        return min(max(-(-jobs * span_ms // (left * 1_000)), RETRY_MIN_S), RETRY_MAX_S)
-
-
-BUCKETS_MAX = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Empty:
-    limit: RateLimit
-    jobs: int
-    until_ms: int
-
-
-class EmptyBuckets:
-    """Owner of the buckets that are known to be empty, and until when."""
-
-    def __init__(self) -> None:
-        self._of: OrderedDict[str, _Empty] = OrderedDict()
-
-    def found(self, tenant: str, limit: RateLimit, jobs: int, until_ms: int) -> None:
-        """The bucket does not hold so many tokens before ``until_ms``."""
-        self._of[tenant] = _Empty(limit, jobs, until_ms)
-        self._of.move_to_end(tenant)
-        if len(self._of) > BUCKETS_MAX:
-            self._of.popitem(last=False)
-
-    def wait_ms(self, tenant: str, limit: RateLimit, jobs: int, now_ms: int) -> int:
-        """How long the bucket surely holds fewer tokens; 0: unknown."""
-        empty = self._of.get(tenant)
-        if empty is None or empty.limit != limit or jobs < empty.jobs:
-            return 0
-        return max(0, empty.until_ms - now_ms)
+        return max(ceil(jobs / left_per_s), RETRY_MIN_S)

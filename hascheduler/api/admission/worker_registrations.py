@@ -11,7 +11,7 @@ A registration here counts before the stream shows it. Several
 replicas may together exceed a limit by what they register within the lag of their streams.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -95,13 +95,11 @@ class WorkerRegistrations:
         """The registration was not written after all."""
         self._unseen.pop(processor.id, None)
 
-    def _known(self) -> Iterable[ProcessorRef]:
+    def _known(self) -> Sequence[ProcessorRef]:
         too_old_ms = self._clock.mono_ms() - _UNSEEN_FOR_MS
-        for id, (at_ms, _) in list(self._unseen.items()):
-            if at_ms <= too_old_ms or self._is_seen(id):
-                del self._unseen[id]
-        yield from self._view.processors()
-        yield from (processor for _, processor in self._unseen.values())
-
-    def _is_seen(self, id: str) -> bool:
-        return self._view.processor(id) is not None
+        self._unseen = {
+            id: (at_ms, processor)
+            for id, (at_ms, processor) in self._unseen.items()
+            if at_ms > too_old_ms and self._view.processor(id) is None
+        }
+        return [*self._view.processors(), *(processor for _, processor in self._unseen.values())]

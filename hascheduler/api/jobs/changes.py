@@ -13,9 +13,9 @@ from hascheduler.api.jobs.revival import JobRetryResponse, dependents_of, revive
 from hascheduler.api.middleware.auth import Operator, Submitter
 from hascheduler.api.routing.queries import JobId
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.services import Services
 from hascheduler.errors import Conflict, NotFound
-from hascheduler.ports import CancelAnswer, KeyedRetry, ReprioritizeAnswer, RetryKey, SubmitAnswer
+from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, SubmitAnswer
 from hascheduler.schema.job import Priority
 from hascheduler.schema.noun import AS_REQUEST, Part
 
@@ -94,7 +94,7 @@ async def retry_job(
     once = None if key is None else retry_key(key, "retry", id, body.with_dependents)
     dependents, complete = await dependents_of(id, caller, services, once) if body.with_dependents else ((), True)
     # First: a dependent that waited for a job that has failed would fail again at once.
-    retry = await _retried(id, services, once)
+    retry = await services.jobs.retry(id, services.clock.wall_ms(), once)
     if retry is None:
         raise NotFound("job", id)
     if retry.met is SubmitAnswer.OTHER:
@@ -103,11 +103,3 @@ async def retry_job(
         response.headers.update(idempotency.REPLAYED)
     revived = await revive_dependents(dependents, services, once)
     return JobRetryResponse(answer=retry.answer, dependents=revived, complete=complete)
-
-
-async def _retried(id: str, services: ApiServices, once: RetryKey | None) -> KeyedRetry | None:
-    now = services.clock.wall_ms()
-    if once is not None:
-        return await services.jobs.retry_once(id, now, once)
-    answer = await services.jobs.retry(id, now)
-    return None if answer is None else KeyedRetry(answer)

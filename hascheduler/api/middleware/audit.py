@@ -33,18 +33,18 @@ class AuditNote:
     """What a route adds to the audit record of its request. A route that changes nothing, although its method would,
     sets ``unaudited``; one whose target stands neither in its path nor in ``Location`` sets ``target``; one
     that pauses something sets ``because``. One that makes something says before it writes at which ``location`` that
-    will be: it may end without an answer."""
+    will be: it may end without an answer. ``pattern`` and ``named`` are of the route that matched, see `tell_match`."""
 
     unaudited: bool = False
     target: str | None = None
     location: str | None = None
     because: str | None = None
+    pattern: str | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def _note(request: Request) -> AuditNote:
-    note = note_of(request.scope)
-    assert note is not None
-    return note
+    return note_of(request.scope)
 
 
 Noted = Annotated[AuditNote, Depends(_note)]
@@ -70,10 +70,10 @@ _UNRECORDED = "/v1/work/"
 """What processors do is recorded in the jobs."""
 PATTERN = "route_pattern"
 """The key of a scope under which a gateway says which pattern the path matched."""
-_MATCHED = "matched"
 _NOTE = "audit_note"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ID = "request_id"
+_LOGGED = ("who", "role", "tenant", "address", "method", "path", "target", "status")
 _HTTP_REFUSED = 400
 DEFECT = 500
 CUT_OFF = 503
@@ -88,7 +88,7 @@ def pattern_of(scope: Scope) -> str | None:
         return known
     route = scope.get("route")
     if not isinstance(route, Route):
-        return _matched(scope).pattern
+        return note_of(scope).pattern
     end = route.path_format.format_map(scope.get("path_params") or {})
     path: str = scope["path"]
     return path[: -len(end)] + route.path_format if end and path.endswith(end) else route.path_format
@@ -96,41 +96,25 @@ def pattern_of(scope: Scope) -> str | None:
 
 def named_in(scope: Scope) -> Mapping[str, Any]:
     """Return the parameters of the path."""
-    return scope.get("path_params") or _matched(scope).named
+    return scope.get("path_params") or note_of(scope).named
 
 
-@dataclass(slots=True)
-class _Matched:
-    """The pattern of the route that answers, and the parameters of its path."""
-
-    pattern: str | None = None
-    named: Mapping[str, Any] = field(default_factory=dict)
-
-
-def begin_notes(scope: Scope) -> None:
+def begin_notes(scope: Scope, request_id: str) -> None:
     """Prepare what the routes tell the edge, which it sees also if they get a copy of its scope."""
-    scope["state"].update({_NOTE: AuditNote(), _MATCHED: _Matched()})
+    scope["state"].update({_NOTE: AuditNote(), _ID: request_id})
 
 
 def tell_match(scope: Scope) -> None:
     """Tell the edge which route matched."""
-    matched = _matched(scope)
-    matched.pattern, matched.named = pattern_of(scope), scope.get("path_params") or {}
-
-
-def _matched(scope: Scope) -> _Matched:
-    matched = scope.get("state", {}).get(_MATCHED)
-    return matched if isinstance(matched, _Matched) else _Matched()
+    note = note_of(scope)
+    note.pattern, note.named = pattern_of(scope), scope.get("path_params") or {}
 
 
 def is_recorded(scope: Scope) -> bool:
     """Whether the request is a change, or would have been one."""
     path = scope["path"]
     is_of_api = path == SESSION_PATH or (path.startswith(_RECORDED) and not path.startswith(_UNRECORDED))
-    if scope["method"] not in _METHODS or not is_of_api:
-        return False
-    note = note_of(scope)
-    return note is None or not note.unaudited
+    return scope["method"] in _METHODS and is_of_api and not note_of(scope).unaudited
 
 
 def record(scope: Scope, status: int | None, location: str | None, request_id: str) -> None:
@@ -142,9 +126,9 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
     now = services.clock.mono_ms()
     if caller is None:
         services.metrics.left_out_of_audit("stranger")
-        left_out = writer.budget.unidentified(now)
+        left_out = writer.strangers.take(now)
     elif _HTTP_REFUSED <= status < DEFECT:
-        left_out = writer.budget.refusal(caller.session_of or caller.id or caller.name, now)
+        left_out = writer.refusals.take(caller.session_of or caller.id or caller.name, now)
     else:
         left_out = 0
     if left_out is None:
@@ -167,23 +151,11 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
         status=status,
         request_id=request_id,
         left_out=left_out,
-        because=None if note is None else note.because,
+        because=note.because,
     )
-    log.info(
-        "audit",
-        who=entry.who,
-        token=entry.token_id,
-        role=entry.role,
-        tenant=entry.tenant,
-        address=entry.address,
-        method=entry.method,
-        path=entry.path,
-        target=entry.target,
-        status=entry.status,
-        request=entry.request_id,
-        **({"left_out": left_out} if left_out else {}),
-        **({} if entry.because is None else {"because": entry.because}),
-    )
+    logged = {"token": entry.token_id, "request": entry.request_id} | {name: getattr(entry, name) for name in _LOGGED}
+    told = {"left_out": left_out or None, "because": entry.because}
+    log.info("audit", **logged, **{name: value for name, value in told.items() if value is not None})
     if caller is not None and not writer.add(entry):
         services.metrics.left_out_of_audit("queue")
 
@@ -191,12 +163,11 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
 def _target(scope: Scope, location: str | None) -> str | None:
     """What the request was about: as its route says, else as its path says, else what it created."""
     note = note_of(scope)
-    if note is not None and note.target is not None:
+    if note.target is not None:
         return _printable(note.target)
     named = named_in(scope)
     target = named.get("id", named.get("name"))
-    if target is None and note is not None:
-        location = location or note.location
+    location = location or note.location
     if target is None and location is not None:
         target = id_in(location)
     return None if target is None else _printable(str(target))
@@ -212,16 +183,10 @@ def _caller_of(scope: Scope) -> Caller | None:
     return caller if isinstance(caller, Caller) else None
 
 
-def note_of(scope: Scope) -> AuditNote | None:
+def note_of(scope: Scope) -> AuditNote:
+    """Return what the routes have noted; a new note for a request that passes no edge."""
     note = scope.get("state", {}).get(_NOTE)
-    return note if isinstance(note, AuditNote) else None
-
-
-def leave_unaudited(scope: Scope, *, unaudited: bool = True) -> None:
-    """Leave no record of the request, if it passes an edge."""
-    note = note_of(scope)
-    if note is not None:
-        note.unaudited = unaudited
+    return note if isinstance(note, AuditNote) else AuditNote()
 
 
 def request_id_of(scope: Scope) -> str:
@@ -237,10 +202,6 @@ def known_request_id(scope: Scope) -> str:
     """That of a request that is being answered."""
     id: str = scope.get("state", {}).get(_ID) or request_id_of(scope)
     return id
-
-
-def remember_request_id(scope: Scope, id: str) -> None:
-    scope.setdefault("state", {})[_ID] = id
 
 
 def _printable(text: str) -> str:

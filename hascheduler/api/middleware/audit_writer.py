@@ -8,8 +8,8 @@ records, as many as the settings say; the writers delete older ones now and then
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from secrets import token_hex
 
 import structlog
@@ -40,14 +40,20 @@ _PARTIES_MAX = 1_000
 
 
 class AuditWriter:
-    """Owner of the records that are not stored yet. ``run`` stores them until it is cancelled."""
+    """Owner of the records that are not stored yet. ``run`` stores them until it is cancelled.
+
+    ``strangers`` says which requests without an identity leave a line in the log, ``refusals`` which refused ones of a
+    party leave a record.
+    """
 
     def __init__(self, store: AuditStore, clock: Clock, records_max: int = RECORDS_MAX) -> None:
         self._store = store
         self._clock = clock
         self._records_max = records_max
         self._untrimmed = 0
-        self.budget = AuditBudget(SHARE_MAX)
+        self.strangers = Sampler(_SAMPLE_BURST, _SAMPLE_EVERY_MS)
+        self.refusals = Samplers(_REFUSALS_BURST, _REFUSAL_EVERY_MS)
+        self._waiting_of: Counter[str] = Counter()
         self._process = token_hex(4)
         self._count = 0
         self._waiting: deque[AuditRecord] = deque()
@@ -66,13 +72,14 @@ class AuditWriter:
 
     def add(self, record: AuditRecord) -> bool:
         """Queue ``record``; whether there was room."""
-        if len(self._waiting) >= QUEUE_MAX or not self.budget.wait(party_of(record)):
+        party, is_full = party_of(record), len(self._waiting) >= QUEUE_MAX
+        if is_full or self._waiting_of[party] >= SHARE_MAX:
             self._dropped += 1
             if self._dropped.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
-                full = len(self._waiting) >= QUEUE_MAX
-                reason = "the queue is full" if full else f"too many of {party_of(record)} wait"
+                reason = "the queue is full" if is_full else f"too many of {party} wait"
                 log.warning("audit_records_dropped", dropped=self._dropped, reason=reason)
             return False
+        self._waiting_of[party] += 1
         self._waiting.append(record)
         self._arrived.set()
         if len(self._waiting) >= GROUP_MAX:
@@ -100,10 +107,11 @@ class AuditWriter:
     async def flush(self) -> None:
         """Store all queued records, and now and then delete those beyond the limit."""
         while self._waiting:
-            group: Sequence[AuditRecord] = [self._waiting[n] for n in range(min(GROUP_MAX, len(self._waiting)))]
+            group = list(islice(self._waiting, GROUP_MAX))
             await self._store.append(group)
             for _ in group:
-                self.budget.stored(party_of(self._waiting.popleft()))
+                self._waiting_of[party_of(self._waiting.popleft())] -= 1
+            self._waiting_of += Counter()  # forget who has none
             self._untrimmed += len(group)
         if self._untrimmed >= TRIM_EVERY:
             await self._store.trim(self._records_max)
@@ -147,35 +155,18 @@ class Sampler:
         return left_out
 
 
-class AuditBudget:
-    """Owner of how much of the audit log each party has used. Parties are the public ids of tokens."""
+class Samplers:
+    """Owner of a `Sampler` for each of the thousand parties that took last."""
 
-    def __init__(self, waiting_max: int) -> None:
-        self._waiting_max = waiting_max
-        self._waiting: Counter[str] = Counter()
-        self._unidentified = Sampler(_SAMPLE_BURST, _SAMPLE_EVERY_MS)
-        self._refusals: OrderedDict[str, Sampler] = OrderedDict()
+    def __init__(self, burst: int, every_ms: int) -> None:
+        self._burst = burst
+        self._every_ms = every_ms
+        self._of: OrderedDict[str, Sampler] = OrderedDict()
 
-    def unidentified(self, now: MonoMs) -> int | None:
-        """As `Sampler.take`, for the log line of a request without an identity."""
-        return self._unidentified.take(now)
-
-    def refusal(self, party: str, now: MonoMs) -> int | None:
-        """As `Sampler.take`, for the record of a request of ``party`` that was refused."""
-        sample = self._refusals.pop(party, None) or Sampler(_REFUSALS_BURST, _REFUSAL_EVERY_MS)
-        self._refusals[party] = sample
-        if len(self._refusals) > _PARTIES_MAX:
-            self._refusals.popitem(last=False)
-        return sample.take(now)
-
-    def wait(self, party: str) -> bool:
-        """Whether one more record of ``party`` may be queued; if so, it counts."""
-        if self._waiting[party] >= self._waiting_max:
-            return False
-        self._waiting[party] += 1
-        return True
-
-    def stored(self, party: str) -> None:
-        self._waiting[party] -= 1
-        if self._waiting[party] <= 0:
-            del self._waiting[party]
+    def take(self, party: str, now: MonoMs) -> int | None:
+        """As `Sampler.take`, of the party's own."""
+        sampler = self._of.pop(party, None) or Sampler(self._burst, self._every_ms)
+        self._of[party] = sampler
+        if len(self._of) > _PARTIES_MAX:
+            self._of.popitem(last=False)
+        return sampler.take(now)

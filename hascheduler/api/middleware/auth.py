@@ -183,9 +183,7 @@ _REALM = 'Bearer realm="hascheduler"'
 _HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with the word Bearer, a blank and the token"
 """In words: an example would be taken for a token and redacted."""
 _CREDENTIALS_LENGTH_MAX = 1_024
-_RETRY_AFTER_S = "2"
-_SETTINGS_NAME = "HASCHEDULER_ADMIN_TOKEN"
-_SESSION_UNKNOWN_RETRY_AFTER_S = "1"
+_OF_SETTINGS = Caller(Role.ADMIN, ALL_TENANTS, "HASCHEDULER_ADMIN_TOKEN", SETTINGS_TOKEN_ID)
 SESSION_LIFE_MS = 12 * 3_600_000
 _PRIVILEGED = frozenset({Role.OPERATOR, Role.ADMIN, Role.WORKER})
 _WORK = "/v1/work/"
@@ -235,7 +233,7 @@ class AuthConfig:
 
 def is_page_path(path: str) -> bool:
     """Whether it is the dashboard's, or below it."""
-    return path.startswith(PAGES) and (len(path) == len(PAGES) or path[len(PAGES)] == "/")
+    return path == PAGES or path.startswith(f"{PAGES}/")
 
 
 def shows_session(scope: Scope, config: AuthConfig) -> bool:
@@ -267,7 +265,7 @@ def holder_of(secret: str, config: AuthConfig, view: ClusterView, clock: Clock) 
     """Who holds the token with that secret, which may be any text; a session's is none. `ProblemError` 401 or 503."""
     digest = digest_of(secret)
     if config.admin_digest is not None and compare_digest(digest, config.admin_digest):
-        return Caller(Role.ADMIN, ALL_TENANTS, _SETTINGS_NAME, SETTINGS_TOKEN_ID)
+        return _OF_SETTINGS
     if not SECRET.fullmatch(secret):
         raise _unknown("the token is unknown")
     require_ready(view)
@@ -314,14 +312,14 @@ def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: 
     session = view.token(digest_of(shown[0]))
     if session is None:
         # It may have begun at another replica a moment ago, and come here with the next of the stream.
-        raise _unknown("the session is unknown here, or has ended", retry_after_s=_SESSION_UNKNOWN_RETRY_AFTER_S)
+        raise _unknown("the session is unknown here, or has ended", retry_after_s="1")
     now = clock.wall_ms()
     if session.session_of is None:
         raise _unknown("the session is unknown")
     if session.has_expired(now):
         raise _unknown("the session has expired")
     if session.session_of == config.admin_digest:
-        parent = Caller(Role.ADMIN, ALL_TENANTS, _SETTINGS_NAME, SETTINGS_TOKEN_ID)
+        parent = _OF_SETTINGS
     else:
         token = view.token(session.session_of)
         if token is None or token.is_session or token.has_expired(now):
@@ -348,7 +346,7 @@ def require_ready(view: ClusterView) -> None:
             HTTPStatus.SERVICE_UNAVAILABLE,
             "unavailable",
             f"this replica can't tell who you are now: {view.unready_reason}",
-            headers={"Retry-After": _RETRY_AFTER_S},
+            headers={"Retry-After": "2"},
         )
 
 

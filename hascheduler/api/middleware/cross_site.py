@@ -51,19 +51,14 @@ def refusal_of(
 ) -> Response | None:
     """None where the request may go on. It comes before `hascheduler.api.middleware.auth`, so that a refusal reveals
     nothing about tokens. ``by_session``: a cookie is what it would be identified by."""
-    hosts: list[str] = []
-    origins: list[str] = []
-    sites: list[str] = []
-    for name, value in scope["headers"]:
-        if name == b"host":
-            hosts.append(value.decode("latin-1").lower())
-        elif name == b"origin":
-            origins.append(value.decode("latin-1").lower())
-        elif name == b"sec-fetch-site":
-            sites.append(value.decode("latin-1").lower())
+    hosts, origins, sites = (_values_of(name, scope) for name in (b"host", b"origin", b"sec-fetch-site"))
     # No browser leaves Host out.
     if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
-        return _misdirected(", ".join(hosts))
+        detail = (
+            f"the Host {quoted(', '.join(hosts))} is not one of this replica's names, and it asks for no tokens;"
+            " expected localhost or 127.0.0.1, or a name that HASCHEDULER_HTTP_ALLOWED_HOSTS lists"
+        )
+        return problem(HTTPStatus.MISDIRECTED_REQUEST, "foreign-host", detail)
     reads = scope["method"] in READING
     if reads and not by_session and (config.required or scope["path"] in public_pages):
         return None
@@ -74,8 +69,16 @@ def refusal_of(
         if site not in _OWN_SITES:
             return _foreign("Sec-Fetch-Site", site, "same-origin or none")
     if by_session and not reads and not origins and _SAME_ORIGIN not in sites:
-        return _of_no_site()
+        detail = (
+            "a change in a session of the dashboard comes from its page; expected the header Origin, or Sec-Fetch-Site:"
+            " same-origin; programs show a token, in the header Authorization"
+        )
+        return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)
     return None
+
+
+def _values_of(header: bytes, scope: Scope) -> list[str]:
+    return [value.decode("latin-1").lower() for name, value in scope["headers"] if name == header]
 
 
 def _is_ours(host: str, config: AuthConfig) -> bool:
@@ -90,13 +93,8 @@ def _is_our_name(name: str, config: AuthConfig) -> bool:
     except ValueError:
         return name == "localhost" or name.endswith(".localhost") or name in config.hosts
     # Unlike a name, an address can't be made to resolve elsewhere.
-    return config.any_address or _is_loopback(address.compressed) or address.compressed in config.hosts
-
-
-def _is_loopback(address: str) -> bool:
-    found = ip_address(address)
-    mapped = None if isinstance(found, IPv4Address) else found.ipv4_mapped
-    return (mapped or found).is_loopback
+    mapped = None if isinstance(address, IPv4Address) else address.ipv4_mapped
+    return config.any_address or (mapped or address).is_loopback or address.compressed in config.hosts
 
 
 def _is_same(origin: str, host: str, scheme: str) -> bool:
@@ -110,25 +108,9 @@ def _is_same(origin: str, host: str, scheme: str) -> bool:
     return (theirs[1], their_port) == (ours[1], our_port)
 
 
-def _misdirected(host: str) -> Response:
-    detail = (
-        f"the Host {quoted(host)} is not one of this replica's names, and it asks for no tokens; expected localhost or"
-        " 127.0.0.1, or a name that HASCHEDULER_HTTP_ALLOWED_HOSTS lists"
-    )
-    return problem(HTTPStatus.MISDIRECTED_REQUEST, "foreign-host", detail)
-
-
 def _foreign(header: str, value: str, expected: str) -> Response:
     detail = (
         f"the page of another site asks for this ({header} is {quoted(value)}); expected {expected}, or no such header,"
         " as programs send none"
-    )
-    return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)
-
-
-def _of_no_site() -> Response:
-    detail = (
-        "a change in a session of the dashboard comes from its page; expected the header Origin, or Sec-Fetch-Site:"
-        " same-origin; programs show a token, in the header Authorization"
     )
     return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)

@@ -23,15 +23,14 @@ def outcome_unknown(scope: Scope, because: str) -> Response | None:
     """The answer to the request that was left ``because`` of that; None if it changes nothing, or is a worker's, which
     may be repeated as it is."""
     note = note_of(scope)
-    if scope["method"] in READING or (note is not None and note.unaudited):
+    if scope["method"] in READING or note.unaudited:
         return None
-    location = None if note is None else note.location
+    location = note.location
     if location is None:
         if scope["path"].startswith(_OF_WORKERS):
             return None
         location = _named_by_path(scope)
-    target = None if note is None else note.target
-    id = None if location is None else target or id_in(location)
+    id = None if location is None else note.target or id_in(location)
     ways = []
     if any(name == _KEY for name, _ in scope["headers"]):
         ways.append("repeat it under its Idempotency-Key")

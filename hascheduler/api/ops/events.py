@@ -23,7 +23,8 @@ ends; clients reconnect.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Annotated
 
@@ -41,92 +42,90 @@ from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
+from hascheduler.ports import Closing, EventFeed, EventFilter, Lagging, Missed, NewEvents
 from hascheduler.wire.fields import Name, QueryDurationMs, StrictModel, TextOrEmpty, between, invalid_value
 
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
 _SILENCE_MS = 15_000
-LIST_AGAIN = "; list the jobs again"
-"""What a stream adds to the reason of a gap."""
 _WRITE_PATIENCE_S = 30
 """A client that reads nothing for so long is taken for gone, whatever its connection's state."""
 
 
 class EventStream(Response):
-    """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of the followers;
-    429 or 503 if there is none. Raises what `EventFeed.follow` raises."""
+    """Sends ``pieces`` until the client leaves, ``is_authorized`` holds no more, or an hour is over.
+
+    It holds a unit of ``limit``; 429 or 503 if there is none. What the first piece raises refuses the request.
+    """
 
     # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
     # not read for as long as the connection lives.
     media_type = MEDIA_TYPE
 
-    def __init__(
-        self,
-        feed: EventFeed,
-        after: str | None,
-        which: EventFilter,
-        is_authorized: Callable[[], bool],
-        *,
-        silence_ms: int = _SILENCE_MS,
-    ) -> None:
+    def __init__(self, limit: str, pieces: AsyncGenerator[bytes, None], is_authorized: Callable[[], bool]) -> None:
         # A proxy must not buffer the stream.
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._feed = feed
-        self._after = after
-        self._which = which
+        self._limit = limit
+        self._pieces = pieces
         self._is_authorized = is_authorized
-        self._silence_ms = silence_ms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with holding_of(scope).hold_open("followers"), self._feed.follow(self._after, self._which) as follower:
-            await until_left(self._send_all(follower, send), receive)
+        with holding_of(scope).hold_open(self._limit):
+            async with aclosing(self._pieces):
+                first = await anext(self._pieces)
+                await until_left(self._send_all(first, send), receive)
 
-    async def _send_all(self, follower: Follower, send: Send) -> None:
+    async def _send_all(self, first: bytes, send: Send) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + EVENTS_S_MAX
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        piece, is_last = f"retry: {_RETRY_MS}\n\n", False
-        wait_ms = 0  # until it has caught up: the first comment says so at once, with the position
-        while not is_last:
-            await send_piece(send, piece)
-            message = await follower.next(wait_ms)
-            if isinstance(message, NewEvents) and not message.events:
-                wait_ms = self._silence_ms
+        await send_piece(send, first)
+        async for piece in self._pieces:
             if loop.time() >= until or not self._is_authorized():
                 break
-            piece, is_last = _text(message)
-        await send_piece(send, piece if is_last else "", more=False)
+            await send_piece(send, piece)
+        await send_piece(send, b"", more=False)
 
 
-def _text(message: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
-    """The text to send, and whether it is the last."""
+async def send_piece(send: Send, piece: bytes, *, more: bool = True) -> None:
+    """Send one piece of a stream; `TimeoutError` for a client that does not read."""
+    async with asyncio.timeout(_WRITE_PATIENCE_S):
+        await send({"type": "http.response.body", "body": piece, "more_body": more})
+
+
+async def _pieces(
+    feed: EventFeed, after: str | None, which: EventFilter, silence_ms: int
+) -> AsyncGenerator[bytes, None]:
+    """Raise what `EventFeed.follow` raises; end when the client lags or this replica stops."""
+    with feed.follow(after, which) as follower:
+        yield f"retry: {_RETRY_MS}\n\n".encode()
+        wait_ms = 0  # until it has caught up: the first comment says so at once, with the position
+        while not isinstance(message := await follower.next(wait_ms), Closing):
+            if isinstance(message, NewEvents) and not message.events:
+                wait_ms = silence_ms
+            yield _text(message).encode()
+            if isinstance(message, Lagging):
+                return
+
+
+def _text(message: NewEvents | Missed | Lagging) -> str:
     match message:
         case NewEvents((), ""):
-            return ": still here\n\n", False
+            return ": still here\n\n"
         case NewEvents((), position):
-            return f": still here\nid: {position}\n\n", False
+            return f": still here\nid: {position}\n\n"
         case NewEvents(events):
-            return "".join(_one(event.type, encode_event(event), event.id) for event in events), False
+            return "".join(_one(event.type, encode_event(event), event.id) for event in events)
         case Missed(reason, position):
-            return _one("reset", {"reason": f"{reason}{LIST_AGAIN}", "position": position}, position), False
+            return _one("reset", {"reason": f"{reason}; list the jobs again", "position": position}, position)
         case Lagging(missed):
-            return _one("lagging", {"missed": missed}), True
-        case Closing():
-            return "", True
+            return _one("lagging", {"missed": missed})
 
 
 def _one(type: str, data: object, id: str = "") -> str:
     head = f"id: {id}\n" if id else ""
     return f"{head}event: {type}\ndata: {orjson.dumps(data).decode()}\n\n"
-
-
-async def send_piece(send: Send, piece: str | bytes, *, more: bool = True) -> None:
-    """Send one piece of a stream; `TimeoutError` for a client that does not read."""
-    async with asyncio.timeout(_WRITE_PATIENCE_S):
-        body = piece.encode() if isinstance(piece, str) else piece
-        await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 router = APIRouter(tags=["events"])
@@ -192,10 +191,5 @@ async def follow_events(
         raise InvalidInput(
             ("shard",), f"{quoted(query.shard)} is no shard", f"{services.work_terms.scheduler}, the only one"
         )
-    return EventStream(
-        services.events,
-        after,
-        which,
-        lambda: still_identified(request.scope, caller),
-        silence_ms=query.keepalive or _SILENCE_MS,
-    )
+    pieces = _pieces(services.events, after, which, query.keepalive or _SILENCE_MS)
+    return EventStream("followers", pieces, lambda: still_identified(request.scope, caller))

@@ -5,35 +5,28 @@ the leader. How many there may be is bounded, and those of names that are gone a
 """
 
 from collections.abc import Collection, Mapping
+from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.config import JsonDict
+from pydantic import BaseModel, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import AdminOfAll, ViewerOfAll
-from hascheduler.api.ops.pause_all import since_text, store_pause
+from hascheduler.api.ops.pause_all import store_pause
 from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
-from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import Cluster
-from hascheduler.wire.fields import StrictModel, Text
+from hascheduler.schema.forms import Text
+from hascheduler.schema.noun import AS_REQUEST, Part
+from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, DrainedResponse, StandingPause, drain_id
 
 router = APIRouter(prefix="/processors", tags=["cluster"], route_class=JsonRoute)
-
-_SHOWN: JsonDict = {"since": "2030-01-01T00:00:00.000Z", "by": "deployer", "because": "its node is being replaced"}
-
-
-class DrainedResponse(BaseModel):
-    since: str = Field(description="When it was drained first")
-    by: str = Field(description="The name of the token that asked for it; `anonymous` without one")
-    because: str | None = Field(description="Why, where they said it")
 
 
 class RestResponse(BaseModel):
@@ -65,7 +58,10 @@ class ProcessorResponse(BaseModel):
 
 
 class DrainedNameResponse(DrainedResponse):
-    name: str = Field(description="What is drained")
+    """A drained name."""
+
+    name: str = Field(examples=["resizer-0"])
+    """What is drained"""
 
 
 class ProcessorsResponse(BaseModel):
@@ -75,17 +71,20 @@ class ProcessorsResponse(BaseModel):
     )
 
 
-class DrainBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "its node is being replaced"}]})
+class DrainBody(Part):
+    """Why."""
 
-    because: Text | None = Field(default=None, description="Why, for people; default: as it was")
+    because: Text | None = Field(default=None, examples=["its node is being replaced"])
+    """Why, for people; default: as it was"""
 
 
-class DrainResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "resizer-0", "drained": _SHOWN}]})
+class DrainResponse(Part):
+    """Whether processors of that name get jobs."""
 
-    name: str = Field(description="The name of the processors")
-    drained: DrainedResponse | None = Field(description="Since when, by whom and why; null where they get jobs")
+    name: str = Field(examples=["resizer-0"])
+    """The name of the processors"""
+    drained: DrainedResponse | None = None
+    """Since when, by whom and why; null where they get jobs"""
 
 
 @router.get("")
@@ -99,24 +98,19 @@ def show_processors(cluster: Cluster) -> ProcessorsResponse:
     return ProcessorsResponse(
         items=[
             ProcessorResponse(
-                id=processor.id,
-                name=processor.name,
-                shard=processor.shard,
+                **{name: getattr(processor, name) for name in ("id", "name", "shard", "slots", "parked", "consuming")},
                 definitions=sorted(processor.definitions),
-                slots=processor.slots,
                 resources=dict(processor.resources),
                 occupied=occupied,
                 alive=alive,
                 draining=processor.draining or processor.name in cluster.drains,
-                drained=_drained(cluster.drains.get(processor.name)),
-                parked=processor.parked,
-                consuming=processor.consuming,
+                drained=cluster.drains.get(processor.name),
                 rest=_rest(cluster.rests.get(processor.id)),
             )
             for processor, occupied, alive in cluster.processors
         ],
         absent=[
-            DrainedNameResponse(name=name, since=since_text(drain), by=drain.by, because=drain.because)
+            DrainedNameResponse(name=name, since_ms=drain.since_ms, by=drain.by, because=drain.because)
             for name, drain in cluster.drains.items()
             if name not in there
         ],
@@ -125,7 +119,11 @@ def show_processors(cluster: Cluster) -> ProcessorsResponse:
 
 @router.post("/{name}/drain", responses=problem_responses(404, 409, 413, 422))
 async def drain_processors(
-    name: PathName, services: Services, caller: AdminOfAll, note: Noted, body: DrainBody | None = None
+    name: PathName,
+    services: Services,
+    caller: AdminOfAll,
+    note: Noted,
+    body: Annotated[DrainBody, AS_REQUEST] | None = None,
 ) -> DrainResponse:
     """The processors of that name get no new jobs until they are undrained, also after a restart; what they have been
     given goes on to its end. Repeating it is harmless."""
@@ -137,8 +135,8 @@ async def drain_processors(
     if not is_known and await services.pauses.get(drain_id(name)) is None:
         raise NotFound("processor", name)
     await _make_room(name, services, there)
-    asked = StandingPause(drain_id(name), 0, services.clock.wall_ms(), caller.name, because)
-    return DrainResponse(name=name, drained=_drained(await store_pause(services.pauses, asked)))
+    asked = StandingPause(id=drain_id(name), rev=0, since_ms=services.clock.wall_ms(), by=caller.name, because=because)
+    return DrainResponse(name=name, drained=await store_pause(services.pauses, asked))
 
 
 @router.post("/{name}/undrain", responses=problem_responses(404, 422))
@@ -167,7 +165,3 @@ async def _make_room(name: str, services: ApiServices, there: Collection[str]) -
 
 def _rest(rest: Rest | None) -> RestResponse | None:
     return None if rest is None else RestResponse(missed=rest.missed, until=format_instant(rest.until_ms))
-
-
-def _drained(drain: StandingPause | None) -> DrainedResponse | None:
-    return None if drain is None else DrainedResponse(since=since_text(drain), by=drain.by, because=drain.because)

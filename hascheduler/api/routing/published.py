@@ -1,6 +1,5 @@
 """Queries that are parts of a noun (`hascheduler.schema`): published names and forms, bounds, rules over fields."""
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -46,9 +45,7 @@ def query_of(part: type[P]) -> Any:
     parameters: dict[str, Any] = dict(_parameters(part))
     shown: Any = create_model(f"{part.__name__}Query", **parameters)
     declared: Any = Annotated[shown, Query(), _ReadBy(read)]
-    keyword = inspect.Parameter("query", inspect.Parameter.KEYWORD_ONLY, annotation=declared)
-    given.__signature__ = inspect.Signature([keyword])  # type: ignore[attr-defined]  # what FastAPI reads
-    given.__annotations__ = {"query": declared}  # what `only_declared` reads
+    given.__annotations__["query"] = declared
     return Depends(given)
 
 

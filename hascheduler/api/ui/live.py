@@ -19,7 +19,7 @@ A stream ends after an hour, when the replica stops, and when its token is revok
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from heapq import nlargest
@@ -27,24 +27,20 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from fastapi import APIRouter, Request, Response
-from starlette.types import Receive, Scope, Send
+from fastapi import APIRouter, Request
 
-from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.middleware.auth import Caller, Viewer, still_identified
-from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.middleware.auth import Viewer, still_identified
 from hascheduler.api.ops.cluster import show_cluster
-from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
+from hascheduler.api.ops.events import EventStream
 from hascheduler.api.ops.processors import show_processors
-from hascheduler.api.routing.long_poll import until_left
-from hascheduler.api.services import ApiServices, Services, services_of
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.ui.alerts import alerts
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Closing, ClusterView, EventFeed, EventFilter, Follower, Lagging, NewEvents
-from hascheduler.wire.fields import instant_text
+from hascheduler.schema.forms import instant_text
 
 EVERY_MS = 1_000
 HISTORY_MAX = 300
@@ -149,7 +145,9 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapse
         "cluster": show_cluster(cluster, services.view.unready_reason, of_all=sight.tenant is None).model_dump(
             mode="json", by_alias=True
         ),
-        "processors": None if sight.tenant is not None else show_processors(cluster).model_dump(mode="json"),
+        "processors": None
+        if sight.tenant is not None
+        else show_processors(cluster).model_dump(mode="json", by_alias=True),
         "slots": dict(gauges.slots),
         "alerts": [alert.shown() for alert in alerts(cluster, gauges, services.view.unready_reason)],
         "numbers": numbers,
@@ -184,35 +182,13 @@ def _history(sight: _Sight, services: ApiServices) -> bytes:
     return b"event: history\ndata: " + orjson.dumps(shown) + b"\n\n"
 
 
-class LiveStream(Response):
-    """Sends a picture a second for as long as the client is connected and ``is_authorized`` holds, in a slot of
-    the viewers; 429 or 503 if there is none."""
-
-    media_type = MEDIA_TYPE
-
-    def __init__(self, pictures: LivePictures, caller: Caller, is_authorized: Callable[[], bool]) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        del self.headers["content-length"]
-        self._pictures = pictures
-        self._caller = caller
-        self._is_authorized = is_authorized
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        services = services_of(scope)
-        with holding_of(scope).hold_open("viewers"), self._pictures.followed(self._caller.only, services.view) as sight:
-            await until_left(self._send_all(sight, services, send), receive)
-
-    async def _send_all(self, sight: _Sight, services: ApiServices, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + EVENTS_S_MAX
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        piece = f"retry: {_RETRY_MS}\n\n".encode() + _history(sight, services)
-        while loop.time() < until and self._is_authorized() and not services.view.stopping:
-            piece += await self._pictures.picture(sight, services)
-            await send_piece(send, piece)
-            piece = b""
+async def _pieces(pictures: LivePictures, tenant: str | None, services: ApiServices) -> AsyncGenerator[bytes, None]:
+    """The minutes before, then a picture a second until this replica stops."""
+    with pictures.followed(tenant, services.view) as sight:
+        yield f"retry: {_RETRY_MS}\n\n".encode() + _history(sight, services)
+        while not services.view.stopping:
+            yield await pictures.picture(sight, services)
             await asyncio.sleep(EVERY_MS / 1_000)
-        await send_piece(send, b"", more=False)
 
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
@@ -221,13 +197,13 @@ router = APIRouter(prefix="/cluster", tags=["cluster"])
 @router.get(
     "/live",
     status_code=HTTPStatus.OK,
-    response_class=LiveStream,
+    response_class=EventStream,
     responses={
-        200: {"content": {LiveStream.media_type: {}}, "description": "Server-sent events"},
+        200: {"content": {EventStream.media_type: {}}, "description": "Server-sent events"},
         **problem_responses(429),
     },
 )
-async def follow_cluster(request: Request, services: Services, caller: Viewer) -> LiveStream:
+async def follow_cluster(request: Request, services: Services, caller: Viewer) -> EventStream:
     """The whole as this replica sees it, once a second: what `/v1/cluster` and, for tokens for all tenants,
     `/v1/processors` answer, what is wrong (`alerts`, each with its runbook), and how many jobs wait, run, and were
     submitted, started and ended in the second before (`numbers`; of the token's tenant).
@@ -239,8 +215,5 @@ async def follow_cluster(request: Request, services: Services, caller: Viewer) -
     Each `picture` is whole: a client that comes back needs nothing of those before. A stream ends after an hour at
     most.
     """
-    return LiveStream(
-        request.app.state.live,
-        caller,
-        lambda: still_identified(request.scope, caller),
-    )
+    pieces = _pieces(request.app.state.live, caller.only, services)
+    return EventStream("viewers", pieces, lambda: still_identified(request.scope, caller))

@@ -48,7 +48,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types"
 )
-_SAFE = {
+SAFE = {
     "Content-Security-Policy": _POLICY,
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -134,7 +134,7 @@ async def _show_asset(request: Request) -> Response:
 
 
 def _answer(request: Request, asset: Asset, cache_control: str) -> Response:
-    headers = {**_SAFE, "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
+    headers = {**SAFE, "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(asset.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=asset.media_type)
     return Response(asset.body, headers=headers, media_type=asset.media_type)

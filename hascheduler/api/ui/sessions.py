@@ -34,8 +34,9 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of, session_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.schema.forms import instant_text
 from hascheduler.schema.token import Token
-from hascheduler.wire.fields import StrictModel, instant_text, invalid_value
+from hascheduler.wire.fields import StrictModel, invalid_value
 
 LOGIN = ("POST", SESSION_PATH)
 """The request that needs no caller: it shows its token in the body."""
@@ -107,7 +108,7 @@ async def log_in(
             "forbidden",
             f"a token with the role {parent.role} may not read; expected viewer or more",
         )
-    services.logins.take(parent.id, services.clock.mono_ms())
+    services.logins.require(parent.id, services.clock.mono_ms())
     secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
     now = services.clock.wall_ms()
     session = _session(secret, digest_of(body.token), parent, config.pages, now)

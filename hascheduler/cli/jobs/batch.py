@@ -15,7 +15,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.replica import Scheduler, as_cli_errors
-from hascheduler.client.batching import group_key, split_jobs
+from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
 
 _SHOWN_MAX = 50

@@ -1,42 +1,123 @@
-"""How the parts of a scheduler ask a replica: the scheduler carries their requests out."""
+"""How requests are asked: repeated while that may help, and looked for first if their outcome is unknown."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
-from hascheduler.client.flows import Flow
-from hascheduler.client.requests import PAGE, Request, page
-from hascheduler.client.results import JsonObject
+import httpx
+
+from hascheduler.client.answer import as_it_is
+from hascheduler.client.bodies import query_of
+from hascheduler.client.exchange import Exchange, Tries
+from hascheduler.client.failures import Refused, Retryable, Unavailable
+from hascheduler.client.flows import Flow, Pause
+from hascheduler.client.requests import PAGE, Request, asked, page_of
+from hascheduler.client.results import JsonObject, ListPage
 
 T = TypeVar("T")
 
 
-class Ask(Protocol):
-    """Asks until there is an answer, for as long as the scheduler's patience lasts."""
+class AsyncAsker:
+    """Asks the replicas of an exchange, each request until there is an answer, for as long as its patience lasts."""
 
-    async def __call__(self, request: Request[T]) -> T: ...
+    def __init__(self, exchange: Exchange, http: httpx.AsyncClient, patience_s: float) -> None:
+        self._exchange = exchange
+        self._http = http
+        self.patience_s = patience_s
+
+    async def run(self, flow: Flow[T]) -> T:
+        heard: object = None
+        while True:
+            try:
+                step = flow.send(heard)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            heard = None
+            if isinstance(step, Pause):
+                await asyncio.sleep(step.for_s)
+            else:
+                heard = await self.ask(step)
+
+    async def ask(self, request: Request[T]) -> T:
+        tries = Tries(self.patience_s, request.held_s, self._exchange.replicas)
+        doubt: Retryable | None = None
+        while True:
+            try:
+                if doubt is not None:
+                    found: T | None = await self._look(doubt)
+                    if found is not None:
+                        return found
+                    doubt = None
+                return await self._ask_once(request)
+            except Retryable as met:
+                doubt = doubt if met.look is None else met
+                pause_s = tries.pause_s(met)
+            await asyncio.sleep(pause_s)
+
+    async def _look(self, doubt: Retryable) -> Any:
+        """Return what became of the last try whose outcome is unknown."""
+        try:
+            return await self._ask_once(doubt.look)
+        except Retryable as met:
+            raise Retryable(doubt.failure, met.after_s) from met
+        except (Refused, Unavailable) as error:
+            raise doubt.failure from error
+
+    async def _ask_once(self, request: Request[T]) -> T:
+        replica = self._exchange.replica
+        try:
+            response = await self._http.request(**self._exchange.sent(request, replica))
+        except httpx.HTTPError as error:
+            raise self._exchange.unheard(request, replica, error) from None
+        return self._exchange.heard(request, replica, response)
+
+    async def follow(self, request: Request[Any]) -> AsyncIterator[str]:
+        """The lines of an answer that has no end, as they come; one connection, and no second try."""
+        replica = self._exchange.replica
+        try:
+            async with self._http.stream(**self._exchange.sent(request, replica)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    self._exchange.heard(request, replica, response)
+                async for line in response.aiter_lines():
+                    yield line
+        except Retryable as retryable:
+            raise retryable.failure from None
+        except httpx.HTTPError as error:
+            failure = self._exchange.unheard(request, replica, error)
+            raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 
 
-class Run(Protocol):
-    """Carries out what takes more than one request."""
+class AsyncPart:
+    """A part of a scheduler; ``read`` makes the answer of the JSON, ``more`` are fields of the `Request`."""
 
-    async def __call__(self, flow: Flow[T]) -> T: ...
+    def __init__(self, asker: AsyncAsker) -> None:
+        self._asker = asker
 
+    async def _ask(self, read: Callable[[JsonObject], T], method: str, path: str, **more: Any) -> T:
+        return await self._asker.ask(asked(read, method, path, **more))
 
-class Follow(Protocol):
-    """The lines of an answer that has no end, as they come; one connection, and no second try."""
+    async def _get(self, read: Callable[[JsonObject], T], path: str, /, **parameters: Any) -> T:
+        return await self._ask(read, "GET", path, query=query_of(**parameters))
 
-    def __call__(self, request: Request[Any]) -> AsyncIterator[str]: ...
+    async def _post(self, read: Callable[[JsonObject], T], path: str, body: object = None, **more: Any) -> T:
+        return await self._ask(read, "POST", path, body=body, **more)
 
+    async def _page(self, read: Callable[[JsonObject], T], path: str, /, **parameters: Any) -> ListPage[T]:
+        return await self._get(page_of(read), path, **parameters)
 
-async def each(
-    ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[JsonObject], T]
-) -> AsyncIterator[T]:
-    """The items of a list, page after page."""
-    after: str | None = None
-    while True:
-        part = await ask(page(path, query, read, PAGE, after))
-        for item in part.items:
-            yield item
-        after = part.next
-        if after is None:
-            return
+    async def _each(self, read: Callable[[JsonObject], T], path: str, /, **parameters: Any) -> AsyncIterator[T]:
+        """The items of a list, page after page."""
+        after: str | None = None
+        while True:
+            part = await self._page(read, path, **parameters, limit=PAGE, after=after)
+            for item in part.items:
+                yield item
+            after = part.next
+            if after is None:
+                return
+
+    def _follow(self, path: str, more_s: float, /, **parameters: Any) -> AsyncIterator[str]:
+        """The lines of an answer that has no end; the replica may be silent for ``more_s`` longer than in others."""
+        return self._asker.follow(asked(as_it_is, "GET", path, query_of(**parameters), more_s=more_s))

@@ -3,13 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
-from hascheduler.client.asynchronous.asking import Follow
-from hascheduler.client.bodies import query_of
+from hascheduler.client.asynchronous.asking import AsyncPart
 from hascheduler.client.failures import Unavailable
 from hascheduler.client.options import EventFilter, EventType
-from hascheduler.client.requests import Request, as_it_is, asked
 from hascheduler.client.results import JobEvent
 
 _AGAIN_S = 1.0
@@ -20,30 +18,22 @@ _SILENCE_MAX_S = 40.0
 """A replica says something every 15 s at least."""
 
 
-class AsyncEventsApi:
-    def __init__(self, follow: Follow, patience_s: float) -> None:
-        self._follow = follow
-        self._patience_s = patience_s
-
+class AsyncEventsApi(AsyncPart):
     async def follow(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> AsyncIterator[JobEvent]:
-        """Events without an end, from now on or from ``after`` an event's id; each at least once.
-
-        A stream that ends goes on at the next replica, where the last one stopped. `Unavailable` where no replica
-        has spoken for ``patience`` seconds. An event of type ``reset`` says that some were missed: list the jobs again.
-        """
-        query = query_of(type=types, **filter)
+        """Events without an end, from now on or from ``after`` an event's id, each at least once: a stream that ends
+        goes on at the next replica. `Unavailable` if none has spoken for ``patience`` seconds."""
         silent_s = 0.0
         while True:
             try:
-                async for event in self._events(query, after):
+                async for event in self.stream(types=types, after=after, **filter):
                     silent_s = 0.0
                     after = event.id or after
                     if event.type != _CAUGHT_UP:
                         yield event
             except Unavailable:
-                if silent_s >= self._patience_s:
+                if silent_s >= self._asker.patience_s:
                     raise
             silent_s += _AGAIN_S
             await asyncio.sleep(_AGAIN_S)
@@ -51,18 +41,9 @@ class AsyncEventsApi:
     async def stream(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> AsyncIterator[JobEvent]:
-        """As `follow`, over one connection and until that ends. An event of type ``caught_up`` says that there is no
-        more at present, with the ``id`` to go on after."""
-        query = query_of(type=types, **filter)
-        async for event in self._events(query, after):
-            yield event
-
-    async def _events(self, query: Sequence[tuple[str, str]], after: str | None) -> AsyncIterator[JobEvent]:
-        """One stream. A block that is cut off in the middle says nothing."""
-        place = query_of(after=after)
-        request: Request[Any] = asked(as_it_is, "GET", "/v1/events", [*query, *place], more_s=_SILENCE_MAX_S)
+        """As `follow`, over one connection and until that ends; ``caught_up`` has the ``id`` to go on after."""
         fields: dict[str, str] = {}
-        async for line in self._follow(request):
+        async for line in self._follow("/v1/events", _SILENCE_MAX_S, type=types, **filter, after=after):
             if line:
                 name, _, value = line.partition(":")
                 fields[name] = value.removeprefix(" ")

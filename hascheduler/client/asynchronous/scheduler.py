@@ -1,46 +1,31 @@
 """The scheduler for programs with an asyncio loop."""
 
-import asyncio
 import ssl
-from collections.abc import AsyncIterator, MutableSequence, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import httpx
-from tenacity import AsyncRetrying
 
-from hascheduler.client import flows, requests
-from hascheduler.client.answers import (
-    BatchResponse,
-    JobCountsResponse,
-    JobErrorsResponse,
-    JobRetryResponse,
-    ScheduleVerdictResponse,
-    WhyResponse,
-)
-from hascheduler.client.asynchronous.asking import each
-from hascheduler.client.asynchronous.cluster import AsyncClusterApi
+from hascheduler.client import answers, flows, requests
+from hascheduler.client.answer import as_it_is
+from hascheduler.client.answers import BatchResponse, JobRetryResponse
+from hascheduler.client.asynchronous.asking import AsyncAsker, AsyncPart
 from hascheduler.client.asynchronous.events import AsyncEventsApi
 from hascheduler.client.asynchronous.named import AsyncNamedApi, AsyncNounsApi
+from hascheduler.client.asynchronous.operations import AsyncClusterApi, AsyncTokensApi, AsyncWorkApi
 from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
-from hascheduler.client.asynchronous.tokens import AsyncTokensApi
-from hascheduler.client.asynchronous.work import AsyncWorkApi
-from hascheduler.client.bodies import query_of
+from hascheduler.client.bodies import plain
 from hascheduler.client.exchange import Exchange
-from hascheduler.client.failures import Refused, Retryable, Unavailable
-from hascheduler.client.flows import Flow, JobChange, Pause
+from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
-from hascheduler.client.requests import MANY_S, Request, as_it_is, asked, job_path, keyed, word_of
-from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted, read_job
-from hascheduler.client.retries import retry_policy
+from hascheduler.client.requests import MANY_S, job_path, keyed, word_of
+from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted
 
 if TYPE_CHECKING:
     from hascheduler.client.nouns import Calendar, Definition, Lane, Tenant
 
-T = TypeVar("T")
 
-
-class AsyncScheduler:
+class AsyncScheduler(AsyncPart):
     """Asks the replicas at ``urls``, each a URL or several with commas, in turn if one fails, each request for
     ``patience`` seconds; with 0 each replica once.
 
@@ -58,26 +43,25 @@ class AsyncScheduler:
         answer_timeout: float = 10.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._exchange = Exchange(urls, token, answer_timeout)
-        self._patience_s = patience
-        self._own = httpx.AsyncClient(verify=self._exchange.trust(ca_file, tls)) if http is None else None
-        self._http = self._own or http
-        self.schedules = AsyncSchedulesApi(self._ask, self._run)
-        self.definitions: AsyncNounsApi[Definition] = AsyncNounsApi(self._ask, "definitions")
-        self.lanes: AsyncNounsApi[Lane] = AsyncNounsApi(self._ask, "lanes")
-        self.calendars: AsyncNounsApi[Calendar] = AsyncNounsApi(self._ask, "calendars")
-        self.tenants: AsyncNounsApi[Tenant] = AsyncNounsApi(self._ask, "tenants")
-        self.tokens = AsyncTokensApi(self._ask)
-        self.cluster = AsyncClusterApi(self._ask, self._follow)
-        self.events = AsyncEventsApi(self._follow, patience)
-        self.work = AsyncWorkApi(self._ask)
+        exchange = Exchange(urls, token, answer_timeout)
+        client = http or httpx.AsyncClient(verify=exchange.trust(ca_file, tls))
+        self._own = client if http is None else None
+        asker = AsyncAsker(exchange, client, patience)
+        super().__init__(asker)
+        self.schedules = AsyncSchedulesApi(asker)
+        self.definitions: AsyncNounsApi[Definition] = AsyncNounsApi(asker, "definitions")
+        self.lanes: AsyncNounsApi[Lane] = AsyncNounsApi(asker, "lanes")
+        self.calendars: AsyncNounsApi[Calendar] = AsyncNounsApi(asker, "calendars")
+        self.tenants: AsyncNounsApi[Tenant] = AsyncNounsApi(asker, "tenants")
+        self.tokens = AsyncTokensApi(asker)
+        self.cluster = AsyncClusterApi(asker)
+        self.events = AsyncEventsApi(asker)
+        self.work = AsyncWorkApi(asker)
 
     async def __aenter__(self) -> "AsyncScheduler":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -88,7 +72,7 @@ class AsyncScheduler:
         self, collection: Literal["definitions", "lanes", "calendars", "tenants", "schedules"]
     ) -> AsyncNamedApi[JsonObject]:
         """Return them as the API writes them, for programs that hold files."""
-        return AsyncNamedApi(self._ask, collection, as_it_is)
+        return AsyncNamedApi(self._asker, collection, as_it_is)
 
     async def submit(
         self,
@@ -100,21 +84,19 @@ class AsyncScheduler:
         **options: Unpack[JobOptions],
     ) -> Job:
         """Submit a job; with ``wait`` return when it has ended, or after so many seconds (at most 300)."""
-        return await self._run(flows.submit(definition, payload, idempotency_key, wait, options))
+        body = plain(definition=definition, payload=payload, **options)
+        return await self._asker.ask(requests.submit_one("/v1/jobs", body, idempotency_key, wait))
 
     async def submit_many(
         self, jobs: Sequence[BatchJob], *, idempotency_key: str | None = None, atomic: bool = False
     ) -> Submitted:
-        """Submit many at once; each is submitted or refused by itself. Look at ``refused``.
-
-        With ``atomic`` all or none, at most 1,000: `Refused` with the errors of all jobs that are wrong.
-        """
-        return await self._run(flows.submit_many(jobs, idempotency_key, atomic=atomic))
+        """Submit many at once, each by itself: look at ``refused``. With ``atomic`` all or none, at most 1,000."""
+        return await self._asker.run(flows.submit_many(jobs, idempotency_key, atomic=atomic))
 
     async def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> BatchResponse:
         """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
         key = idempotency_key
-        return await self._ask(requests.submit_batch(jobs, key, key, BatchResponse, atomic=atomic))
+        return await self._asker.ask(requests.submit_batch(jobs, key, key, BatchResponse, atomic=atomic))
 
     async def call(
         self,
@@ -126,146 +108,70 @@ class AsyncScheduler:
         **options: Unpack[JobOptions],
     ) -> Any:
         """What the handler returns; `JobFailed`, `JobCancelled` or, after ``timeout`` seconds, `StillRunning`."""
-        return await self._run(flows.call(definition, payload, timeout, idempotency_key, options))
+        body = {"mode": "on_demand", **plain(definition=definition, payload=payload, **options)}
+        return await self._asker.run(flows.call(body, timeout, idempotency_key))
 
     async def get(self, job_id: str, *, wait: float | None = None) -> Job:
-        """With ``wait`` when it has ended, or after so many seconds as it is then (at most 300). A replica that has too
-        many who wait, or is of 0.2.0, answers at once; `wait` goes on until it has ended."""
-        return await self._ask(requests.get(job_id, wait))
+        """With ``wait`` when it has ended, or after so many seconds (at most 300), or at once if too many wait."""
+        return await self._asker.ask(requests.get_job(job_id, wait))
 
-    async def why(self, job_id: str) -> WhyResponse:
+    async def why(self, job_id: str) -> answers.WhyResponse:
         """Why it waits: every rule that holds it back, or its place in line."""
-        return await self._ask(asked(WhyResponse, "GET", job_path(job_id, "why")))
+        return await self._get(answers.WhyResponse, job_path(job_id, "why"))
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
-        return await self._run(flows.wait(job_id, timeout))
+        return await self._asker.run(flows.wait(job_id, timeout))
 
-    async def list(self, **filter: Unpack[JobListFilter]) -> AsyncIterator[Job]:
+    def list(self, **filter: Unpack[JobListFilter]) -> AsyncIterator[Job]:
         """All that match, the newest by submission first, without payloads and results."""
-        async for job in each(self._ask, "/v1/jobs", query_of(**filter), read_job):
-            yield job
+        return self._each(Job, "/v1/jobs", **filter)
 
     async def page(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[JobListFilter]
     ) -> ListPage[Job]:
         """A page of at most ``limit`` jobs, the newest by submission first, or those after the ``next`` of a page."""
-        return await self._ask(requests.page("/v1/jobs", query_of(**filter), read_job, limit, after))
+        return await self._page(Job, "/v1/jobs", **filter, limit=limit, after=after)
 
-    async def count(self, **filter: Unpack[JobListFilter]) -> JobCountsResponse:
+    async def count(self, **filter: Unpack[JobListFilter]) -> answers.JobCountsResponse:
         """How many jobs match, by state."""
-        return await self._ask(asked(JobCountsResponse, "GET", "/v1/jobs:counts", query_of(**filter)))
+        return await self._get(answers.JobCountsResponse, "/v1/jobs:counts", **filter)
 
-    async def errors(self, **filter: Unpack[JobErrorFilter]) -> JobErrorsResponse:
+    async def errors(self, **filter: Unpack[JobErrorFilter]) -> answers.JobErrorsResponse:
         """The newest failed jobs, grouped by definition and by what went wrong; the largest group first."""
-        return await self._ask(asked(JobErrorsResponse, "GET", "/v1/jobs:errors", query_of(**filter)))
+        return await self._get(answers.JobErrorsResponse, "/v1/jobs:errors", **filter)
 
-    async def verdicts(
+    def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
-    ) -> AsyncIterator[ScheduleVerdictResponse]:
-        """The nominal times of all schedules that did not fire, the newest decision first.
-
-        All, or those with these ``verdicts``. Those of one schedule, fired ones too, has ``schedules.verdicts``.
-        """
-        query = query_of(verdict=verdicts, **filter)
-        async for verdict in each(self._ask, "/v1/verdicts", query, ScheduleVerdictResponse):
-            yield verdict
+    ) -> AsyncIterator[answers.ScheduleVerdictResponse]:
+        """The nominal times of all schedules that did not fire, or those with these ``verdicts``, the newest first."""
+        return self._each(answers.ScheduleVerdictResponse, "/v1/verdicts", verdict=verdicts, **filter)
 
     async def cancel(self, job_id: str) -> str:
         """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
-        return await self._ask(asked(word_of, "POST", job_path(job_id, "cancel")))
+        return await self._post(word_of, job_path(job_id, "cancel"))
 
     async def reprioritize(self, job_id: str, priority: int) -> str:
         """``ok``, ``already_running`` or ``already_done``."""
-        path, body = job_path(job_id, "reprioritize"), {"priority": priority}
-        return await self._ask(asked(word_of, "POST", path, body=body))
+        return await self._post(word_of, job_path(job_id, "reprioritize"), {"priority": priority})
 
     async def retry(self, job_id: str, *, idempotency_key: str | None = None) -> str:
         """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
-        key = keyed(flows.key_of(idempotency_key))
-        return await self._ask(asked(word_of, "POST", job_path(job_id, "retry"), **key))
+        return await self._post(word_of, job_path(job_id, "retry"), **keyed(idempotency_key))
 
     async def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> JobRetryResponse:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
-        key, body = keyed(flows.key_of(idempotency_key)), {"with_dependents": True}
-        return await self._ask(
-            asked(JobRetryResponse, "POST", job_path(job_id, "retry"), body=body, more_s=MANY_S, **key)
-        )
+        path, body, key = job_path(job_id, "retry"), {"with_dependents": True}, keyed(idempotency_key)
+        return await self._post(JobRetryResponse, path, body, more_s=MANY_S, **key)
 
     async def cancel_where(self, **which: Unpack[JobChange]) -> Changed:
         """Cancel all that match and have not ended, in as many requests as it takes."""
-        return await self._run(flows.change_where("jobs:cancel", which))
+        return await self._asker.run(flows.change_where("jobs:cancel", which))
 
     async def reprioritize_where(self, priority: int, **which: Unpack[JobChange]) -> Changed:
         """Give all that match and wait another priority."""
-        return await self._run(flows.change_where("jobs:reprioritize", which, priority=priority))
+        return await self._asker.run(flows.change_where("jobs:reprioritize", which, priority=priority))
 
     async def retry_where(self, **which: Unpack[JobChange]) -> Changed:
         """Have all failed ones that match run again, each once."""
-        return await self._run(flows.change_where("jobs:retry", which))
-
-    async def _run(self, flow: Flow[T]) -> T:
-        heard: object = None
-        while True:
-            try:
-                step = flow.send(heard)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            heard = None
-            if isinstance(step, Pause):
-                await asyncio.sleep(step.for_s)
-            else:
-                heard = await self._ask(step)
-
-    async def _ask(self, request: Request[T]) -> T:
-        doubts: MutableSequence[Retryable] = []
-        policy = retry_policy(self._patience_s, request.held_s, self._exchange.replicas)
-        return await AsyncRetrying(**policy)(self._ask_or_look, request, doubts)
-
-    async def _ask_or_look(self, request: Request[T], doubts: MutableSequence[Retryable]) -> T:
-        """``doubts`` has the last try whose outcome is unknown; what became of it is asked first."""
-        if doubts:
-            found: T | None = await self._look(doubts[-1])
-            if found is not None:
-                return found
-            doubts.clear()
-        try:
-            return await self._ask_once(request)
-        except Retryable as met:
-            if met.look is not None:
-                doubts.append(met)
-            raise
-
-    async def _look(self, doubt: Retryable) -> Any:
-        try:
-            return await self._ask_once(doubt.look)
-        except Retryable as met:
-            raise Retryable(doubt.failure, met.after_s) from met
-        except (Refused, Unavailable) as error:
-            raise doubt.failure from error
-
-    async def _follow(self, request: Request[Any]) -> AsyncIterator[str]:
-        assert self._http is not None
-        replica = self._exchange.replica
-        try:
-            async with self._http.stream(**self._exchange.sent(request, replica)) as response:
-                if not response.is_success:
-                    await response.aread()
-                    self._exchange.heard(request, replica, response)
-                async for line in response.aiter_lines():
-                    yield line
-        except Retryable as retryable:
-            raise retryable.failure from None
-        except httpx.HTTPError as error:
-            failure = self._exchange.unheard(request, replica, error)
-            raise (failure.failure if isinstance(failure, Retryable) else failure) from None
-
-    async def _ask_once(self, request: Request[T]) -> T:
-        assert self._http is not None
-        replica = self._exchange.replica
-        try:
-            response = await self._http.request(**self._exchange.sent(request, replica))
-        except httpx.HTTPError as error:
-            raise self._exchange.unheard(request, replica, error) from None
-        return self._exchange.heard(request, replica, response)
+        return await self._asker.run(flows.change_where("jobs:retry", which))

@@ -4,50 +4,26 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
-from hascheduler.client.answers import (
-    BackfillResponse,
-    EditPreviewResponse,
-    PreviewResponse,
-    ScheduleCountsResponse,
-    ScheduleResponse,
-    TimelineResponse,
-    VerdictResponse,
-    VerdictsResponse,
-)
-from hascheduler.client.asynchronous.asking import Ask, Run, each
-from hascheduler.client.asynchronous.named import AsyncNamedApi
-from hascheduler.client.bodies import encoded, plain, query_of
-from hascheduler.client.flows import ScheduleChange, change_where, key_of
-from hascheduler.client.options import (
-    AnyBody,
-    CronBody,
-    IntervalBody,
-    OnceBody,
-    ScheduleListFilter,
-    ScheduleOptions,
-    TemplateBody,
-    TimelineFilter,
-    TimesBody,
-    TriggerNowBody,
-    Verdict,
-)
-from hascheduler.client.requests import MANY_S, Request, asked, keyed, look_for, matching, page, submitted
+from hascheduler.client import answers, options
+from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
+from hascheduler.client.asynchronous.asking import AsyncAsker
+from hascheduler.client.asynchronous.named import AsyncNamedApi, IfNone
+from hascheduler.client.bodies import plain, query_of
+from hascheduler.client.flows import ScheduleChange, change_where
+from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
+from hascheduler.client.requests import MANY_S, Rev, key_of, look_for, matching, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 
-Trigger = CronBody | IntervalBody | TimesBody | OnceBody | AnyBody
-Labels = Mapping[str, str] | Sequence[str]
+Trigger = options.CronBody | options.IntervalBody | options.TimesBody | options.OnceBody | options.AnyBody
+Labels = Mapping[str, str] | Sequence[str] | None
 """``{"team": "a"}``, or texts such as ``team=a``."""
-Rev = str | int | None
 
 
 class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     """The jobs of a schedule that is deleted go on."""
 
-    _collection = "schedules"
-
-    def __init__(self, ask: Ask, run: Run) -> None:
-        super().__init__(ask, "schedules", ScheduleResponse)
-        self._run = run
+    def __init__(self, asker: AsyncAsker) -> None:
+        super().__init__(asker, "schedules", ScheduleResponse)
 
     async def create(
         self,
@@ -56,54 +32,51 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         job: TemplateBody | None = None,
         *,
         paused: bool | None = None,
-        **options: Unpack[ScheduleOptions],
+        **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
-        """A new schedule, of one ``job`` or of several ``jobs``. If it is unknown whether a try made it, the next looks
-        first: what is there and is as asked is the answer."""
-        return await self.create_document(plain(name=name, trigger=trigger, job=job, paused=paused, **options))
+        """A new schedule, of one ``job`` or of several ``jobs``; before it is sent again it is looked for."""
+        return await self.create_document(plain(name=name, trigger=trigger, job=job, paused=paused, **more))
 
     async def create_document(self, document: Mapping[str, Any]) -> ScheduleResponse:
         """As `create`, of a schedule as a file or a program holds it, with its ``name``."""
         name = document.get("name")
         is_name = isinstance(name, str) and name.strip(".")  # else it is refused
         look = look_for(self._path(str(name)), document, ScheduleResponse) if is_name else None
-        return await self._ask(asked(ScheduleResponse, "POST", "/v1/schedules", body=dict(document), look=look))
+        return await self._post(ScheduleResponse, "/v1/schedules", dict(document), look=look)
 
-    async def list(
-        self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]
-    ) -> AsyncIterator[ScheduleResponse]:
-        """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
-        query = query_of(labels=labels, **filter)
-        async for schedule in each(self._ask, "/v1/schedules", query, ScheduleResponse):
-            yield schedule
-
-    async def page(
-        self,
-        labels: Labels | None = None,
-        *,
-        limit: int | None = None,
-        after: str | None = None,
-        **filter: Unpack[ScheduleListFilter],
-    ) -> ListPage[ScheduleResponse]:
-        query = query_of(labels=labels, **filter)
-        return await self._ask(page("/v1/schedules", query, ScheduleResponse, limit, after))
-
-    async def count(self, labels: Labels | None = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
-        """How many match, by state."""
-        query = query_of(labels=labels, **filter)
-        return await self._ask(asked(ScheduleCountsResponse, "GET", "/v1/schedules:counts", query))
-
-    async def replace(
+    async def put(
         self,
         name: str,
         trigger: Trigger,
         job: TemplateBody | None = None,
         *,
         if_match: Rev = None,
-        **options: Unpack[ScheduleOptions],
+        if_none_match: IfNone = None,
+        **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
-        """Replace all fields of the schedule: what is left out gets its default."""
-        return await self.put_document(name, plain(trigger=trigger, job=job, **options), if_match=if_match)
+        """Make the schedule or replace all of its fields: what is left out gets its default."""
+        body = plain(trigger=trigger, job=job, **more)
+        return await self.put_document(name, body, if_match=if_match, if_none_match=if_none_match)
+
+    replace = put
+
+    def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> AsyncIterator[ScheduleResponse]:
+        """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
+        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
+
+    async def page(
+        self,
+        labels: Labels = None,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        **filter: Unpack[ScheduleListFilter],
+    ) -> ListPage[ScheduleResponse]:
+        return await self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
+
+    async def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
+        """How many match, by state."""
+        return await self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 
     async def pause(self, name: str, because: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
         """No job from now on; may be repeated."""
@@ -114,8 +87,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         return await self._change(name, "resume", if_match, {"paused": False}, catch_up=catch_up)
 
     async def reset(self, name: str, start: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
-        """A schedule that fired ahead of time, by a clock that was wrong, fires again from ``start`` on, which is now;
-        may be repeated."""
+        """What fired ahead of time, by a clock that was wrong, fires again from ``start`` on (now); may be repeated."""
         return await self._change(name, "reset", if_match, None, **{"from": start})
 
     async def _change(
@@ -125,31 +97,29 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         is_shown = leaves is not None and if_match is not None
         look = look_for(self._path(name), leaves or {}, ScheduleResponse) if is_shown else None
         path, headers = self._path(name, verb), matching(if_match)
-        return await self._ask(asked(ScheduleResponse, "POST", path, body=plain(**body), headers=headers, look=look))
+        return await self._post(ScheduleResponse, path, plain(**body), headers=headers, look=look)
 
     async def trigger(
-        self, name: str, body: TriggerNowBody | None = None, *, idempotency_key: str | None = None
+        self, name: str, body: options.TriggerNowBody | None = None, *, idempotency_key: str | None = None
     ) -> Job:
-        """One job of it now, outside its times; under one key it is one, however often it is asked for. ``body`` may
-        hold a ``payload`` and an ``overlap`` in place of the schedule's own."""
-        path, content, key = self._path(name, "trigger"), encoded(body or {}), key_of(idempotency_key)
-        return await self._ask(Request("POST", path, submitted, content=content, **keyed(key)))
+        """One job of it now, under one key one; ``body`` may have a ``payload`` and an ``overlap`` for it."""
+        return await self._asker.ask(submit_one(self._path(name, "trigger"), body or {}, idempotency_key))
 
     async def pause_where(self, *, because: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
         """Pause all that match and are not paused, in as many requests as it takes."""
-        return await self._run(change_where("schedules:pause", which, because=because))
+        return await self._asker.run(change_where("schedules:pause", which, because=because))
 
     async def resume_where(self, *, catch_up: bool | None = None, **which: Unpack[ScheduleChange]) -> Changed:
         """Resume all that match and are paused."""
-        return await self._run(change_where("schedules:resume", which, catch_up=catch_up))
+        return await self._asker.run(change_where("schedules:resume", which, catch_up=catch_up))
 
     async def reset_where(self, **which: Unpack[ScheduleChange]) -> Changed:
         """Reset all that match and that fired ahead of time."""
-        return await self._run(change_where("schedules:reset", which))
+        return await self._asker.run(change_where("schedules:reset", which))
 
     async def trigger_where(self, *, idempotency_key: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
         """Make one job of each that matches; under one key each is triggered once."""
-        return await self._run(change_where("schedules:trigger", which, key=key_of(idempotency_key)))
+        return await self._asker.run(change_where("schedules:trigger", which, key=key_of(idempotency_key)))
 
     async def backfill(
         self,
@@ -159,50 +129,45 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         *,
         overlap: str | None = None,
         dry_run: bool | None = None,
-    ) -> BackfillResponse:
+    ) -> answers.BackfillResponse:
         """A job for each nominal time from ``first`` through ``last`` that has none; ``dry_run`` only counts them."""
         body = plain(**{"from": first, "to": last}, overlap=overlap, dry_run=dry_run)
-        path = self._path(name, "backfill")
-        return await self._ask(asked(BackfillResponse, "POST", path, body=body, more_s=MANY_S))
+        return await self._post(answers.BackfillResponse, self._path(name, "backfill"), body, more_s=MANY_S)
 
     async def preview(
         self, name: str, *, count: int | None = None, start: datetime | str | None = None
-    ) -> PreviewResponse:
+    ) -> answers.PreviewResponse:
         """Its next fires, and what clock changes make of them."""
-        query = query_of(count=count, **{"from": start})
-        return await self._ask(asked(PreviewResponse, "GET", self._path(name, "preview"), query))
+        path = self._path(name, "preview")
+        return await self._get(answers.PreviewResponse, path, count=count, **{"from": start})
 
     async def preview_trigger(
         self, trigger: Trigger, *, count: int | None = None, name: str | None = None
-    ) -> PreviewResponse:
+    ) -> answers.PreviewResponse:
         """The fires of a schedule that does not exist yet; what it is to be called decides the jitter."""
         path, query, body = "/v1/schedules/preview", query_of(count=count), plain(trigger=trigger, name=name)
-        return await self._ask(asked(PreviewResponse, "POST", path, query, body))
+        return await self._post(answers.PreviewResponse, path, body, query=query)
 
     async def preview_patch(
         self, name: str, changes: Mapping[str, Any], *, count: int | None = None
-    ) -> EditPreviewResponse:
+    ) -> answers.EditPreviewResponse:
         """What `patch` would make of its fires, without it."""
         path, query = self._path(name, "preview"), query_of(count=count)
-        return await self._ask(asked(EditPreviewResponse, "POST", path, query, dict(changes)))
+        return await self._post(answers.EditPreviewResponse, path, dict(changes), query=query)
 
-    async def verdicts(self, name: str, verdicts: Sequence[Verdict] = ()) -> AsyncIterator[VerdictResponse]:
+    def verdicts(self, name: str, verdicts: Sequence[Verdict] = ()) -> AsyncIterator[answers.VerdictResponse]:
         """What became of its nominal times, the newest first; all, or those with these ``verdicts``."""
-        query = query_of(verdict=verdicts)
-        async for verdict in each(self._ask, self._path(name, "verdicts"), query, VerdictResponse):
-            yield verdict
+        return self._each(answers.VerdictResponse, self._path(name, "verdicts"), verdict=verdicts)
 
     async def counts(
         self, name: str, verdicts: Sequence[Verdict] = (), *, limit: int = 1, after: str | None = None
-    ) -> VerdictsResponse:
+    ) -> answers.VerdictsResponse:
         """How often each verdict was given, how many times are undecided and why, and the newest ``limit`` verdicts."""
-        query = query_of(verdict=verdicts, limit=limit, after=after)
-        return await self._ask(asked(VerdictsResponse, "GET", self._path(name, "verdicts"), query))
+        path = self._path(name, "verdicts")
+        return await self._get(answers.VerdictsResponse, path, verdict=verdicts, limit=limit, after=after)
 
     async def timeline(
-        self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[TimelineFilter]
-    ) -> TimelineResponse:
-        """A page of what became of the times of all schedules in the time ``behind``, and which come in the time
-        ``ahead``; of those whose name contains ``text`` and that have all ``labels``."""
-        query = query_of(**filter, limit=limit, after=after)
-        return await self._ask(asked(TimelineResponse, "GET", "/v1/timeline", query))
+        self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]
+    ) -> answers.TimelineResponse:
+        """A page of what became of the times of all schedules ``behind`` now, and of which come ``ahead`` of it."""
+        return await self._get(answers.TimelineResponse, "/v1/timeline", **filter, limit=limit, after=after)

@@ -4,14 +4,12 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
-from hascheduler.client.bodies import query_of
 from hascheduler.client.failures import Unavailable
 from hascheduler.client.options import EventFilter, EventType
-from hascheduler.client.requests import Request, as_it_is, asked
 from hascheduler.client.results import JobEvent
-from hascheduler.client.synchronous.asking import Follow
+from hascheduler.client.synchronous.asking import Part
 
 _AGAIN_S = 1.0
 _CAUGHT_UP = "caught_up"
@@ -21,30 +19,22 @@ _SILENCE_MAX_S = 40.0
 """A replica says something every 15 s at least."""
 
 
-class EventsApi:
-    def __init__(self, follow: Follow, patience_s: float) -> None:
-        self._follow = follow
-        self._patience_s = patience_s
-
+class EventsApi(Part):
     def follow(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> Iterator[JobEvent]:
-        """Events without an end, from now on or from ``after`` an event's id; each at least once.
-
-        A stream that ends goes on at the next replica, where the last one stopped. `Unavailable` where no replica
-        has spoken for ``patience`` seconds. An event of type ``reset`` says that some were missed: list the jobs again.
-        """
-        query = query_of(type=types, **filter)
+        """Events without an end, from now on or from ``after`` an event's id, each at least once: a stream that ends
+        goes on at the next replica. `Unavailable` if none has spoken for ``patience`` seconds."""
         silent_s = 0.0
         while True:
             try:
-                for event in self._events(query, after):
+                for event in self.stream(types=types, after=after, **filter):
                     silent_s = 0.0
                     after = event.id or after
                     if event.type != _CAUGHT_UP:
                         yield event
             except Unavailable:
-                if silent_s >= self._patience_s:
+                if silent_s >= self._asker.patience_s:
                     raise
             silent_s += _AGAIN_S
             time.sleep(_AGAIN_S)
@@ -52,18 +42,9 @@ class EventsApi:
     def stream(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> Iterator[JobEvent]:
-        """As `follow`, over one connection and until that ends. An event of type ``caught_up`` says that there is no
-        more at present, with the ``id`` to go on after."""
-        query = query_of(type=types, **filter)
-        for event in self._events(query, after):
-            yield event
-
-    def _events(self, query: Sequence[tuple[str, str]], after: str | None) -> Iterator[JobEvent]:
-        """One stream. A block that is cut off in the middle says nothing."""
-        place = query_of(after=after)
-        request: Request[Any] = asked(as_it_is, "GET", "/v1/events", [*query, *place], more_s=_SILENCE_MAX_S)
+        """As `follow`, over one connection and until that ends; ``caught_up`` has the ``id`` to go on after."""
         fields: dict[str, str] = {}
-        for line in self._follow(request):
+        for line in self._follow("/v1/events", _SILENCE_MAX_S, type=types, **filter, after=after):
             if line:
                 name, _, value = line.partition(":")
                 fields[name] = value.removeprefix(" ")

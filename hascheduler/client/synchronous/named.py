@@ -2,78 +2,62 @@
 """What has a name: schedules, definitions, lanes, calendars and tenants are written as a whole, or patched, by name."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from hascheduler.client.requests import (
-    MERGE_PATCH,
-    asked,
-    delete,
-    look_for,
-    look_whether_gone,
-    matching,
-    named,
-    page,
-)
+from hascheduler.client.requests import MERGE_PATCH, Rev, delete, look_for, matching, named
 from hascheduler.client.results import JsonObject, ListPage
-from hascheduler.client.synchronous.asking import Ask, each
+from hascheduler.client.synchronous.asking import Asker, Part
 
 if TYPE_CHECKING:
     from hascheduler.client.nouns import N
 else:
     N = TypeVar("N")
 T = TypeVar("T")
+IfNone = Literal["*"] | None
 
 
-class NamedApi(Generic[T]):
+class NamedApi(Part, Generic[T]):
     """``if_match`` is the ``rev`` that a change is meant for: if another change came first it is refused, 412; so it is
     with ``if_none_match="*"`` if there is one already. ``read`` makes one of what the replica answers."""
 
-    def __init__(self, ask: Ask, collection: str, read: Callable[[JsonObject], T]) -> None:
-        self._ask = ask
+    def __init__(self, asker: Asker, collection: str, read: Callable[[JsonObject], T]) -> None:
+        super().__init__(asker)
         self._collection = collection
         self._read = read
 
     def get(self, name: str) -> T:
-        return self._ask(asked(self._read, "GET", self._path(name)))
+        return self._get(self._read, self._path(name))
 
     def find(self, name: str) -> T | None:
         """As `get`, and None if there is none."""
         read: Callable[[JsonObject], T | None] = self._read
-        return self._ask(asked(read, "GET", self._path(name), absent=lambda: None))
+        return self._ask(read, "GET", self._path(name), absent=lambda: None)
 
     def list(self) -> Iterator[T]:
         """All, by name."""
-        for one in each(self._ask, f"/v1/{self._collection}", [], self._read):
-            yield one
+        return self._each(self._read, f"/v1/{self._collection}")
 
     def page(self, *, limit: int | None = None, after: str | None = None) -> ListPage[T]:
         """A page of at most ``limit``, by name: the first ones, or those after a name."""
-        return self._ask(page(f"/v1/{self._collection}", [], self._read, limit, after))
+        return self._page(self._read, f"/v1/{self._collection}", limit=limit, after=after)
 
     def put_document(
-        self,
-        name: str,
-        document: Mapping[str, Any],
-        *,
-        if_match: str | int | None = None,
-        if_none_match: Literal["*"] | None = None,
+        self, name: str, document: Mapping[str, Any], *, if_match: Rev = None, if_none_match: IfNone = None
     ) -> T:
         """Write it as a whole, as a file or a program holds it: the replica says what is wrong with it."""
         path, headers = self._path(name), matching(if_match, if_none_match)
         look = look_for(path, document, self._read) if headers else None  # it would meet its own revision
-        return self._ask(asked(self._read, "PUT", path, body=dict(document), headers=headers, look=look))
+        return self._ask(self._read, "PUT", path, body=dict(document), headers=headers, look=look)
 
-    def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> T:
+    def patch(self, name: str, changes: Mapping[str, Any], *, if_match: Rev = None) -> T:
         """Parts of it, as a JSON merge patch on what the API shows: objects merge, None removes."""
         path, headers = self._path(name), {**MERGE_PATCH, **matching(if_match)}
         look = None if if_match is None else look_for(path, changes, self._read, nulls_remove=True)
-        return self._ask(asked(self._read, "PATCH", path, body=dict(changes), headers=headers, look=look))
+        return self._ask(self._read, "PATCH", path, body=dict(changes), headers=headers, look=look)
 
-    def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
+    def delete(self, name: str, *, if_match: Rev = None) -> bool:
         """False if there was none."""
-        path = self._path(name)
-        return self._ask(delete(path, headers=matching(if_match), look=look_whether_gone(path)))
+        return self._asker.ask(delete(self._path(name), matching(if_match)))
 
     def _path(self, name: str, verb: str = "") -> str:
         return named(self._collection, name, verb)
@@ -82,18 +66,17 @@ class NamedApi(Generic[T]):
 class NounsApi(NamedApi[N]):
     """Those whose class is in `hascheduler.schema`: ``await scheduler.lanes.put(Lane(name="slow", weight=2))``."""
 
-    def __init__(self, ask: Ask, collection: str) -> None:
-        super().__init__(ask, collection, partial(_read_noun, collection))
+    def __init__(self, asker: Asker, collection: str) -> None:
+        super().__init__(asker, collection, lambda answer: _nouns().read_noun(collection, answer))
 
-    def put(self, noun: N, *, if_match: str | int | None = None, if_none_match: Literal["*"] | None = None) -> N:
+    def put(self, noun: N, *, if_match: Rev = None, if_none_match: IfNone = None) -> N:
         """Make or replace it; fields that were not set get their defaults. To edit what was read, put a copy of it
         (``definition.model_copy(update={"max_concurrency": 4})``) with its ``rev`` as ``if_match``."""
-        from hascheduler.client.nouns import said  # noqa: PLC0415  # programs that only submit need no pydantic
+        body = _nouns().said(noun)
+        return self.put_document(noun.name, body, if_match=if_match, if_none_match=if_none_match)
 
-        return self.put_document(noun.name, said(noun), if_match=if_match, if_none_match=if_none_match)
 
+def _nouns() -> Any:
+    from hascheduler.client import nouns  # noqa: PLC0415  # programs that only submit need no pydantic
 
-def _read_noun(collection: str, answer: JsonObject) -> Any:
-    from hascheduler.client.nouns import read_noun  # noqa: PLC0415  # programs that only submit need no pydantic
-
-    return read_noun(collection, answer)
+    return nouns

@@ -1,17 +1,16 @@
 """Reports each change of leadership: why it came, how long nobody led, and when the new leader first decided."""
 
 import asyncio
-from dataclasses import replace
 
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, Clock, FailoverStore
+from hascheduler.schema.failover import Cause, Failover
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 log = structlog.get_logger(__name__)
@@ -81,7 +80,9 @@ class FailoverReporter:
         cause = Cause.FIRST if self._cause is Cause.DELETED and term == 1 else self._cause or Cause.LAPSED
         now, since_ms = self._clock.wall_ms(), self._last_sign_ms
         gap_ms = None if since_ms is None else max(now - since_ms, 0)
-        failover = self._undecided = Failover(self._name, term, self._replica_id, cause, now, gap_ms)
+        failover = self._undecided = Failover(
+            shard=self._name, term=term, holder=self._replica_id, cause=cause, deciding_at_ms=now, gap_ms=gap_ms
+        )
         self._cause, self._term = None, term
         log.info("failover", term=term, cause=cause.value, gap_ms=gap_ms)
         self._metrics.failed_over(failover)
@@ -90,7 +91,8 @@ class FailoverReporter:
     def journaled(self, term: int) -> None:
         """A batch of decisions is in the journal."""
         if self._undecided is not None and self._term == term:
-            failover, self._undecided = replace(self._undecided, first_decision_at_ms=self._clock.wall_ms()), None
+            decided = {"first_decision_at_ms": self._clock.wall_ms()}
+            failover, self._undecided = self._undecided.model_copy(update=decided), None
             log.info("first_decision", term=term, deciding_for_ms=self._clock.wall_ms() - failover.deciding_at_ms)
             self._keep(failover)
 

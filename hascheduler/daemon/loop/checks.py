@@ -21,10 +21,10 @@ from hascheduler.check.finding import CheckReport, FindingKind
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.errors import StoreUnavailable
 from hascheduler.mirror.mirror import Mark, Mirror
-from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import Clock
 from hascheduler.ports.invariant_scan import LIGHT, InvariantScan
+from hascheduler.schema.replica import LastCheck, ReplicaStatus
 
 log = structlog.get_logger(__name__)
 _PUBLISHED, _NOTED = 8, 512  # the first: more than there are marks between two beats of one replica

@@ -14,10 +14,10 @@ from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
 from hascheduler.lifecycle import leave_if_cancelled
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.ports import ReplicaBoard
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)

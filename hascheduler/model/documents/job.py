@@ -35,7 +35,7 @@ JOB_FIELDS = (
 
 _ADDED_IF_THERE = ("idempotency_key", "request_hash", "trace", "limit_keys", "unique")
 """Fields of new jobs that a document has only if they say something."""
-_AS_THEY_ARE = tuple(name for name in NewJob.__match_args__ if name not in ("id", *_ADDED_IF_THERE))
+_AS_THEY_ARE = tuple(name for name in NewJob.__match_args__ if name != "id" and name not in _ADDED_IF_THERE)
 _as_they_are = attrgetter(*_AS_THEY_ARE)
 _NOT_YET = (
     "processor", "dispatched_at_ms", "started_at_ms", "finished_at_ms", "cancel_requested_at_ms",

@@ -20,18 +20,7 @@ LEASE_FIELDS = (
 
 
 def encode_lease(record: LeaseRecord) -> dict[str, Any]:
-    return {
-        "_id": record.name,
-        "v": WRITTEN_VERSION,
-        "holder": record.holder,
-        "term": record.term,
-        "renewals": record.renewals,
-        "endpoint": record.endpoint,
-        "acquired_at_ms": record.acquired_at_ms,
-        "renewed_at_ms": record.renewed_at_ms,
-        "lease_duration_ms": record.lease_duration_ms,
-        "transitions": record.transitions,
-    }
+    return {"_id": record.name, "v": WRITTEN_VERSION, **{name: getattr(record, name) for name in LEASE_FIELDS[1:]}}
 
 
 def decode_lease(id: object, fields: Document) -> LeaseRecord:

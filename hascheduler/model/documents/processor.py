@@ -24,17 +24,10 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
     return {
         "_id": processor.id,
         "v": WRITTEN_VERSION,
-        "name": processor.name,
-        "shard": processor.shard,
+        **{name: getattr(processor, name) for name in PROCESSOR_FIELDS[1:]},
         "definitions": sorted(processor.definitions),
-        "slots": processor.slots,
-        "beat": processor.beat,
-        "draining": processor.draining,
-        "parked": processor.parked,
         "resources": encode_resources(processor.resources),
-        "registered_by": processor.registered_by,
         "liveness_endpoint": processor.liveness_endpoint or None,
-        "consuming": processor.consuming,
     }
 
 

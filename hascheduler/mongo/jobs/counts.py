@@ -18,7 +18,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.jobs.lists import begin_few, job_ranges
+from hascheduler.mongo.jobs.lists import begin_few, job_ranges, most_ms
 from hascheduler.mongo.newest_first import IndexRange
 from hascheduler.mongo.queries import begins_with, job_query
 from hascheduler.mongo.state_updates import BY_ID
@@ -97,8 +97,7 @@ class JobCounter:
 
     async def _edge_ms(self, range: IndexRange, which: JobSelection) -> int | None:
         """None: the range has no more documents than may be read at once."""
-        most_ms = None if which.until_ms is None else which.until_ms - 1
-        return await range.edge_ms(self._jobs, None, which.since_ms, most_ms, self._examined_max)
+        return await range.edge_ms(self._jobs, None, which.since_ms, most_ms(which), self._examined_max)
 
     async def _read(self, some: _Some) -> dict[str, int]:
         """By state, as it is stored: how many match."""

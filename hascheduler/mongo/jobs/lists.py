@@ -82,7 +82,7 @@ class JobLists:
             order = [(_AT, DESCENDING), ("_id", DESCENDING)]
             return self._jobs.find(of_ids, projection).hint(BY_ID).sort(order).limit(limit), _SUBMITTED, None
         range, edge_ms = await self._chosen(which, after)
-        query = range.query(after, which.since_ms if edge_ms is None else edge_ms + 1, _most_ms(which))
+        query = range.query(after, which.since_ms if edge_ms is None else edge_ms + 1, most_ms(which))
         if query is None:
             return None, range, edge_ms
         return range.find(self._jobs, range.matching(query), projection).limit(limit), range, edge_ms
@@ -94,7 +94,7 @@ class JobLists:
             return ranges[0], None
         edges: list[tuple[int, int]] = []
         for place, range in enumerate(ranges):
-            edge_ms = await range.edge_ms(self._jobs, after, which.since_ms, _most_ms(which), self._scanned_max)
+            edge_ms = await range.edge_ms(self._jobs, after, which.since_ms, most_ms(which), self._scanned_max)
             if edge_ms is None:
                 return range, None
             edges.append((edge_ms, place))
@@ -110,18 +110,13 @@ async def begin_few(jobs: Any, prefix: str, few_max: int) -> bool:
 
 def job_ranges(which: JobSelection) -> Sequence[IndexRange]:
     """All ways to find what ``which`` selects, one at least."""
-    query = _rest_of(which)
+    query = {name: value for name, value in job_query(which).items() if name != _AT}
     # The ids of a schedule's jobs begin with its name.
     schedule = None if which.id_prefix is None else schedule_of(f"{which.id_prefix}0")
     if schedule is not None:
         query.setdefault("schedule", schedule)
     ranges = [_range(name, query) for name in _INDEXED if name in query]
     return ranges or [replace(_SUBMITTED, rest=query)]
-
-
-def _rest_of(which: JobSelection) -> dict[str, Any]:
-    """What must hold beside the instant of the submission."""
-    return {name: value for name, value in job_query(which).items() if name != _AT}
 
 
 def _range(name: str, query: Mapping[str, Any]) -> IndexRange:
@@ -131,5 +126,6 @@ def _range(name: str, query: Mapping[str, Any]) -> IndexRange:
     return IndexRange(f"{name}_submitted", _AT, [{name: value} for value in values], rest)
 
 
-def _most_ms(which: JobSelection) -> int | None:
+def most_ms(which: JobSelection) -> int | None:
+    """Return the last instant that ``which`` may have; None: any."""
     return None if which.until_ms is None else which.until_ms - 1

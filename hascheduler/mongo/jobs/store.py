@@ -6,7 +6,6 @@ from typing import Any
 
 from pymongo import ASCENDING, ReturnDocument
 
-from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import (
     IDEMPOTENCY_MS,
     MADE_BY_FIELDS,
@@ -14,10 +13,10 @@ from hascheduler.model.documents.job import (
     maker_of,
     stored_waits_for,
 )
-from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch
+from hascheduler.model.job import TERMINAL, JobState, Move, is_batch
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.bulk_changes import BulkChanges
-from hascheduler.mongo.connection import MAJORITY, Database, awaited
+from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.jobs.counts import JobCounter
 from hascheduler.mongo.jobs.lists import JobLists
@@ -26,7 +25,6 @@ from hascheduler.mongo.queries import DEPENDS_ON, job_query
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, cancelled, revived, source_states
 from hascheduler.ports import (
     CancelAnswer,
-    CancelledSome,
     Dependent,
     FailedJobs,
     JobCounts,
@@ -36,10 +34,8 @@ from hascheduler.ports import (
     KnownJob,
     ListPosition,
     ReprioritizeAnswer,
-    RetryAnswer,
     RetryKey,
     StoredDocument,
-    Submission,
     dependent_of,
 )
 from hascheduler.ports.jobs import DEPENDENT_FIELDS, keyed_retry, stored_retry_key
@@ -47,25 +43,14 @@ from hascheduler.ports.jobs import DEPENDENT_FIELDS, keyed_retry, stored_retry_k
 _ENDED = sorted(state.value for state in TERMINAL)
 
 
-class MongoJobStore:
+class MongoJobStore(Submissions, BulkChanges):
     """`hascheduler.ports.JobStore`; a job that is cancelled here is deleted ``job_retention_ms`` later."""
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
-        self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
-        self._submissions = Submissions(database, job_retention_ms)
-        self._bulk_changes = BulkChanges(database, job_retention_ms)
+        BulkChanges.__init__(self, database, job_retention_ms)
+        Submissions.__init__(self, database, job_retention_ms)
         self._lists = JobLists(database)
         self._counts = JobCounter(database)
-        self._job_retention_ms = job_retention_ms
-
-    async def submit(self, job: NewJob) -> Submission:
-        return await self._submissions.submit(job)
-
-    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
-        return await self._submissions.submit_many(jobs)
-
-    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
-        return await self._submissions.submit_all(jobs)
 
     async def get(self, job_id: str) -> StoredDocument | None:
         with faults("read the job"):
@@ -113,28 +98,18 @@ class MongoJobStore:
             return ReprioritizeAnswer.OK
         return ReprioritizeAnswer.ALREADY_DONE if before in _ENDED else ReprioritizeAnswer.ALREADY_RUNNING
 
-    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
-        failed = {"$in": ["$state", source_states(Move.REVIVE)]}
-        before = await self._changed(job_id, _where(failed, revived()[0]), "retry the job")
-        if before is None:
-            return None
-        if before in source_states(Move.REVIVE):
-            return RetryAnswer.OK
-        return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
-
-    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
-        is_same = [{"$eq": ["$$this.key", key.digest]}, {"$gt": ["$$this.at_ms", at_ms - IDEMPOTENCY_MS]}]
-        same = {"$map": {"input": {"$ifNull": ["$retry_keys", []]}, "in": {"$and": is_same}}}
-        to_revive = {"$and": [{"$in": ["$state", source_states(Move.REVIVE)]}, {"$not": [{"$anyElementTrue": [same]}]}]}
+    async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
+        to_revive: dict[str, Any] = {"$in": ["$state", source_states(Move.REVIVE)]}
+        if key is not None:
+            is_same = [{"$eq": ["$$this.key", key.digest]}, {"$gt": ["$$this.at_ms", at_ms - IDEMPOTENCY_MS]}]
+            same = {"$map": {"input": {"$ifNull": ["$retry_keys", []]}, "in": {"$and": is_same}}}
+            to_revive = {"$and": [to_revive, {"$not": [{"$anyElementTrue": [same]}]}]}
         change = _where(to_revive, revived(key=stored_retry_key(key, at_ms))[0])
         with faults("retry the job"):
             before = await self._jobs.find_one_and_update(
                 {"_id": job_id}, change, projection=["state", "retry_keys"], return_document=ReturnDocument.BEFORE
             )
         return None if before is None else keyed_retry(before, key, at_ms)
-
-    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
-        return await self._submissions.of_key(tenant, key, at_ms)
 
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
@@ -149,20 +124,12 @@ class MongoJobStore:
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
-        stored_key = None if key is None else stored_retry_key(key, at_ms)
         unchanged = {"_id": job.id, "rev": job.rev, "state": {"$in": source_states(Move.REVIVE)}}
         with faults("retry the dependent"):
-            answer = await self._jobs.update_one(unchanged, revived(stored_waits_for(job.id, waits_for), stored_key))
+            answer = await self._jobs.update_one(
+                unchanged, revived(stored_waits_for(job.id, waits_for), stored_retry_key(key, at_ms))
+            )
         return bool(answer.modified_count)
-
-    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
-        return await self._bulk_changes.cancel(which, at_ms, limit)
-
-    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
-        return await self._bulk_changes.reprioritize(which, priority, limit)
-
-    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        return await self._bulk_changes.retry(which, at_ms, limit)
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
         with faults("look for jobs"):

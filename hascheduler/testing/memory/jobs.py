@@ -136,23 +136,13 @@ class MemoryJobStore(RetainingStore):
             database.update(Collection.JOBS, job, {"priority": priority, "rev": job["rev"] + 1})
             return ReprioritizeAnswer.OK
 
-    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+    async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
         async with self._connection.exchange("jobs.retry") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is None:
                 return None
-            if not may(Move.REVIVE, job):
-                return RetryAnswer.NOT_FAILED if job.get("state") in TERMINAL else RetryAnswer.NOT_ENDED
-            database.update(Collection.JOBS, job, revived(job))
-            return RetryAnswer.OK
-
-    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
-        async with self._connection.exchange("jobs.retry_once") as database:
-            job = database.find(Collection.JOBS, job_id)
-            if job is None:
-                return None
             retry = keyed_retry(job, key, at_ms)
-            if (retry.answer, retry.met) == (RetryAnswer.OK, SubmitAnswer.NEW):
+            if retry == KeyedRetry(RetryAnswer.OK):
                 database.update(Collection.JOBS, job, revived(job, key=stored_retry_key(key, at_ms)))
             return retry
 
@@ -177,13 +167,12 @@ class MemoryJobStore(RetainingStore):
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
-        stored_key = None if key is None else stored_retry_key(key, at_ms)
         async with self._connection.exchange("jobs.retry_dependent") as database:
             stored = database.find(Collection.JOBS, job.id)
             if stored is None or stored["rev"] != job.rev or not may(Move.REVIVE, stored):
                 return False
             waits_for = stored_waits_for(job.id, waits_for)
-            database.update(Collection.JOBS, stored, revived(stored, waits_for, stored_key))
+            database.update(Collection.JOBS, stored, revived(stored, waits_for, stored_retry_key(key, at_ms)))
             return True
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:

@@ -7,13 +7,13 @@ from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_besi
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.documents.lease import encode_lease, readable_lease
-from hascheduler.model.documents.replica import encode_replica
-from hascheduler.model.failover import Failover, encode_failover, failover_id, readable_failovers
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, JournalEntry
+from hascheduler.schema.failover import Failover, encode_failover, failover_id, readable_failovers
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.testing.memory.database import Document, MemoryDatabase, MemoryStore
 
 REPLICA_KEPT_MS = 60_000
@@ -121,7 +121,7 @@ class MemoryReplicaBoard(MemoryStore):
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         async with self._connection.exchange("replicas.beat") as database:
             expiry = {"expire_at": database.instant_in(REPLICA_KEPT_MS)}
-            database.replace(Collection.REPLICAS, {**encode_replica(status), **expiry})
+            database.replace(Collection.REPLICAS, {**document_of(status), **expiry})
         # None: tests set the time of this database, so no clock may be compared with it.
         return None
 
@@ -136,7 +136,7 @@ class MemoryFailoverStore(MemoryStore):
     async def save(self, failover: Failover) -> None:
         async with self._connection.exchange("failovers.save") as database:
             database.replace(Collection.FAILOVERS, encode_failover(failover))
-            for document in _newest_first(database, failover.name)[FAILOVERS_MAX:]:
+            for document in _newest_first(database, failover.shard)[FAILOVERS_MAX:]:
                 database.delete(Collection.FAILOVERS, document["_id"])
 
     async def newest(self, name: str, limit: int) -> Sequence[Failover]:

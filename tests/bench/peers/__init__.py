@@ -10,7 +10,7 @@ How it goes::
     systems        who takes part, and what each is made of
     ours, theirs   one system running on servers of its own: submit, start schedules, kill an instance
     workloads      what is done to a system         ─► figures   what its effects come to
-    table          systems side by side, and ratios ─► .run/bench/peers.json
+                                                   └─► .run/bench/peers.json, which the report shows
 
 Each folder holds one peer's program: it runs the jobs, submits them or makes the schedules, as the peer's documentation
 says, and its docstring tells which settings were chosen and why. What happened is read from the effects alone: each

@@ -24,9 +24,9 @@ from tests.bench.peers.environments import CannotRun, command_of, version_of
 from tests.bench.peers.ours import open_ours
 from tests.bench.peers.running import Running
 from tests.bench.peers.systems import OURS, PEERS, SYSTEMS, WORKLOADS
-from tests.bench.peers.table import compare, ratios_of
 from tests.bench.peers.theirs import open_peer
 from tests.bench.peers.workloads import Load, failover, fires, throughput
+from tests.bench.report import peers_table
 
 _FOLDER = Path(".run/bench/peers")
 _RESULTS = Path(".run/bench/peers.json")
@@ -58,14 +58,13 @@ def main(
         _console.print(f"[yellow]the machine is busy (load {os.getloadavg()[0]:.1f}): no figures to rely on")
     found = run_in_foreground(_measure_all(chosen, wanted, load))
     command = f"python -m tests.bench.peers {shlex.join(sys.argv[1:])}".rstrip()
-    _console.print(*compare(found), sep="\n")
     told = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": describe_machine() | {"node": _node()},
         "command": command,
         "systems": found,
-        "ratios": ratios_of(found),
     }
+    _console.print(*peers_table(told), sep="\n", markup=False, highlight=False, soft_wrap=True)
     _RESULTS.parent.mkdir(parents=True, exist_ok=True)
     _RESULTS.write_text(json.dumps(told, indent=1) + "\n")
     sys.stdout.write(json.dumps({"peers": told}) + "\n")

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
-from hascheduler.model.values.instants import format_instant
 from tests.bench.cast import leading
 from tests.bench.http_client import post_all
+from tests.bench.made_schedules import interval_bodies
 from tests.bench.peers.environments import CannotRun
 from tests.bench.throughput import submit_noops
 
@@ -42,14 +43,11 @@ class OursRunning:
         return begin_ms
 
     async def schedule(self, count: int) -> None:
-        begin_ms = _now_ms()
-        urls, posts = list(self._stack.urls.values()), []
-        for number in range(count):
-            anchor = format_instant(begin_ms + 1_000 * number // count)
-            trigger = {"type": "interval", "every": "1s", "anchor": anchor}
-            schedule = {"name": f"s-{number}", "trigger": trigger, "job": {"definition": self._fired}}
-            posts.append((f"{urls[number % len(urls)]}/v1/schedules", orjson.dumps(schedule)))
-        await post_all(posts)
+        urls = list(self._stack.urls.values())
+        bodies = interval_bodies(count, "s", definition=self._fired)
+        await post_all(
+            (f"{url}/v1/schedules", orjson.dumps(body)) for url, body in zip(cycle(urls), bodies, strict=False)
+        )
 
     async def kill(self) -> int:
         async with AsyncMongoClient[dict[str, Any]](self._stack.mongodb_uri) as client:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hascheduler.model.failover import Cause
+from hascheduler.schema.failover import Cause
 from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from hascheduler.model.failover import Cause
+from hascheduler.schema.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import REPLICAS, Kill, Stage
 

@@ -11,7 +11,6 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.journal import encode_journal_head
 from hascheduler.model.documents.lease import encode_lease
 from hascheduler.model.documents.processor import encode_processor
-from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import fire_job_id
@@ -127,7 +126,7 @@ class Healthy:
     def replica(self, id: str, *, ago_ms: int = 3_600_000, **fields: Any) -> Document:
         """One that lives, and began so long ago."""
         replica = make_replica(id, started_at_ms=WallMs(self.now - ago_ms))
-        return encode_replica(replica) | {"expire_at": self.expire_at(59_000)} | fields
+        return document_of(replica) | {"expire_at": self.expire_at(59_000)} | fields
 
     def _documents(self) -> dict[Collection, list[Document]]:
         lease = make_lease("r3", term=3, acquired_at_ms=WallMs(self.now - 90_000), renewed_at_ms=WallMs(self.now))

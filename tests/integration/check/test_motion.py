@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hascheduler.check.finding import FindingKind
-from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.pause import drain_id
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.pause import drain_id
 from tests.factories import make_pause
 from tests.integration.check.healthy import AT_ONCE, CONFIG, Healthy
 
@@ -96,14 +96,14 @@ async def test_what_people_have_paused_is_neither_overdue_nor_waits_in_vain(heal
     await healthy.database.schedules.insert_one(healthy.stands())
     await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
     assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1, "waiting_in_vain": 1}
-    pauses, everything = healthy.database.pauses, encode_pause(make_pause(rev=1))
+    pauses, everything = healthy.database.pauses, document_of(make_pause(rev=1))
     await pauses.insert_one(everything)
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
     await pauses.replace_one({}, {**everything, "schedules_only": True})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"waiting_in_vain": 1}
     registered = await healthy.database.processors.find().to_list(None)
     drains = [make_pause(drain_id(name), rev=1) for name in sorted({each["name"] for each in registered})]
-    await pauses.insert_many([encode_pause(drain) for drain in drains])
+    await pauses.insert_many([document_of(drain) for drain in drains])
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
 
 

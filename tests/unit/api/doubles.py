@@ -27,15 +27,12 @@ from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import EVERYTHING, StandingPause, drains
 from hascheduler.model.processor import ProcessorRef, Rest
-from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, LeaderLag, Recording, StoredDocument
@@ -43,6 +40,8 @@ from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.pause import EVERYTHING, StandingPause, drains
+from hascheduler.schema.replica import LastCheck
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.token import Token
@@ -56,6 +55,7 @@ from hascheduler.testing.memory.leadership import MemoryFailoverStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.triggers import calendars_of
+from tests.factories import make_replica
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
@@ -247,8 +247,8 @@ class StandingView:
             raise RuntimeError("a secret detail")
         processor = ProcessorRef("p-1.bb", "p-1", "default", frozenset({"sleep", "log"}), 8, 3, False, 0, (("cpu", 8),))
         processor = replace(processor, draining=not self.consuming, consuming=self.consuming)
-        status = ReplicaStatus(
-            "replica-1.aa", "replica-1", 4, NOW, "127.0.0.1:8080", "127.0.0.1:9", True, 3, "7.1", "d", 1
+        status = make_replica(
+            "replica-1.aa", name="replica-1", beat=4, http_endpoint="127.0.0.1:8080", position="7.1", quarantined=1
         )
         return Cluster(
             replica_id="replica-1.aa",
@@ -284,7 +284,7 @@ class World:
         self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, document_of)
         self.calendars = OvertakenResourceStore(self.connection, Collection.CALENDARS, document_of)
         self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, document_of)
-        self.pauses = OvertakenResourceStore(self.connection, Collection.PAUSES, encode_pause)
+        self.pauses = OvertakenResourceStore(self.connection, Collection.PAUSES, document_of)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
         self.tokens = MemoryTokenStore(self.connection)
@@ -305,7 +305,7 @@ class World:
         )
         self.clock = StandingClock()
         self.metrics = HttpMetrics()
-        self.metrics.registry.register(ReplicaGauges(self.view.gauges))
+        self.metrics.registry.register(ReplicaGauges(lambda: {"": self.view.gauges()}))
         self.admission = AdmissionControl(
             self.view,
             MemoryBucketStore(self.connection),
@@ -433,7 +433,7 @@ class World:
 
     def _pauses(self) -> Mapping[str, StandingPause]:
         return {
-            str(document["_id"]): decode_pause(document["_id"], document)
+            str(document["_id"]): read_document(StandingPause, document["_id"], document)
             for document in self.database.documents(Collection.PAUSES)
         }
 

@@ -265,7 +265,7 @@ async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
 ) -> None:
     """As the jobs of a large backfill, which take seconds: others are not refused for what nobody waits for."""
     queues: list[int] = []
-    monkeypatch.setattr(admission._intake, "retry_after_s", lambda _, __, sight: queues.append(sight.runnable))
+    monkeypatch.setattr(admission._intake, "retry_after_s", lambda _, __, sight, ___: queues.append(sight.runnable))
     await admission.admit("acme", 500)
     for later_ms in (400, 200):
         clock.mono += later_ms

@@ -3,7 +3,8 @@
 import httpx
 import pytest
 
-from hascheduler.api.ops.cluster import FailoverResponse
+from hascheduler.schema.failover import Failover
+from hascheduler.schema.noun import example_of
 from tests.factories import make_failover
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
@@ -16,10 +17,10 @@ async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world
     bare = make_failover(1, gap_ms=None, first_decision_at_ms=None)
     for failover in (bare, make_failover(2), make_failover(8, holder="replica-2.5f2c9a01")):
         await world.failovers.save(failover)
-    await world.failovers.save(make_failover(9, name="other"))
+    await world.failovers.save(make_failover(9, shard="other"))
     items = (await client.get(PATH)).json()["items"]
     assert [item["term"] for item in items] == [8, 2, 1]
-    assert [items[0]] == FailoverResponse.model_json_schema()["examples"]
+    assert items[0] == example_of(Failover)
     assert (items[2]["gap_ms"], items[2]["first_decision_at"]) == (None, None)
     assert [item["term"] for item in (await client.get(f"{PATH}?limit=2")).json()["items"]] == [8, 2]
 

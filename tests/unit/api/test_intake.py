@@ -127,7 +127,7 @@ class Cluster:
     def _arrived(self, replica: int | None) -> None:
         self.queue.append(self.now_ms - SEEN_AFTER_MS)
         for number, control in enumerate(self.controls):
-            control.arrived(own=number == replica, now_ms=self.now_ms)
+            control.arrived(own=number == replica)
 
     def _serve(self, client: Client) -> None:
         """Where there is no CPU for a request, its client gives up."""
@@ -145,7 +145,7 @@ class Cluster:
         control = self.controls[client.replica]
         waiting = len(self.queue) + self.unseen_of[client.replica]
         sight = IntakeSight(waiting + self.later, waiting, self.told, self.now_ms)
-        retry_after_s = control.turned_away_s(client.tenant, client.batch * JOB_BYTES, sight)
+        retry_after_s = control.retry_after_s(client.tenant, 1, sight, client.batch * JOB_BYTES)
         self.asked_ms += REFUSAL_MS
         if retry_after_s is None or not self.controlled:
             self.asked_ms += client.batch * (SUBMIT_MS if client.batch == 1 else BATCHED_MS) - REFUSAL_MS
@@ -284,7 +284,7 @@ def test_jobs_that_do_not_wait_for_slots_are_no_queue() -> None:
 def test_a_slow_leader_without_a_queue_refuses_nothing() -> None:
     control = IntakeControl()
     for at_ms in range(0, 60_000, 100):
-        control.arrived(own=True, now_ms=at_ms)
+        control.arrived(own=True)
         assert control.retry_after_s("acme", 1, late(QUEUE_JOBS, at_ms)) is None
 
 
@@ -316,7 +316,7 @@ def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
     read = 0
     for _ in range(1_000):
         at_ms += 10
-        read += control.turned_away_s(None, JOB_BYTES, late(10_000, at_ms)) is None
+        read += control.retry_after_s(None, 1, late(10_000, at_ms), JOB_BYTES) is None
     assert 50 < read < 300
 
 
@@ -363,7 +363,7 @@ def limit(control: IntakeControl) -> None:
     """Five seconds of a queue that grows and a leader that is late."""
     for at_ms in range(500, 5_000, 100):
         for _ in range(20):
-            control.arrived(own=True, now_ms=at_ms)
+            control.arrived(own=True)
             control.admitted("acme", 1, at_ms)
         control.retry_after_s("acme", 1, late(at_ms // 5, at_ms))
     assert control.limit_per_s is not None

@@ -5,8 +5,8 @@ import pytest
 
 from hascheduler.api.ops import processors
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import encode_pause
-from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, get, post
@@ -86,4 +86,4 @@ async def test_no_more_names_than_the_bound_are_drained(
 
 def drained_before(world: World, name: str, *, since_ms: int) -> None:
     pause = make_pause(drain_id(name), rev=1, since_ms=since_ms)
-    world.database.insert(Collection.PAUSES, encode_pause(pause))
+    world.database.insert(Collection.PAUSES, document_of(pause))

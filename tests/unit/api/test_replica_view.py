@@ -13,12 +13,12 @@ from hascheduler.mirror.changes import Change, JobSeen, Operation, ProcessorSeen
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import LeaderLag
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.replica import ReplicaStatus
 from tests.factories import NOW, make_job, make_lease, make_processor, make_replica, make_schedule
 from tests.unit.api.doubles import StandingClock
 
@@ -103,9 +103,7 @@ class KnownLag:
 
 def lag_view(leader: KnownLeader, clock: StandingClock, own: KnownLag, *replicas: ReplicaStatus) -> ReplicaView:
     view, mirror = view_of(Dispatcher(), leader, clock), Mirror()
-    mirror.fold(
-        [Change(Collection.REPLICAS, Operation.PUT, replica.id, encode_replica(replica)) for replica in replicas]
-    )
+    mirror.fold([Change(Collection.REPLICAS, Operation.PUT, replica.id, document_of(replica)) for replica in replicas])
     parts: Any = view
     parts.feeder, parts.stepper, parts.heartbeat = SimpleNamespace(mirror=mirror), own, own
     return view

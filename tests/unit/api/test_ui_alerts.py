@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from hascheduler.api.ui.alerts import Alert, Severity, alerts
-from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
+from hascheduler.schema.pause import EVERYTHING, StandingPause
 from tests.unit.api.doubles import NOW, StandingView
 
 RUNBOOKS = json.loads((files("hascheduler.api.ui") / "static" / "runbooks.json").read_text(encoding="utf-8"))
-PAUSE = StandingPause(EVERYTHING, 0, WallMs(NOW), "ops", "a move")
+PAUSE = StandingPause(id=EVERYTHING, rev=0, since_ms=WallMs(NOW), by="ops", because="a move")
 
 
 def sound() -> tuple[Cluster, Gauges]:
@@ -38,7 +38,7 @@ ROWS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
     ({}, {"processors": {"live": 0}}, "", "HaschedulerNoProcessors", "3 jobs wait, and no processor lives"),
     ({}, {"unschedulable": 1}, "", "HaschedulerUnschedulable", "1 job can run on no processor"),
     ({}, {"pause": PAUSE}, "", "HaschedulerPaused", "ops has paused everything (a move)"),
-    ({}, {"pause": replace(PAUSE, schedules_only=True)}, "", "HaschedulerPaused", "No schedule fires"),
+    ({}, {"pause": PAUSE.model_copy(update={"schedules_only": True})}, "", "HaschedulerPaused", "No schedule fires"),
     ({}, {"waited_ms": {"slow": 7_200_000}}, "", "HaschedulerWaitsBeyondBound", "lane slow has waited for 2h"),
     ({"differing": ["replica-2.bb"]}, {}, "", "HaschedulerMirrorsDiffer", "replica-2.bb"),
     ({"quarantined": 2}, {}, "", "HaschedulerQuarantined", "2 documents can't be read"),

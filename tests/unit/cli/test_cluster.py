@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from hascheduler.model.failover import Failover
 from hascheduler.model.processor import Rest
+from hascheduler.schema.failover import Failover
 from tests.factories import NOW, make_failover
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
@@ -85,7 +85,7 @@ async def test_they_are_a_table_the_latest_first_or_json(replica: Replica, world
 async def test_where_there_are_several_shards_each_has_its_name_before_it(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = [make_failover(8, name=name) for name in ("0001", "default")]
+    both = [make_failover(8, shard=name) for name in ("0001", "default")]
 
     async def newest(shard: str, limit: int) -> Sequence[Failover]:
         return both

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.client import batching
+from hascheduler.client import bodies
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
@@ -44,7 +44,7 @@ async def test_of_an_atomic_file_all_jobs_are_submitted_or_none(
     assert world.everything()[Collection.JOBS] == []
     shown = (await replica.done("job", "batch", "-", "--atomic", input=_YAML)).out
     assert "2 submitted in batch:" in shown
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 1)
     ended = await replica.run("job", "batch", "-", "--atomic", input=_YAML)
     assert (ended.status, "all or none" in ended.err) == (2, True)
 
@@ -72,7 +72,7 @@ async def test_under_one_key_they_are_the_same_jobs(replica: Replica, world: Wor
 async def test_a_key_too_long_for_the_last_request_is_refused_before_the_first(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 1)
     ended = await replica.run(
         "job", "batch", "-", "--idempotency-key", "k" * 255, input=_YAML.replace("ref:a", "job:1")
     )
@@ -83,7 +83,7 @@ async def test_a_key_too_long_for_the_last_request_is_refused_before_the_first(
 async def test_many_go_in_several_requests_and_only_what_is_refused_is_listed(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 40)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 40)
     lines = [json.dumps({"definition": "log", "target": str(n)}) for n in range(99)]
     lines[60] = '{"definition": "a/b"}'
     asked = ("job", "batch", "-", "--idempotency-key", "import-1")

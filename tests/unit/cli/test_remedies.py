@@ -13,7 +13,7 @@ from hascheduler.cli.commands import COMMANDS
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
-from hascheduler.model.pause import EVERYTHING
+from hascheduler.schema.pause import EVERYTHING
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 

@@ -292,14 +292,14 @@ async def test_ctrl_c_says_how_many_are_changed_and_how_to_go_on(
     monkeypatch.setattr("hascheduler.api.schedules.all_that_match.CHANGED_MAX", 1)
     asked: list[object] = []
 
-    def interrupted(what: str, body: Any, key: str | None) -> Any:
-        asked.append(body)
+    def interrupted(*arguments: Any, **more: Any) -> Any:
+        asked.append(more)
         if len(asked) == 4:  # after the count and two parts
             raise KeyboardInterrupt
-        return change_where(what, body, key)
+        return ask(*arguments, **more)
 
-    change_where = requests.change_where
-    monkeypatch.setattr(requests, "change_where", interrupted)
+    ask = requests.asked
+    monkeypatch.setattr(requests, "asked", interrupted)
     trigger = ("schedule", "trigger", "--all", "--yes", "--json")
     ended = await replica.run(*trigger)
     assert (ended.status, ended.json["changed"], ended.json["complete"]) == (130, 2, False)

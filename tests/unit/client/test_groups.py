@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hascheduler.client import batching, bodies
-from hascheduler.client.batching import split_jobs
+from hascheduler.client import bodies
+from hascheduler.client.bodies import split_jobs
 from hascheduler.errors import InvalidInput
 
 
 def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 2)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
     plain = [{"definition": "log"}] * 5
     assert [len(group) for group in split_jobs(plain)] == [2, 2, 1]
     with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
@@ -27,7 +27,7 @@ def test_what_json_cannot_hold_is_in_no_request(payload: object) -> None:
 
 
 def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "REQUEST_BYTES_MAX", 100)
+    monkeypatch.setattr(bodies, "REQUEST_BYTES_MAX", 100)
     assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
     with pytest.raises(InvalidInput, match=r"3 requests, and are to be all or none; .* 1\.5 MiB if"):
         split_jobs(["x" * 60] * 3, atomic=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.client import Changed, InvalidInput, Refused, batching
+from hascheduler.client import Changed, InvalidInput, Refused, bodies
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.client.faces import Face
@@ -33,7 +33,7 @@ async def test_what_a_file_holds_is_sent_as_it_is(face: Face) -> None:
 async def test_too_many_for_one_request_go_in_several(
     face: Face, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 2)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
     done = await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
     assert (len(done.batches), len(done.results), done.refused) == (3, 5, ())
     await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
@@ -44,7 +44,7 @@ async def test_too_many_for_one_request_go_in_several(
 async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_first(
     face: Face, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 2)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
     with pytest.raises(InvalidInput, match="can't be a key"):
         await face.ask.submit_many([{"definition": "log"}] * 3, idempotency_key="k" * 255)
     assert world.everything()[Collection.JOBS] == []

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import AsyncScheduler, InvalidInput, Refused, Scheduler, Unavailable, batching
+from hascheduler.client import AsyncScheduler, InvalidInput, Refused, Scheduler, Unavailable, bodies
 from hascheduler.client.exchange import Exchange
 from tests.unit.client.faces import Face, answered_by
 
@@ -129,7 +129,7 @@ async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
 
 @faces
 async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 1)
     done = httpx.Response(200, json={"batch": "batch:1", "results": []})
     replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
     with pytest.raises(Refused) as refused:

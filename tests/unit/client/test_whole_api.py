@@ -119,8 +119,12 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     ]
     assert (await scheduler.schedules.page(verdict="missed", tenant="default")).items == ()
     assert (await scheduler.schedules.count({"team": "a"}, state="active"))["matched"] == 1
-    replaced = await scheduler.schedules.replace("nightly", CRON, TEMPLATE, overlap="skip", if_match=schedule["rev"])
+    replaced = await scheduler.schedules.put("nightly", CRON, TEMPLATE, overlap="skip", if_match=schedule["rev"])
     assert replaced["overlap"] == "skip"
+    with pytest.raises(Conflict):
+        await scheduler.schedules.put("nightly", CRON, TEMPLATE, if_none_match="*")
+    assert (await scheduler.schedules.put("made", CRON, TEMPLATE, if_none_match="*"))["name"] == "made"
+    assert await scheduler.schedules.delete("made")
     patched = await scheduler.schedules.patch("nightly", {"labels": {"team": "b"}})
     assert patched["labels"] == {"team": "b"}
     assert (await scheduler.schedules.pause("nightly", "a holiday"))["paused_because"] == "a holiday"

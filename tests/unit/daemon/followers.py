@@ -14,9 +14,9 @@ from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import MonoMs
+from hascheduler.schema.noun import document_of
 from tests.factories import make_replica
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.mirror.test_convergence import History, Key, lean, present
@@ -70,7 +70,7 @@ class Follower:
         self._beat += 1
         self._sent[self._beat] = self._clock.mono_ms()
         status = make_replica(self.name, beat=self._beat, version="0.2.0", marks=self.digests.published)
-        stored = encode_replica(status)
+        stored = document_of(status)
         key = (REPLICAS, self.name)
         fields = {name: stored[name] for name in LEAN_FIELDS[REPLICAS] if name in stored}
         self._history.versions.append({**self._history.documents, key: fields})

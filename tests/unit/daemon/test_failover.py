@@ -12,13 +12,13 @@ from tenacity import stop_after_attempt, wait_none
 
 from hascheduler.daemon.leadership import failover
 from hascheduler.daemon.leadership.failover import FailoverReporter
-from hascheduler.model.failover import Cause, Failover
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.failover import Cause, Failover
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
-from tests.factories import make_lease
+from tests.factories import make_failover, make_lease
 from tests.system.processes import eventually
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.telemetry.scraping import scrape
@@ -133,8 +133,10 @@ def test_the_gap_begins_with_the_last_sign_of_the_leader_before(
 ) -> None:
     happens(room)
     room.decides(60)
-    undecided = Failover("default", 2, ME, cause, WallMs(room.t0 + 60), 60 - sign_ms)
-    assert room.reported == [undecided, replace(undecided, first_decision_at_ms=WallMs(room.t0 + 70))]
+    undecided = make_failover(
+        2, holder=ME, cause=cause, deciding_at_ms=room.t0 + 60, gap_ms=60 - sign_ms, first_decision_at_ms=None
+    )
+    assert room.reported == [undecided, undecided.model_copy(update={"first_decision_at_ms": room.t0 + 70})]
 
 
 def test_a_replica_that_saw_no_sign_goes_by_the_last_renewal(room: Room) -> None:
@@ -150,7 +152,9 @@ def test_the_first_leader_has_no_gap() -> None:
     room = Room(first=True)
     room.at(0).challenged(None)
     room.at(30).deciding(1)
-    assert room.reported == [Failover("default", 1, ME, Cause.FIRST, WallMs(room.t0 + 30))]
+    assert room.reported == [
+        Failover(shard="default", term=1, holder=ME, cause=Cause.FIRST, deciding_at_ms=WallMs(room.t0 + 30))
+    ]
 
 
 def test_the_gap_after_a_term_of_its_own_begins_with_the_end_of_that_one(room: Room) -> None:

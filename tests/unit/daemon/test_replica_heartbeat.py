@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from structlog.testing import capture_logs
 
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
+from hascheduler.schema.replica import ReplicaStatus
+from tests.factories import make_replica
 from tests.unit.daemon.doubles import CONFIG, HandClock
 
 
@@ -46,7 +46,7 @@ class Board:
 
 
 def status(beat: int, id: str = CONFIG.replica_id) -> ReplicaStatus:
-    return ReplicaStatus(id, "one", beat, WallMs(0), "", "", True, None, "", "", 0)
+    return make_replica(id, beat=beat, stream_lag_ms=None)
 
 
 def trusted(clock: HandClock) -> TrustedClock:
@@ -113,9 +113,9 @@ async def test_other_zone_data_are_warned_of_once() -> None:
     one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()))
     with capture_logs() as logged:
         for beat in (1, 2):
-            one.seen(replace(status(beat), zone_data=ZONE_DATA_VERSION))
-            one.seen(replace(status(beat, id="r2"), zone_data=ZONE_DATA_VERSION))
-            one.seen(replace(status(beat, id="r3"), zone_data="2025b"))
+            one.seen(status(beat).model_copy(update={"zone_data": ZONE_DATA_VERSION}))
+            one.seen(status(beat, id="r2").model_copy(update={"zone_data": ZONE_DATA_VERSION}))
+            one.seen(status(beat, id="r3").model_copy(update={"zone_data": "2025b"}))
             one.seen(status(beat, id="of 0.2.0"))
     [line] = logged
     assert (line["event"], line["log_level"]) == ("zone_data_differ", "warning")

@@ -23,13 +23,13 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart, criteria
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import resources
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 from tests.unit.dispatch.oracle import Oracle
@@ -226,7 +226,9 @@ class CoreVsOracle:
             yield PauseGone(EVERYTHING)
         elif self._random.random() < 0.15:
             of_schedules = self._random.random() < 0.3
-            self.oracle.pause = StandingPause(EVERYTHING, 1, self.now, "deployer", schedules_only=of_schedules)
+            self.oracle.pause = StandingPause(
+                id=EVERYTHING, rev=1, since_ms=self.now, by="deployer", schedules_only=of_schedules
+            )
             yield PauseSeen(self.oracle.pause)
 
     def _drain(self) -> Iterator[Input]:
@@ -237,7 +239,7 @@ class CoreVsOracle:
             yield PauseGone(drain_id(name))
         elif self._random.random() < 0.15:
             self.oracle.drained.add(name)
-            yield PauseSeen(StandingPause(drain_id(name), 1, self.now, "deployer"))
+            yield PauseSeen(StandingPause(id=drain_id(name), rev=1, since_ms=self.now, by="deployer"))
 
     def _join(self) -> Iterator[Input]:
         """A processor registers, or comes back, or changes, or begins to drain."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.job import JobRef, schedule_of
-from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion, IdleKeyStart
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.schema.definition import Definition, RateLimit
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import StandingPause
 from hascheduler.schema.tenant import Tenant
 
 Account = tuple[str, str | None]

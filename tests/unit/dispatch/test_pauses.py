@@ -7,15 +7,17 @@ from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.mirror.changes import JobGone, PauseGone, PauseSeen, ProcessorGone, ProcessorSeen, ScheduleSeen
 from hascheduler.model.job import JobState
-from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.schema.schedule import CatchUp, SchedulePolicy
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 from tests.unit.dispatch.scene import FAR, Scene, echo, jobs, processors, settled
 
-ALL = StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns")
-SCHEDULES_ONLY = StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", schedules_only=True)
-P_IS_DRAINED = StandingPause(drain_id("p"), 1, wall(0), "deployer", "its node is replaced")
+ALL = StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns")
+SCHEDULES_ONLY = StandingPause(
+    id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns", schedules_only=True
+)
+P_IS_DRAINED = StandingPause(id=drain_id("p"), rev=1, since_ms=wall(0), by="deployer", because="its node is replaced")
 POLICIES = [
     SchedulePolicy(grace_ms=grace_ms, catch_up=catch_up) for grace_ms in (500, 5_000, 3_600_000) for catch_up in CatchUp
 ]
@@ -78,7 +80,9 @@ def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
 
 
 def test_a_pause_of_any_age_can_be_told() -> None:
-    scene = Scene(PauseSeen(StandingPause(EVERYTHING, 1, WallMs(2**53 - 1), "deployer")), *jobs(make_job("a")))
+    scene = Scene(
+        PauseSeen(StandingPause(id=EVERYTHING, rev=1, since_ms=WallMs(2**53 - 1), by="deployer")), *jobs(make_job("a"))
+    )
     assert scene.core.explain("a", wall(5)) is not None
 
 

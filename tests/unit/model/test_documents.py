@@ -20,9 +20,7 @@ from hascheduler.model.documents.job_template import decode_template, encode_tem
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.documents.lease import decode_lease, encode_lease
-from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
-from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     decode_schedule,
@@ -37,10 +35,8 @@ from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
@@ -57,6 +53,8 @@ from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.schema.lane import PRIORITY_MAX, Lane
 from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.pause import StandingPause
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.schema.tenant import Tenant
@@ -155,7 +153,9 @@ TENANTS = st.builds(
     Tenant, name=NAME, rev=COUNT, max_running=st.none() | POSITIVE, max_pending=st.none() | POSITIVE,
     submit_rate=LIMITS, max_schedules=st.none() | POSITIVE, fire_rate=LIMITS, owner=st.none() | NAME,
 )  # fmt: skip
-PAUSES = st.builds(StandingPause, NAME, INTEGER, COUNT.map(WallMs), NAME, st.none() | NAME, st.booleans())
+PAUSES = st.builds(
+    StandingPause, id=NAME, rev=INTEGER, since_ms=WALL, by=NAME, because=st.none() | NAME, schedules_only=st.booleans()
+)
 TOKENS = st.builds(
     Token, digest=NAME, id=NAME, name=NAME, role=st.sampled_from(Role), tenant=NAME, created_at_ms=WALL,
     created_by=NAME, expires_at_ms=st.none() | WALL, rev=COUNT, session_of=st.none() | NAME,
@@ -168,8 +168,9 @@ LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, 
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
 COUNTS = st.dictionaries(TEXT, POSITIVE, max_size=3)
 REPLICAS = st.builds(
-    ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER,
-    st.none() | NAME, INTEGER, decision_lag_ms=st.none() | INTEGER, zone_data=st.none() | NAME,
+    ReplicaStatus, id=NAME, name=NAME, beat=INTEGER, started_at_ms=WALL, http_endpoint=TEXT, liveness_endpoint=TEXT,
+    ready=st.booleans(), stream_lag_ms=st.none() | INTEGER, position=TEXT, digest=TEXT, quarantined=INTEGER,
+    version=st.none() | NAME, reads=INTEGER, decision_lag_ms=st.none() | INTEGER, zone_data=st.none() | NAME,
 )  # fmt: skip
 HOLDS = st.builds(Hold, NAME, POSITIVE, st.booleans(), st.booleans(), COUNT)
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
@@ -182,12 +183,12 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.PROCESSORS: decode_processor,
     Collection.LEASES: decode_lease,
     Collection.JOURNAL: decode_journal_head,
-    Collection.REPLICAS: decode_replica,
+    Collection.REPLICAS: partial(read_document, ReplicaStatus),
     Collection.LANES: partial(read_document, Lane),
     Collection.CALENDARS: partial(read_document, Calendar),
     Collection.TENANTS: partial(read_document, Tenant),
     Collection.TOKENS: partial(read_document, Token),
-    Collection.PAUSES: decode_pause,
+    Collection.PAUSES: partial(read_document, StandingPause),
     Collection.HOLDS: decode_hold,
     Collection.META: decode_schema_version,
 }
@@ -198,11 +199,11 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.PROCESSORS: (PROCESSORS, encode_processor, lambda processor: processor.id),
     Collection.LEASES: (LEASES, encode_lease, lambda lease: lease.name),
     Collection.JOURNAL: (HEADS, encode_journal_head, lambda head: journal_id(head.name, head.seq)),
-    Collection.REPLICAS: (REPLICAS, encode_replica, lambda replica: replica.id),
+    Collection.REPLICAS: (REPLICAS, document_of, lambda replica: replica.id),
     Collection.CALENDARS: (CALENDARS, document_of, lambda calendar: calendar.name),
     Collection.LANES: (LANES, document_of, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, document_of, lambda tenant: tenant.name),
-    Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
+    Collection.PAUSES: (PAUSES, document_of, lambda pause: pause.id),
     Collection.HOLDS: (HOLDS, encode_hold, lambda hold: hold.key),
     Collection.TOKENS: (TOKENS, document_of, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),

@@ -7,7 +7,7 @@ from importlib.resources import files
 import httpx
 import pytest
 
-from hascheduler.api.ops.docs_page import ASSETS
+from hascheduler.api.ui.docs_page import ASSETS
 
 FOLDER = files("hascheduler.api") / "swagger_ui"
 
@@ -52,6 +52,6 @@ async def test_nothing_else_is_there(client: httpx.AsyncClient, path: str) -> No
 
 def test_the_files_are_those_of_the_release_that_is_noted() -> None:
     noted = dict(re.findall(r"^([0-9a-f]{64})  (\S+)$", (FOLDER / "README").read_text(), re.MULTILINE))
-    assert set(noted.values()) == {entry.name for entry in FOLDER.iterdir()} - {"README", "start.js"}
+    assert set(noted.values()) == {entry.name for entry in FOLDER.iterdir()} - {"README", "page.html", "start.js"}
     for hash, name in noted.items():
         assert sha256((FOLDER / name).read_bytes()).hexdigest() == hash, name

@@ -183,7 +183,7 @@ class Ring:
             "client": ("127.0.0.1", 1),
             "state": {} if state is None else state,
         }
-        begin_notes(scope)
+        begin_notes(scope, "")
         holding = Holding(self.limits, (), HttpMetrics(), privileged=True)
         scope["state"].setdefault(HOLDING, holding)
         if caller is not None:

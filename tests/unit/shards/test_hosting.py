@@ -13,10 +13,11 @@ from structlog.contextvars import get_contextvars
 
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.shards.hosting import ALONE_AFTER_MS, READING_MAX, HostedShard, Hosting
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
+from tests.factories import make_replica
 
 NAMES = ("a", "b", "c", "d")
 SHARDS = ["default", *(f"{index:04d}" for index in range(1, 9))]
@@ -71,7 +72,7 @@ def view_of(replica: Any) -> Any:
 
 
 def status(name: str, *, ready: bool = True) -> ReplicaStatus:
-    return ReplicaStatus(f"{name}.1", name, 1, WallMs(0), f"{name}:80", "", ready, 1, "", "", 0)
+    return make_replica(f"{name}.1", name=name, http_endpoint=f"{name}:80", ready=ready)
 
 
 class Member:

@@ -14,11 +14,11 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.partition import partition_of
-from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
+from hascheduler.schema.noun import document_of
+from hascheduler.schema.pause import StandingPause, drain_id
 from hascheduler.shards.answers import naming_refusals
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.merging import MERGED, Key, newest_first, newest_first_text, pages_as_one
@@ -293,8 +293,8 @@ async def test_what_a_shard_can_not_do_now_is_refused_with_its_name(refusal: Res
 async def test_processors_and_failovers_of_all_shards() -> None:
     places = shards()
     for name in ("p-1", "gone"):
-        pause = StandingPause(drain_id(name), 1, NOW, "someone", None)
-        places[0].world.database.insert(Collection.PAUSES, encode_pause(pause))
+        pause = StandingPause(id=drain_id(name), rev=1, since_ms=NOW, by="someone", because=None)
+        places[0].world.database.insert(Collection.PAUSES, document_of(pause))
     listed = await got(places, "/v1/processors")
     assert [each["id"] for each in listed["items"]] == ["p-1.bb"] * 3
     assert [each["name"] for each in listed["absent"]] == ["gone"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.election.preferences import preferred_leaders
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
 from tests.unit.shards.test_hosting import HandClock, status
 

@@ -58,7 +58,6 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs
@@ -66,6 +65,7 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.definition import Definition, RateLimit
 from hascheduler.schema.lane import Lane
+from hascheduler.schema.pause import EVERYTHING, StandingPause
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.tenant import Tenant
 from hascheduler.simulate.recorded import recorded_scenario, replay
@@ -112,7 +112,9 @@ INPUTS: list[Input] = [
     CalendarGone("c"),
     TenantSeen(Tenant(name="t", rev=1, max_running=3)),
     TenantGone("t"),
-    PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),
+    PauseSeen(
+        StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns", schedules_only=True)
+    ),
     PauseGone(EVERYTHING),
     HoldSeen(Hold("cap/all", 2, is_held=True)),
     HoldGone("cap/all"),

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from hascheduler.ports import Gauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics, ShardGauges
+from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import OTHER, BoundedLabel, BoundedRows, new_registry
 from tests.factories import make_failover
 from tests.unit.api.doubles import StandingView, World
@@ -92,7 +92,7 @@ class BusyProcessor:
 def replica() -> Scrape:
     registry = new_registry()
     metrics, http = ReplicaMetrics(registry), HttpMetrics(registry)
-    registry.register(ReplicaGauges(StandingView().gauges))
+    registry.register(ReplicaGauges(lambda: {"": StandingView().gauges()}))
     metrics.started("log", 5)
     metrics.ended("log", "lost")
     metrics.failed_over(make_failover())
@@ -147,7 +147,7 @@ def test_names_end_in_their_units_and_only_counters_in_total(of: object) -> None
 
 def at_once(now: Gauges) -> Scrape:
     registry = new_registry()
-    registry.register(ReplicaGauges(lambda: now))
+    registry.register(ReplicaGauges(lambda: {"": now}))
     return scrape(registry)
 
 
@@ -262,7 +262,7 @@ def test_of_several_shards_each_has_its_own_gauges_and_the_process_says_how_many
     now = StandingView().gauges()
     views = {"default": replace(now, leading=True), "0001": replace(now, leading=False, jobs={"pending": 7})}
     registry = new_registry()
-    registry.register(ShardGauges(lambda: views, 4))
+    registry.register(ReplicaGauges(lambda: views, 4))
     of = scrape(registry)
     assert of.get("hascheduler_leading", shard="default") == 1
     assert of.get("hascheduler_leading", shard="0001") == 0

@@ -211,7 +211,7 @@ export interface ClusterResponse {
   "schema": SchemaResponse;
   "replicas": ReplicaResponse[];
   "counts": Record<string, number>;
-  "paused"?: (PauseResponse | null);
+  "paused": (PauseResponse | null);
   "findings": (FindingsResponse | null);
   "mirrors_differ": string[];
   "quarantine": QuarantinedResponse[];
@@ -824,7 +824,7 @@ export interface PassedOver {
 
 export interface PauseAllBody {
   "because": string;
-  "schedules_only": boolean;
+  "schedules_only": (boolean | null);
 }
 
 export interface PauseBody {
@@ -957,16 +957,16 @@ export interface ReplicaResponse {
   "id": string;
   "name": string;
   "version": (string | null);
-  "zone_data"?: (string | null);
+  "zone_data": (string | null);
   "started_at": string;
   "http_endpoint": string;
   "liveness_endpoint": string;
-  "alive": boolean;
   "ready": boolean;
   "stream_lag_ms": (number | null);
   "position": string;
   "digest": string;
   "quarantined": number;
+  "alive": boolean;
 }
 
 export interface Report {

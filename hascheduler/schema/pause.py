@@ -4,9 +4,11 @@ One document a thing that is paused: everything, or the processors of one name, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from hascheduler.model.values.instants import WallMs
+from pydantic import Field
+
+from hascheduler.schema.forms import Flag, Instant, Integer
+from hascheduler.schema.noun import Part
 
 EVERYTHING = "everything"
 """The id of the pause of all schedules and, unless it is of ``schedules_only``, of all dispatches."""
@@ -26,19 +28,32 @@ def drained_name(pause_id: str) -> str | None:
     return pause_id.removeprefix(_OF_PROCESSORS) if pause_id.startswith(_OF_PROCESSORS) else None
 
 
-@dataclass(frozen=True, slots=True)
-class StandingPause:
-    """``by`` is the name of the token that asked for it. ``because`` is for people; None: they gave no reason.
+class DrainedResponse(Part):
+    """Since when, by whom and why."""
 
-    ``schedules_only``: of everything, only the schedules are paused; jobs that wait are dispatched.
-    """
+    since_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
+    """When it began"""
+    by: str = Field(examples=["deployer"])
+    """The name of the token that asked for it; `anonymous` without one"""
+    because: str | None = Field(default=None, examples=["its node is being replaced"])
+    """Why, as they said; null: they did not"""
+
+
+class PauseResponse(DrainedResponse):
+    """The pause of everything."""
+
+    schedules_only: Flag = Field(default=False, examples=[False])
+    """Only schedules are paused; jobs that wait are dispatched"""
+
+
+class StandingPause(PauseResponse):
+    """A pause as it is stored."""
+
+    id_field = "id"
+    always_stored = ("rev",)
 
     id: str
-    rev: int
-    since_ms: WallMs
-    by: str
-    because: str | None = None
-    schedules_only: bool = False
+    rev: Integer = 0
 
 
 def drains(pauses: Mapping[str, StandingPause]) -> Mapping[str, StandingPause]:
