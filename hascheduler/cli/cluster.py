@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import Because
 from hascheduler.cli.output.answers import Answer, asks
 from hascheduler.cli.output.console import or_dash, yes_or_no
 from hascheduler.cli.output.instants import instant_text
@@ -270,7 +271,7 @@ def list_processors(scheduler: Scheduler) -> Answer:
 def drain(
     scheduler: Scheduler,
     name: ProcessorName,
-    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
+    because: Because = None,
 ) -> Answer:
     """Give the processors of a name no new jobs, until they are undrained.
 

@@ -169,8 +169,9 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-def sendable_key(key: str) -> str:
-    if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
+def sendable_key(key: str | None) -> str | None:
+    """Return the idempotency key; raise an `InvalidInput` if no header can hold it."""
+    if key is not None and not (1 <= len(key) <= 255 and all("!" <= character <= "~" for character in key)):
         expected = "1 to 255 printable ASCII characters without blanks"
         raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", expected)
     return key

@@ -12,6 +12,7 @@ from rich.text import Text
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.cli.input.values import parse_json, read_source, sendable_key
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import IdempotencyKey
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.replica import Scheduler, as_cli_errors
@@ -31,10 +32,7 @@ def batch(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="JSON lines, or a YAML list; - is standard input", show_default=False)
     ],
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, they are the same jobs."),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     atomic: Annotated[
         bool, typer.Option("--atomic", help="All or none: where one is refused, nothing is submitted.")
     ] = False,
@@ -45,7 +43,7 @@ def batch(
     """
     jobs = read_jobs(file)
     groups = split_jobs(jobs, atomic=atomic)
-    key = str(uuid4()) if idempotency_key is None else sendable_key(idempotency_key)
+    key = sendable_key(idempotency_key) or str(uuid4())
     sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
     batches: list[str] = []
     results: list[Result] = []

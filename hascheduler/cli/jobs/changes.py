@@ -12,6 +12,7 @@ from hascheduler.cli.fields import filter_of
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
 from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import IdempotencyKey
 from hascheduler.cli.output.answers import OutputForm, Shown
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
@@ -110,10 +111,7 @@ def retry(
     with_dependents: Annotated[
         bool, typer.Option("--with-dependents", help="And the jobs that never ran because those had failed.")
     ] = False,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Retried again under it, a job runs no second time."),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
     output: OutputForm,
 ) -> Shown:

@@ -12,7 +12,7 @@ from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.values import check_job_id, sendable_key
 from hascheduler.cli.jobs.tables import ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, with_options
+from hascheduler.cli.options import Given, IdempotencyKey, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
@@ -48,10 +48,7 @@ def submit(
     wait: Annotated[
         str | None, typer.Option("--wait", metavar="SPAN", help="Wait so long for its end, and show the result.")
     ] = None,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, it is the same job."),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     *,
     given: Given,
     output: OutputForm,
@@ -62,7 +59,7 @@ def submit(
     ended yet.
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
-    key = None if idempotency_key is None else sendable_key(idempotency_key)
+    key = sendable_key(idempotency_key)
     said = body_of(SubmitJobBody, given, _ARGUMENT)
     job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **said)
     done = "known already: " if job.replayed else "submitted "

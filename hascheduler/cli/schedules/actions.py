@@ -14,7 +14,7 @@ from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import check_name, read_payload, sendable_key
 from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DryRun, Options, Yes
+from hascheduler.cli.options import Because, DryRun, IdempotencyKey, Options, Yes
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.replica import Scheduler
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
@@ -41,7 +41,7 @@ _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "t
 def pause(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
+    because: Because = None,
     *,
     how: ChangeOfAll,
 ) -> Shown:
@@ -147,10 +147,7 @@ def trigger(
         typer.Option("--payload", metavar="JSON|@FILE", help="Another payload than the schedule's."),
     ] = None,
     *,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Triggered again under it, each is the same job."),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
 ) -> Shown:
     """Make a job of a schedule now, or of all that match.
@@ -159,7 +156,7 @@ def trigger(
     """
     options = {"--overlap": overlap, "--payload": payload}
     of_one = tuple(option for option, value in options.items() if value is not None)
-    key = None if idempotency_key is None else sendable_key(idempotency_key)
+    key = sendable_key(idempotency_key)
     if _is_of_many("trigger", name, how, of_one=of_one):
         action = key or str(uuid4())
         again = f"the command with --idempotency-key {action}"
