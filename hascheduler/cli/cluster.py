@@ -2,60 +2,28 @@
 refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain`` hold all of it or a processor back.
 """
 
-from collections.abc import Mapping, Sequence
 from itertools import islice
-from operator import itemgetter
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.completion import complete_tenant
-from hascheduler.cli.lazy_groups import example, lazy_group
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
-from hascheduler.cli.output.console import or_dash, print_answer, show, yes_or_no
-from hascheduler.cli.output.instants import instant_text, with_utc
-from hascheduler.cli.output.tables import Cell, table_of, with_columns, with_wide
-from hascheduler.cli.replica import replica
-from hascheduler.client import Scheduler
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import Because
+from hascheduler.cli.output.answers import Answer, asks
+from hascheduler.cli.output.console import or_dash, yes_or_no
+from hascheduler.cli.output.instants import instant_text
+from hascheduler.cli.output.tables import Cell, plain, table_of
+from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
-Answer = Mapping[str, Any]
-
-cluster = typer.Typer(cls=lazy_group(CLUSTER), invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 _MOST = 20
 
 All = Annotated[bool, typer.Option("--all", help="Everything there is; demanded, as it concerns all.")]
 ProcessorName = Annotated[str, typer.Argument(metavar="NAME", help="What it is called; in Kubernetes, its pod's name")]
-
-
-@cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
-@with_utc
-@with_wide
-def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
-    """Show who leads, who is there, and what is wrong."""
-    if context.invoked_subcommand is not None:
-        _demand_options_behind(context, context.invoked_subcommand)
-        return
-    with replica(url) as scheduler:
-        show(lambda: _fetch(scheduler), _tables, as_json=as_json, watch=watch)
-
-
-def _demand_options_behind(context: typer.Context, command: str) -> None:
-    """The command has its own options; the same in front of it would be ignored silently."""
-    for name in ("url", "as_json", "watch"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = f"--{name.removeprefix('as_')}"
-            raise InvalidInput((option,), f"stands before {command}", f"hascheduler cluster {command} {option} …")
-
-
-def _fetch(scheduler: Scheduler) -> Answer:
-    """``/v1/cluster`` with the processors beside it."""
-    return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
 def _tables(answer: Answer) -> RenderableType:
@@ -97,21 +65,19 @@ def _summary(answer: Answer) -> Text:
 
 def _shards(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
-        "shard": itemgetter("name"),
+        **plain(shard="name"),
         "leader": lambda row: (
             Text(_name(row["leader"]["holder"]), style="green") if row["leader"] else Text("nobody", style="bold red")
         ),
         "term": lambda row: str(row["leader"]["term"]) if row["leader"] else "–",
-        "journal": lambda row: or_dash(row["journal_seq"]),
-        "pending": lambda row: str(row["counts"]["pending"]),
-        "running": lambda row: str(row["counts"]["running"]),
-        "schedules": lambda row: str(row["counts"]["schedules"]),
-        "processors": lambda row: str(row["processors"]),
+        **plain(journal="journal_seq"),
+        **plain("pending", "running", "schedules", "processors"),
         "lag": lambda row: Text(row["unready_reason"], style="red") if row["unready_reason"] else _lag(row),
     }
     if any(row.get("followers") for row in answer["shards"]):  # a replica of an older release does not tell
         columns["followed by"] = lambda row: ", ".join(row["followers"]) or "all"
-    return table_of("Shards", answer["shards"], columns, spare=("journal", "lag", "schedules"))
+    shards = [{**row["counts"], **row} for row in answer["shards"]]
+    return table_of("Shards", shards, columns, spare=("journal", "lag", "schedules"))
 
 
 def _replicas(answer: Answer) -> RenderableType:
@@ -119,12 +85,11 @@ def _replicas(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
         "replica": lambda row: Text(_name(row["id"]), style="bold green" if row["id"] == holder else ""),
         "start": lambda row: _start(row["id"]),
-        "version": lambda row: or_dash(row.get("version")),  # a replica of an older release does not tell
-        "HTTP": itemgetter("http_endpoint"),
+        **plain("version", HTTP="http_endpoint"),
         "ready": lambda row: yes_or_no(row["ready"]) if row.get("alive", True) else Text("silent", style="red"),
         "lag": _lag,
         "digest": lambda row: row["digest"][:8],
-        "bad": lambda row: str(row["quarantined"]),
+        **plain(bad="quarantined"),
     }
     spare = ("start", "digest", "version", "HTTP", "bad", "lag")
     return table_of("Replicas", answer["replicas"], columns, spare)
@@ -143,7 +108,7 @@ def _processors(answer: Answer) -> RenderableType:
         "resources": lambda row: format_resources(row["resources"]),
         "alive": lambda row: yes_or_no(row["alive"]),
         "draining": lambda row: state if (state := processor_state(row)) not in ("live", "lost") else "",
-        "parked": lambda row: str(row["parked"]),
+        **plain("parked"),
     }
     spare = ("start", "parked", "resources", "draining", "runs")
     return table_of("Processors", answer["processors"], columns, spare, wraps=("runs",))
@@ -154,7 +119,7 @@ def _slots(processor: Answer) -> str:
 
 
 def _quarantine(answer: Answer) -> RenderableType:
-    columns = {name: itemgetter(name) for name in ("collection", "id", "reason")}
+    columns = plain("collection", "id", "reason")
     title = "Quarantine: documents that can't be read"
     return table_of(title, answer["quarantine"], columns, spare=("collection",), wraps=("reason",))
 
@@ -168,74 +133,37 @@ def _start(id: str) -> str:
     return id.rpartition(".")[2] if "." in id else ""
 
 
-@example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")
-@with_utc
-@with_columns
-def failovers(
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
-    *,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """List the changes of leadership: why each came, and how long nobody led."""
-    with replica(url) as scheduler:
-        items = scheduler.cluster.failovers(limit)
-    print_answer({"items": items}, lambda _: _failovers_table(items), as_json=as_json)
+@example("hascheduler cluster --watch")
+@asks(_tables, tables=2, watch_s=1)
+def cluster(scheduler: Scheduler) -> Answer:
+    """Show who leads, who is there, and what is wrong."""
+    return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
-def _failovers_table(items: Sequence[Answer]) -> RenderableType:
-    if not items:
-        return Text("No change of leadership has been reported yet.", style="dim")
+def _failovers_table(answer: Answer) -> RenderableType:
+    items = answer["items"]
     columns: dict[str, Cell] = {
-        "shard": itemgetter("shard"),
-        "term": lambda item: str(item["term"]),
+        **plain("shard", "term"),
         "at": lambda item: instant_text(item["deciding_at"]),
         "leader": lambda item: _name(item["holder"]),
-        "cause": itemgetter("cause"),
+        **plain("cause"),
         "gap": lambda item: "–" if item["gap_ms"] is None else f"{item['gap_ms']} ms",
         "first decision": lambda item: instant_text(item["first_decision_at"]),
     }
     if len({item["shard"] for item in items}) == 1:
         del columns["shard"]
-    return table_of("", items, columns, spare=("first decision", "leader", "cause"))
+    none = "No change of leadership has been reported yet."
+    return table_of("", items, columns, spare=("first decision", "leader", "cause"), none=none)
 
 
-@example('hascheduler pause --all --because "the database of the invoices moves"')
-@with_utc
-def pause(
-    everything: All = False,
-    because: Annotated[
-        str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
-    ] = None,
-    schedules_only: Annotated[
-        bool, typer.Option("--schedules-only", help="No schedule fires; jobs that wait are dispatched all the same.")
-    ] = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Pause everything: no schedule fires, no job begins.
-
-    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
-    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
-    """
-    _demand_all("pause", everything=everything)
-    if because is None:
-        raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.pause(because, schedules_only=schedules_only)
-    print_answer(answer, _paused_line, as_json=as_json)
-
-
-@example("hascheduler resume --all")
-def resume(everything: All = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Resume everything that `hascheduler pause` has paused.
-
-    Schedules that are paused by themselves stay so, and drained processors drained.
-    """
-    _demand_all("resume", everything=everything)
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.resume()
-    print_answer(answer, _paused_line, as_json=as_json)
+@example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers -o json")
+@asks(_failovers_table, tables=1)
+def failovers(
+    scheduler: Scheduler,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
+) -> Answer:
+    """List the changes of leadership: why each came, and how long nobody led."""
+    return {"items": scheduler.cluster.failovers(limit)}
 
 
 def pause_line(paused: Answer) -> str:
@@ -253,40 +181,38 @@ def _paused_line(answer: Answer) -> str:
     return "nothing is paused" if answer["paused"] is None else pause_line(answer["paused"])
 
 
-@example("hascheduler processor list", "hascheduler processor list --json")
-@with_utc
-@with_columns
-def list_processors(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """List the processors, and which are drained."""
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.processor_list()
-    print_answer(answer, _drains_table, as_json=as_json)
+@example('hascheduler pause --all --because "the database of the invoices moves"')
+@asks(_paused_line)
+def pause(
+    scheduler: Scheduler,
+    everything: All = False,
+    because: Annotated[
+        str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
+    ] = None,
+    schedules_only: Annotated[
+        bool, typer.Option("--schedules-only", help="No schedule fires; jobs that wait are dispatched all the same.")
+    ] = False,
+) -> Answer:
+    """Pause everything: no schedule fires, no job begins.
 
-
-@example('hascheduler processor drain resizer-0 --because "its node is being replaced"')
-@with_utc
-def drain(
-    name: ProcessorName,
-    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Give the processors of a name no new jobs, until they are undrained.
-
-    What they run goes on to its end; `hascheduler processor list` says when it has. A processor that starts again
-    under that name is drained, too.
+    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
+    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
     """
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.drain(name, because)
-    print_answer(answer, _drained_line, as_json=as_json)
+    _demand_all("pause", everything=everything)
+    if because is None:
+        raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
+    return scheduler.cluster.pause(because, schedules_only=schedules_only)
 
 
-@example("hascheduler processor undrain resizer-0")
-def undrain(name: ProcessorName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Give the processors of a name jobs again."""
-    with replica(url) as scheduler:
-        answer = scheduler.cluster.undrain(name)
-    print_answer(answer, _drained_line, as_json=as_json)
+@example("hascheduler resume --all")
+@asks(_paused_line)
+def resume(scheduler: Scheduler, everything: All = False) -> Answer:
+    """Resume everything that `hascheduler pause` has paused.
+
+    Schedules that are paused by themselves stay so, and drained processors drained.
+    """
+    _demand_all("resume", everything=everything)
+    return scheduler.cluster.resume()
 
 
 def processor_state(processor: Answer) -> str:
@@ -304,19 +230,18 @@ def processor_state(processor: Answer) -> str:
 
 def _drains_table(answer: Answer) -> RenderableType:
     absent = [{"definitions": ["–"], "drained": drain, **drain} for drain in answer.get("absent", ())]
-    if not answer["items"] and not absent:
-        return Text("There are no processors.", style="dim")
     columns: dict[str, Cell] = {
-        "processor": itemgetter("name"),
+        **plain(processor="name"),
         "runs": lambda one: ", ".join(one["definitions"]),
         "occupied": lambda one: _slots(one) if "slots" in one else "–",
         "state": _state_text,
-        "since": lambda one: instant_text((one.get("drained") or {}).get("since")),
-        "by": lambda one: or_dash((one.get("drained") or {}).get("by")),
-        "because": lambda one: or_dash((one.get("drained") or {}).get("because")),
+        "since": lambda one: instant_text(one["since"]),
+        **plain("by", "because"),
     }
-    rows = [*answer["items"], *absent]
-    return table_of("", rows, columns, spare=("runs", "by", "since"), wraps=("because", "runs"))
+    rows = [{"since": None, **(one.get("drained") or {}), **one} for one in [*answer["items"], *absent]]
+    return table_of(
+        "", rows, columns, spare=("runs", "by", "since"), wraps=("because", "runs"), none="There are no processors."
+    )
 
 
 def _state_text(one: Answer) -> Text:
@@ -334,13 +259,61 @@ def _drained_line(answer: Answer) -> str:
     return f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
 
 
+@example("hascheduler processor list", "hascheduler processor list -o json")
+@asks(_drains_table, tables=1)
+def list_processors(scheduler: Scheduler) -> Answer:
+    """List the processors, and which are drained."""
+    return scheduler.cluster.processor_list()
+
+
+@example('hascheduler processor drain resizer-0 --because "its node is being replaced"')
+@asks(_drained_line)
+def drain(
+    scheduler: Scheduler,
+    name: ProcessorName,
+    because: Because = None,
+) -> Answer:
+    """Give the processors of a name no new jobs, until they are undrained.
+
+    What they run goes on to its end; `hascheduler processor list` says when it has. A processor that starts again
+    under that name is drained, too.
+    """
+    return scheduler.cluster.drain(name, because)
+
+
+@example("hascheduler processor undrain resizer-0")
+@asks(_drained_line)
+def undrain(scheduler: Scheduler, name: ProcessorName) -> Answer:
+    """Give the processors of a name jobs again."""
+    return scheduler.cluster.undrain(name)
+
+
+def _audit_table(answer: Answer) -> RenderableType:
+    columns: dict[str, Cell] = {
+        "at": lambda record: instant_text(record["at"]),
+        **plain("who", "tenant", **{"from": "address"}),
+        "request": lambda record: f"{record['method']} {record['path']}",
+        "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
+        **plain("because"),
+    }
+    return table_of(
+        "",
+        answer["items"],
+        columns,
+        spare=("from", "tenant", "because", "answer"),
+        wraps=("because",),
+        none="There are no such records.",
+    )
+
+
 @example(
     "hascheduler audit-log --path /v1/schedules --limit 100",
-    "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z --json",
+    "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z -o json",
 )
-@with_utc
-@with_columns
+@asks(_audit_table, tables=1)
 def audit_log(
+    scheduler: Scheduler,
+    *,
     who: Annotated[
         str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")
     ] = None,
@@ -353,26 +326,7 @@ def audit_log(
         str | None, typer.Option("--since", metavar="INSTANT", help="Only from then on: RFC 3339 with an offset.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest first")] = 50,
-    *,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Show who changed what, the newest first."""
-    with replica(url) as scheduler:
-        found = list(islice(scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since), limit))
-    print_answer({"items": found}, lambda _: _audit_table(found), as_json=as_json)
-
-
-def _audit_table(records: Sequence[Answer]) -> RenderableType:
-    if not records:
-        return Text("There are no such records.", style="dim")
-    columns: dict[str, Cell] = {
-        "at": lambda record: instant_text(record["at"]),
-        "who": itemgetter("who"),
-        "tenant": lambda record: or_dash(record["tenant"]),
-        "from": itemgetter("address"),
-        "request": lambda record: f"{record['method']} {record['path']}",
-        "answer": lambda record: Text(str(record["status"]), style="" if record["status"] < 400 else "red"),
-        "because": lambda record: or_dash(record.get("because")),
-    }
-    return table_of("", records, columns, spare=("from", "tenant", "because", "answer"), wraps=("because",))
+    found = scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since)
+    return {"items": list(islice(found, limit))}

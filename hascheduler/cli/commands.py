@@ -7,7 +7,7 @@ help (a test compares them).
 
 from hascheduler.cli.lazy_groups import CommandTable, LazyCommand, LazyGroup
 
-CLUSTER: CommandTable = {
+_CLUSTER: CommandTable = {
     "failovers": LazyCommand(
         "cluster:failovers", "List the changes of leadership: why each came, and how long nobody led."
     ),
@@ -28,7 +28,8 @@ _SCHEDULE: CommandTable = {
     "get": LazyCommand("schedules.show:get", "Show one schedule."),
     "verdicts": LazyCommand("schedules.show:verdicts", "Show what became of a schedule's times."),
     "preview": LazyCommand("schedules.preview:preview_schedule", "Show the next fires and clock changes."),
-    "add": LazyCommand("schedules.edit:add", "Make a schedule."),
+    "put": LazyCommand("schedules.edit:put", "Make or replace a schedule."),
+    "add": LazyCommand("schedules.edit:put", "The old name of `put`, which replaces none.", hidden=True),
     "edit": LazyCommand("schedules.edit:edit", "Edit a schedule, by options or in $EDITOR."),
     "pause": LazyCommand("schedules.actions:pause", "Pause a schedule, or all that match."),
     "resume": LazyCommand("schedules.actions:resume", "Resume a paused schedule, or all that match, from now on."),
@@ -98,7 +99,7 @@ COMMANDS: CommandTable = {
     "demo": LazyCommand(
         "run.whole_system:demo", "Run the system, kill the leader again and again and a processor once, and report."
     ),
-    "cluster": LazyCommand("cluster:cluster", "Show who leads, who is there, and what is wrong."),
+    "cluster": LazyCommand("cluster:cluster", "Show who leads, who is there, and what is wrong.", commands=_CLUSTER),
     "pause": LazyCommand("cluster:pause", "Pause everything: no schedule fires, no job begins."),
     "resume": LazyCommand("cluster:resume", "Resume everything that `hascheduler pause` has paused."),
     "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),

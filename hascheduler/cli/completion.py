@@ -7,7 +7,7 @@ at the time limit: the user waits for this after each tab key.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Thread
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -25,6 +25,11 @@ Complete = Callable[[Any, list[str], str], list[str]]
 def names_of(kind: str) -> Complete:
     """Return what offers the names of all of a kind."""
     return lambda ctx, args, incomplete: _names(f"{kind}s", ctx, incomplete)
+
+
+def one_of(choices: Iterable[str]) -> Complete:
+    """Return what offers those that begin so."""
+    return lambda ctx, args, incomplete: [each for each in choices if each.startswith(incomplete)]
 
 
 def _complete_noun(ctx: Any, args: list[str], incomplete: str) -> list[str]:

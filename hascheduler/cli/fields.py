@@ -4,28 +4,45 @@
     timeout_ms: Annotated[int, span(…)]     --timeout SPAN                    5m
     rate_limit: RateLimit | None            --rate-limit N/SPAN               100/1s
     retry: RetryPolicy                      --retry-attempts N, --retry-…     its attempts
+    job: TemplateBody                       an option for each of its fields
 
 The help of an option is the sentence at the field. ``none`` for a value is null: it puts the default back.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
+import typer
+from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
+from hascheduler.cli.completion import (
+    Complete,
+    complete_definition,
+    complete_job,
+    complete_schedule,
+    complete_tenant,
+    names_of,
+    one_of,
+)
 from hascheduler.cli.input.values import (
     NONE,
+    instant_or_ago,
     key_limits_or_none,
+    labels,
+    labels_to_change,
     list_or_none,
     number_or_none,
     one_or_several,
     rate_or_none,
+    read_payload,
     resources_or_none,
     text_or_none,
     whole_or_none,
 )
-from hascheduler.cli.options import Given, Options, text_option, texts_option
+from hascheduler.cli.options import Given, Options, text_option
+from hascheduler.clock import SystemClock
 from hascheduler.model.resources import Resources, format_resources
 from hascheduler.schema.definition import KeyLimit, RateLimit
 from hascheduler.schema.forms import Form, Name
@@ -38,6 +55,9 @@ _SPELLED = {
     "unique.by": ("--unique",),
     "unique.on_duplicate": ("--on-duplicate",),
     "retry.attempts": ("--retry-attempts", "--attempts"),
+    "misfire.limit": ("--catch-up-limit",),
+    "job.render": ("--render/--no-render",),
+    "labels": ("--label",),
 }
 """Options that are not called as their fields are."""
 _HEADINGS = {
@@ -50,6 +70,17 @@ _HEADINGS = {
     "max_schedules": "schedules",
 }
 """Columns that are not called as their fields are."""
+_UNNAMED = ("misfire", "job")
+"""Parts whose fields have options that are called after the field alone."""
+_COMPLETED: Mapping[str, Complete] = {
+    "definition": complete_definition,
+    "schedule": complete_schedule,
+    "tenant": complete_tenant,
+    "lane": names_of("lane"),
+    "depends_on": complete_job,
+}
+_SINCE = ("since", "until")
+_METAVARS = {"since": "INSTANT|SPAN", "until": "INSTANT|SPAN", "depends_on": "JOB|BATCH"}
 _LISTED_MAX = 5
 """So many values of a list stand in a cell."""
 
@@ -61,6 +92,7 @@ class _Kind(NamedTuple):
     read: Callable[[str, Any], Any]
     text: Callable[[Any], str]
     many: bool = False
+    choices: Sequence[str] = ()
 
 
 class _Option(NamedTuple):
@@ -77,22 +109,29 @@ class _Option(NamedTuple):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        return _SPELLED.get(".".join(self.path), ("--" + "-".join(self.path).replace("_", "-"),))
+        path = self.path[1:] if self.path[0] in _UNNAMED else self.path
+        return _SPELLED.get(".".join(self.path), ("--" + "-".join(path).replace("_", "-"),))
+
+    @property
+    def annotation(self) -> Any:
+        if self.kind is _FLAG:
+            return Annotated[bool | None, typer.Option(*self.flags, help=self.help, show_default=False)]
+        last = self.path[-1]
+        help = f"{self.help[:-1]}; 1h: an hour ago." if last in _SINCE else self.help
+        of, complete = _METAVARS.get(last, self.kind.metavar), _COMPLETED.get(last, one_of(self.kind.choices))
+        return text_option(*self.flags, of=of, help=help, complete=complete, many=self.kind.many)
 
 
-def options_of(body: type[Part]) -> Options:
+def options_of(body: type[Part], without: Collection[str] = ()) -> Options:
     """Return an option for each field, as `hascheduler.cli.options.with_options` takes them."""
-    return {
-        one.name: (texts_option if one.kind.many else text_option)(*one.flags, of=one.kind.metavar, help=one.help)
-        for one in _options(body)
-    }
+    return {one.name: one.annotation for one in _options(body, without)}
 
 
-def body_of(body: type[Part], given: Given) -> dict[str, Any]:
+def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what the options say that were given, as a merge patch: null stands for the default."""
     said: dict[str, Any] = {}
     cleared: dict[str, None] = {}
-    for option in _options(body):
+    for option in _options(body, without):
         if option.name in given:
             value = option.kind.read(option.flags[0], given[option.name])
             *outer, last = option.path
@@ -101,6 +140,20 @@ def body_of(body: type[Part], given: Given) -> dict[str, Any]:
             else:
                 (said.setdefault(outer[0], {}) if outer else said)[last] = value
     return said | cleared
+
+
+def filter_of(given: Given) -> dict[str, Any]:
+    """Return what the options of a filter mean, by the names of the SDK; empty if none is given."""
+    now_ms = SystemClock().wall_ms()
+    filter: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _SINCE:
+            filter[name] = instant_or_ago(value, f"--{name}", now_ms)
+        elif name == "labels":
+            filter[name] = labels(value)
+        elif value:  # of several one alone as a text, which older replicas know
+            filter[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return filter
 
 
 def columns_of(body: type[Part], order: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
@@ -117,16 +170,21 @@ def _cell_of(name: str, kind: _Kind) -> Callable[[Mapping[str, Any]], str]:
     return lambda answer: "–" if answer.get(name) in (None, [], {}) else kind.text(answer[name])
 
 
-def _options(body: type[Part], path: tuple[str, ...] = (), cleared_by: str = "") -> Iterator[_Option]:
+def _options(
+    body: type[Part], without: Collection[str] = (), path: tuple[str, ...] = (), cleared_by: str = ""
+) -> Iterator[_Option]:
     """Yield an option for each field; for a part that has no text form, one for each of its fields.
 
     ``cleared_by`` says what null means for the part; the option of its first field stands for the part then.
     """
     for place, (name, field) in enumerate(body.model_fields.items()):
         here = (*path, field.alias or name)
+        if name in without:
+            continue
         part = next(parts_in(field.annotation), None)
-        if part in (Uniqueness, RetryPolicy):
-            yield from _options(part, here, (field.description or "").partition("null: ")[2])
+        if part in (Uniqueness, RetryPolicy) or name in _UNNAMED:
+            assert part is not None
+            yield from _options(part, (), here, (field.description or "").partition("null: ")[2])
             continue
         clears = place == 0 and bool(cleared_by)
         help = _help(name, field, body) + (f"; {NONE}: {cleared_by}" if clears else "")
@@ -136,12 +194,12 @@ def _options(body: type[Part], path: tuple[str, ...] = (), cleared_by: str = "")
 def _help(name: str, field: FieldInfo, body: type[Part]) -> str:
     """Return the sentence at the field in the words of the command line, with an example and the default."""
     kind = _kind(field)
-    text = " ".join((field.description or "").split()).replace("null", NONE)
+    text = " ".join((field.description or "").split()).replace("null", NONE).replace("Null", NONE).replace("`", "")
     if kind.text is not _shown and field.examples:
         text += f"; such as {kind.text(field.examples[0])}"
     if kind.many:
         text += "; again for more"
-    if not field.default or name in body.kept or "default" in text:
+    if field.is_required() or not field.default or name in body.kept or "default" in text:
         return text
     default = body.model_construct().model_dump(mode="json", by_alias=True)[field.alias or name]
     return f"{text}; default {kind.text(default)}" if default else text
@@ -152,15 +210,25 @@ def _kind(field: FieldInfo) -> _Kind:
     if part is not None:
         return _BY_PART[part]
     found = [*field.metadata, *_inside(field.annotation)]
+    origins = [get_origin(one) for one in found]
+    if field.annotation is bool:
+        return _FLAG
     if Resources in found:
         return _Kind("NAME=N,…", resources_or_none, format_resources)
+    if dict in origins:
+        return _Kind("KEY=VALUE", lambda _, texts: labels_to_change(texts), _shown, many=True)
+    if JsonValue in found:
+        return _Kind("JSON|@FILE", read_payload, _shown)
     for form in (one for one in found if isinstance(one, Form)):
         return _Kind(form.metavar, _READERS.get(form.schema.get("type"), one_or_several), _shown)
-    for choices in (one for one in found if isinstance(one, type) and issubclass(one, StrEnum)):
-        return _Kind("|".join(choices), text_or_none, _shown)
-    if get_origin(field.annotation) is tuple:
-        return _Kind("KEY", lambda _, texts: None if texts == [NONE] else texts, _shown, many=True)
-    return _Kind("NAME" if Name in found else "TEXT", text_or_none, _shown)
+    choices = [each for one in found if isinstance(one, type) and issubclass(one, StrEnum) for each in one]
+    choices += [each for one in found if get_origin(one) is Literal for each in get_args(one)]
+    if tuple in origins:
+        metavar = "|".join(choices) or "KEY"
+        return _Kind(metavar, lambda _, texts: None if texts == [NONE] else texts, _shown, True, choices)
+    if field.is_required():
+        return _Kind("NAME", lambda _, text: text, _shown)
+    return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), text_or_none, _shown, False, choices)
 
 
 def _inside(annotation: Any) -> Iterator[Any]:
@@ -192,6 +260,7 @@ def _unique_text(unique: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (",".join(unique["by"]), unique["on_duplicate"], unique["period"])))
 
 
+_FLAG = _Kind("", lambda _, value: value, _shown)
 _READERS: Mapping[Any, Callable[[str, str], Any]] = {
     "integer": whole_or_none,
     "number": number_or_none,

@@ -21,8 +21,7 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function, or of a `typer.Typer` with
-    commands of its own.
+    """``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function.
 
     ``summary`` is its line in the list of commands. A ``hidden`` one runs, and is in no list.
 
@@ -117,8 +116,6 @@ def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
         return get_command(group)
     module, _, attribute = entry.where.partition(":")
     found = attrgetter(attribute)(import_module(f"hascheduler.cli.{module}"))
-    if isinstance(found, typer.Typer):
-        return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     cls = lazy_command(entry.commands) if entry.commands else None
     alone.command(name, cls=cls, epilog=getattr(found, "example", None))(found)

@@ -9,16 +9,18 @@ import typer
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 Url = Annotated[str, typer.Option("--url", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
-Watch = Annotated[bool, typer.Option("--watch", help="Show it again every second, until Ctrl-C.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")]
+IdempotencyKey = Annotated[
+    str | None, typer.Option("--idempotency-key", metavar="TEXT", help="Sent again under it, it makes no second job.")
+]
 LabelFilter = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="KEY=VALUE", help="Only those with this label; again for more."),
 ]
 
-Command = Callable[..., None]
+Command = Callable[..., Any]
 Options = Mapping[str, Any]
 """An option's annotation (a type and its ``typer.Option``) by its name."""
 
@@ -26,14 +28,12 @@ Given = Mapping[str, Any]
 """The values of those options that were given."""
 
 
-def text_option(*flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None) -> Any:
-    """Return the annotation of an option with a text; ``of`` is its metavar."""
-    return Annotated[str | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
-
-
-def texts_option(*flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None) -> Any:
-    """As `text_option`, for one that may be given again for more."""
-    return Annotated[list[str] | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
+def text_option(
+    *flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None, many: bool = False
+) -> Any:
+    """Return the annotation of an option with a text, or with several if it is given again; ``of`` is its metavar."""
+    kind: Any = list[str] if many else str
+    return Annotated[kind | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
 
 
 def keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
@@ -64,10 +64,10 @@ def with_options(argument: str, options: Options) -> Callable[[Command], Command
     """The command with all of ``options``; it gets those that were given as its argument ``argument``."""
 
     def widen(command: Command) -> Command:
-        def run(**values: Any) -> None:
+        def run(**values: Any) -> Any:
             offered = {name: values.pop(name) for name in options}
             given = {name: value for name, value in offered.items() if value not in (None, [])}
-            command(**values, **{argument: given})
+            return command(**values, **{argument: given})
 
         return widened(command, run, {name: (annotation, None) for name, annotation in options.items()}, {argument})
 

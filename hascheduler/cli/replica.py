@@ -7,14 +7,21 @@ database.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hascheduler.cli import credentials
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
-if TYPE_CHECKING:  # the SDK brings an HTTP client, which no help needs
-    from hascheduler.client import Problem, Refused, Scheduler, Unavailable
-    from hascheduler.client.synchronous.named import NamedApi
+if TYPE_CHECKING:
+    from hascheduler import client
+    from hascheduler.client import Problem, Refused, Unavailable
+    from hascheduler.client.synchronous import named
+
+    Job: TypeAlias = client.Job
+    NamedApi: TypeAlias = named.NamedApi[Any]
+    Scheduler: TypeAlias = client.Scheduler
+else:  # the SDK brings an HTTP client, which no help needs
+    Job = NamedApi = Scheduler = Any
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -28,7 +35,7 @@ class RevisionChanged(Conflict):
 
 
 @contextmanager
-def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator["Scheduler"]:
+def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
     """With this user's credentials, and one try a request; an `InvalidInput` when ``url`` is no URL.
 
     In the block, what the SDK raises is what `as_cli_errors` makes of it.
@@ -55,7 +62,7 @@ def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
         raise _cli_error(failure, unanswered) from None
 
 
-def named_api(scheduler: "Scheduler", kind: str) -> "NamedApi[Any]":
+def named_api(scheduler: Scheduler, kind: str) -> NamedApi:
     collection: Any = f"{kind}s"
     return scheduler.documents(collection)
 

@@ -1,13 +1,13 @@
 """Every setting as an option, made from `Settings`, so that neither help nor options can go stale."""
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 import typer
 from pydantic.fields import FieldInfo
 
-from hascheduler.cli.options import keyword, with_parameters
+from hascheduler.cli.options import Command, keyword, with_parameters
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 
 _SETTINGS_HELP = (
@@ -16,9 +16,7 @@ _SETTINGS_HELP = (
 )
 
 
-def with_settings(
-    command: Callable[..., None], names: Collection[str] = (), *, first: Sequence[str] = ()
-) -> Callable[..., None]:
+def with_settings(command: Command, names: Collection[str] = (), *, first: Sequence[str] = ()) -> Command:
     """``command`` with one more option for each setting, or for those of ``names`` alone.
 
     Its help lists those of ``first`` before all others, and counts them. It gets the outcome, all settings, as its
@@ -29,11 +27,11 @@ def with_settings(
     own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "settings"]
     options = [_option(name, field) for name, field in fields.items()]
 
-    def run(**values: Any) -> None:
+    def run(**values: Any) -> Any:
         overrides = {name: values.pop(name) for name in fields}
         settings = read_settings(**overrides)
         _require_uri(settings)
-        command(**values, settings=settings)
+        return command(**values, settings=settings)
 
     counted = f" It has a use for the first {len(first)}; the others are taken too, as deployments share them."
     help = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}{counted if first else ''}"

@@ -2,7 +2,7 @@
 
 query      ?state=failed&state=cancelled&label=team=a               `hascheduler.api.routing.published`
 body       {"filter": {"state": "failed", "labels": {"team": "a"}}}
-command    --state failed --label team=a                            `hascheduler.cli.jobs.options`
+command    --state failed --label team=a                            `hascheduler.cli.fields`
 stores     `hascheduler.ports.JobSelection`: the filter, and what the API and the core add to it
 """
 

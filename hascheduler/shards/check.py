@@ -169,7 +169,7 @@ class PlacedScan:
         if not isinstance(tenant, str) or not tenant or len(name) > NAME_CHARACTERS_MAX:
             return  # it can't be read, which the shard's own scan reports
         document, partition = f"{Collection.SCHEDULES}/{name}", partition_of(tenant)
-        again = "and it fires", "make it again (hascheduler schedule add)"
+        again = "and it fires", "make it again (hascheduler schedule put)"
         if layout.shard_of[partition] != self._index:
             yield from self._misplaced(layout, document, tenant, *again)
         elif bound.get(name) != partition and layout.is_at_rest(partition):

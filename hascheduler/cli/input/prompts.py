@@ -15,48 +15,46 @@ from typing import Any
 import typer
 
 from hascheduler.cli.input.documents import read_document
+from hascheduler.cli.input.normal_forms import NORMAL
 from hascheduler.cli.input.values import check_name
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.answers import Shown
+from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
-from hascheduler.cli.replica import RevisionChanged, as_cli_errors, named_api, replica, unless_unreadable
+from hascheduler.cli.replica import NamedApi, RevisionChanged, Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
-
-Document = dict[str, Any]
 
 _HEAD = "# Edit, save and close. Nothing is changed before you have seen the difference and agreed.\n"
 
 
-def edit_document(
-    title: str,
-    stored: Document,
-    normal: Callable[[Mapping[str, Any]], Document],
-    write: Callable[[Document], Document],
-    *,
-    yes: bool,
-) -> Document | None:
-    """The result of ``write`` for the edited document; None when nothing was changed.
+def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: bool) -> Mapping[str, Any]:
+    """Edit what is stored, and return it as it is afterwards: the same if nothing was changed.
 
     After a mistake the editor opens again with the user's text, under a line with the error.
     """
+    title, normal = stored["name"], NORMAL[kind]
     if not has_terminal():
         problem = f"nothing is given to change in {title}, and there is no terminal for an editor"
         raise InvalidInput(("edit",), problem, "options that say what to change")
-    text = _HEAD + as_yaml(stored)
+    # Being paused is not edited, but changed by pausing and resuming.
+    before = {part: value for part, value in normal(stored).items() if part != "paused"}
+    text = _HEAD + as_yaml(before)
     while True:
         edited = _edited(text)
         if edited is None:
-            return None
+            return stored
         try:
             document = read_document(edited, title)
-            difference = yaml_diff(stored, normal(document), title)
+            difference = yaml_diff(before, normal(document), title)
             if not difference:
-                return None
+                return stored
             console().print(coloured_diff(difference))
             if not confirmed("Write this?", yes=yes):
-                return None
+                return stored
+            if document.pop("name", title) != title:
+                raise InvalidInput(("name",), "is another", f"{title}: nothing is called otherwise by an edit")
             with as_cli_errors():
-                return write(document)
+                return dict(api.put_document(title, document, if_match=stored["rev"]))
         except CallerError as error:
             line = " ".join(str(error).split())
             # After a concurrent change the user has to look at the new revision first.
@@ -108,23 +106,18 @@ def confirmed(question: str, *, yes: bool) -> bool:
 
 
 def delete_stored(
+    scheduler: Scheduler,
     kind: str,
     name: str,
     *,
     yes: bool,
-    url: str,
-    as_json: bool,
     described: Callable[[Mapping[str, Any]], str] = lambda _: "",
-) -> None:
+) -> Shown:
     """Show, ask and delete exactly the revision that was shown; ``described`` is a part of the question."""
-    with replica(url) as scheduler:
-        api = named_api(scheduler, kind)
-        stored = unless_unreadable(lambda: api.get(check_name(name)), None)
-        what, rev = (", which can't be read", None) if stored is None else (described(stored), stored["rev"])
-        deleted = confirmed(f"Delete the {kind} {name}{what}?", yes=yes)
-        if deleted and not api.delete(name, if_match=rev):
-            raise NotFound(kind, name)
-    if as_json:
-        print_json({"name": name, "deleted": deleted})
-    else:
-        console().print(f"deleted {name}" if deleted else "left as it is", markup=False)
+    api = named_api(scheduler, kind)
+    stored = unless_unreadable(lambda: api.get(check_name(name)), None)
+    what, rev = (", which can't be read", None) if stored is None else (described(stored), stored["rev"])
+    deleted = confirmed(f"Delete the {kind} {name}{what}?", yes=yes)
+    if deleted and not api.delete(name, if_match=rev):
+        raise NotFound(kind, name)
+    return Shown({"name": name, "deleted": deleted}, f"deleted {name}" if deleted else "left as it is")

@@ -3,8 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
@@ -37,14 +36,14 @@ def check_job_id(id: str) -> str:
     return id
 
 
-def read_source(source: str, expected: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
+def read_source(source: str, expected: str, path: tuple[str, ...] = ("FILE",)) -> str:
+    """Return the text of a file, or of standard input for ``-``; raise an `InvalidInput` at ``path``."""
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except OSError as error:
-        raise InvalidInput(("FILE",), f"{source}: {error.strerror}", "a file, or -") from None
+        raise InvalidInput(path, f"{source}: {error.strerror}", "a file that can be read, or -") from None
     except UnicodeDecodeError:
-        raise InvalidInput(("FILE",), f"{source} is not UTF-8", expected) from None
+        raise InvalidInput(path, f"{source} is not UTF-8", expected) from None
 
 
 def or_none(text: str) -> str | None:
@@ -53,19 +52,6 @@ def or_none(text: str) -> str | None:
 
 def text_or_none(_flag: str, text: str) -> str | None:
     return or_none(text)
-
-
-Readers = Mapping[str, Callable[[str, Any], Any]]
-"""What reads the value of an option, by the option's name; each gets the flag too."""
-
-
-def fields_of(given: Mapping[str, Any], names: Iterable[str], readers: Readers) -> dict[str, Any]:
-    """The part of a request that the options of these names are, if given; what has no reader is a plain text."""
-    return {
-        name: readers[name](f"--{name.replace('_', '-')}", given[name]) if name in readers else or_none(given[name])
-        for name in names
-        if name in given
-    }
 
 
 def whole_or_none(flag: str, text: str) -> int | None:
@@ -144,19 +130,32 @@ def one_or_several(flag: str, text: str) -> Any:
     return list_or_none(flag, text) if "," in text else or_none(text)
 
 
-def enum_value(_flag: str, option: Enum) -> Any:
-    return option.value
+def labels(texts: Sequence[str]) -> dict[str, str]:
+    """``KEY=VALUE`` of each, by the keys."""
+    read: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInput(("--label",), f"{text[:64]!r} is not KEY=VALUE", "a name, = and a text")
+        if key in read:
+            raise InvalidInput(("--label",), f"{key!r} is there twice", "each label once")
+        read[key] = value
+    return read
+
+
+def labels_to_change(texts: Sequence[str]) -> dict[str, str | None]:
+    """As `labels`, and None for each ``KEY-``, which removes one."""
+    gone = [text for text in texts if text.endswith("-") and "=" not in text]
+    return {**labels([text for text in texts if text not in gone]), **dict.fromkeys(text[:-1] for text in gone)}
 
 
 def read_payload(_flag: str, text: str) -> Any:
     """JSON, or that of the file after ``@`` (``@-``: standard input); `InvalidInput` at ``--payload``."""
     path = ("--payload",)
+    if text.startswith("@"):
+        text = read_source(text[1:], "JSON in UTF-8", path)
     try:
-        if text.startswith("@"):
-            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text("utf-8")
         return parse_json(text)
-    except OSError as error:
-        raise InvalidInput(path, f"{text[1:]}: {error.strerror}", "a file that can be read") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(path, f"is not JSON: {error}", """such as '{"n": 1}', '"text"' or @FILE""") from None
 
@@ -170,8 +169,9 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-def sendable_key(key: str) -> str:
-    if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
+def sendable_key(key: str | None) -> str | None:
+    """Return the idempotency key; raise an `InvalidInput` if no header can hold it."""
+    if key is not None and not (1 <= len(key) <= 255 and all("!" <= character <= "~" for character in key)):
         expected = "1 to 255 printable ASCII characters without blanks"
         raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", expected)
     return key

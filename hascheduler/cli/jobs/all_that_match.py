@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hascheduler.cli.fields import options_of
 from hascheduler.cli.input.prompts import confirmed
-from hascheduler.cli.jobs.filters import filter_options
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Command, DryRun, Given, Options, Url, Yes, widened
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import Command, DryRun, Given, Options, Yes, widened
+from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.console import console, progress_bar
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.client import Changed
 from hascheduler.schema.noun import Part
@@ -24,10 +24,8 @@ class ChangeOfAll:
     """What is said of a change of all that match; ``given`` are the options that say which."""
 
     given: Given
-    url: str
     dry_run: bool
     yes: bool
-    as_json: bool
 
     @property
     def is_asked(self) -> bool:
@@ -37,17 +35,17 @@ class ChangeOfAll:
 
 def changes_all(filter: type[Part], more: Options | None = None) -> Callable[[Command], Command]:
     """Return the command with the options of a filter and of a change; it gets them as ``how``."""
-    which = {**(more or {}), **filter_options(filter)}
-    flags = {"dry_run": (DryRun, False), "yes": (Yes, False), "url": (Url, DEFAULT_URL), "as_json": (AsJson, False)}
+    which = {**(more or {}), **options_of(filter)}
+    options: dict[str, tuple[Any, Any]] = {"dry_run": (DryRun, False), "yes": (Yes, False)}
+    options |= {name: (annotation, None) for name, annotation in which.items()}
 
     def widen(command: Command) -> Command:
-        def run(**values: Any) -> None:
-            how = {name: values.pop(name) for name in (*which, *flags)}
-            given = {name: how[name] for name in which if how[name] not in (None, [], False)}
-            command(**values, how=ChangeOfAll(given, **{name: how[name] for name in flags}))
+        def run(*, dry_run: bool, yes: bool, **values: Any) -> Any:
+            offered = {name: values.pop(name) for name in which}
+            given = {name: value for name, value in offered.items() if value not in (None, [], False)}
+            return command(**values, how=ChangeOfAll(given, dry_run, yes))
 
-        options = {**flags, **{name: (annotation, None) for name, annotation in which.items()}}
-        return widened(command, run, options, {"how"})
+        return asks()(widened(command, run, options, {"how"}))
 
     return widen
 
@@ -60,21 +58,18 @@ def change_all(
     how: ChangeOfAll,
     *,
     again: str = "the command",
-) -> None:
+) -> Shown:
     """``change`` is a method of the SDK with its filter; ``done`` is the verb's participle, ``again`` what to repeat
     after Ctrl-C."""
     counted = change(dry_run=True)
     count = _count_text(counted.matched, noun, exact=counted.exact)
     if how.dry_run or not counted.matched:
         would = f"would {verb} {count}" if counted.matched else f"There are no such {noun}s."
-        _show(counted, would, as_json=how.as_json)
-        return
+        return _shown(counted, would)
     if not confirmed(f"{verb.capitalize()} {count}?", yes=how.yes):
-        _show(counted, "not done", as_json=how.as_json)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    shown, so_far = console(), replace(counted, complete=False)
-    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        return _shown(counted, "not done")
+    so_far = replace(counted, complete=False)
+    with progress_bar(console()) as bar:
         task = bar.add_task(f"{verb} {noun}s", total=counted.matched)
 
         def show(now: Changed) -> None:
@@ -86,10 +81,9 @@ def change_all(
             so_far = change(expected=counted.matched, progress=show)
         except KeyboardInterrupt:
             bar.stop()
-            _show(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", as_json=how.as_json)
             typer.echo(f"interrupted: the request under way may still change some; to go on, repeat {again}", err=True)
-            raise typer.Exit(_INTERRUPTED) from None
-    _show(so_far, _summary(so_far, noun, done), as_json=how.as_json)
+            return _shown(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", _INTERRUPTED)
+    return _shown(so_far, _summary(so_far, noun, done))
 
 
 def _count_text(number: int, noun: str, *, exact: bool = True) -> str:
@@ -105,8 +99,5 @@ def _summary(changed: Changed, noun: str, done: str) -> str:
     return text
 
 
-def _show(changed: Changed, text: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({name: value for name, value in asdict(changed).items() if name != "next"})
-    else:
-        console().print(Text(text), soft_wrap=True)
+def _shown(changed: Changed, text: str, status: int = 0) -> Shown:
+    return Shown({name: value for name, value in asdict(changed).items() if name != "next"}, Text(text), status)

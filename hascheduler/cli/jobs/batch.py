@@ -5,16 +5,18 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
+from rich.console import RenderableType
 from rich.progress import Progress
 from rich.text import Text
 
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.cli.input.values import parse_json, read_source, sendable_key
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
-from hascheduler.cli.output.console import console, new_table, print_json
-from hascheduler.cli.replica import as_cli_errors, replica
-from hascheduler.client.bodies import Group, group_key, split_jobs
+from hascheduler.cli.options import IdempotencyKey
+from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.console import console, new_table
+from hascheduler.cli.replica import Scheduler, as_cli_errors
+from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
 
 _SHOWN_MAX = 50
@@ -24,55 +26,41 @@ _STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 
 
 @example("hascheduler job batch jobs.jsonl", "hascheduler job batch - --idempotency-key import-2031-01-01 < jobs.yaml")
+@asks()
 def batch(
+    scheduler: Scheduler,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="JSON lines, or a YAML list; - is standard input", show_default=False)
     ],
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, they are the same jobs."),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     atomic: Annotated[
         bool, typer.Option("--atomic", help="All or none: where one is refused, nothing is submitted.")
     ] = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Submit the jobs of a file.
 
     Each is submitted or refused by itself; the exit status is 1 if any was refused. With --atomic all or none.
     """
     jobs = read_jobs(file)
     groups = split_jobs(jobs, atomic=atomic)
-    key = str(uuid4()) if idempotency_key is None else sendable_key(idempotency_key)
+    key = sendable_key(idempotency_key) or str(uuid4())
     sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
-    batches, results = _submit(groups, key, url, atomic=atomic)
-    refused = [one for one in results if one["problem"] is not None]
-    if as_json:
-        print_json({"batches": batches, "results": results})
-    else:
-        _print_results(jobs, batches, results)
-    if refused:
-        raise typer.Exit(1)
-
-
-def _submit(groups: Sequence[Group], key: str, url: str, *, atomic: bool) -> tuple[list[str], list[Result]]:
     batches: list[str] = []
     results: list[Result] = []
-    count = sum(len(group) for group in groups)
     bar = Progress(console=console(), transient=True, disable=len(groups) == 1 or not console().is_terminal)
-    with replica(url) as scheduler, bar:
-        task = bar.add_task("submitting", total=count)
+    with bar:
+        task = bar.add_task("submitting", total=len(jobs))
         for number, group in enumerate(groups):
             try:
                 with as_cli_errors():
                     answer = scheduler.submit_batch(group, idempotency_key=group_key(key, number), atomic=atomic)
             except HaschedulerError as error:
-                raise _with_hint(error, len(results), count, key) from None
+                raise _with_hint(error, len(results), len(jobs), key) from None
             batches.append(answer["batch"])
             results += answer["results"]
             bar.update(task, completed=len(results))
-    return batches, results
+    refused = any(one["problem"] is not None for one in results)
+    return Shown({"batches": batches, "results": results}, [*_page(jobs, batches, results)], int(refused))
 
 
 def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:
@@ -83,7 +71,7 @@ def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> Hasc
     return WorldError(f"{error}; {hint}")
 
 
-def _print_results(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]) -> None:
+def _page(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]) -> Iterator[RenderableType]:
     """All jobs where they are few; of many only the refused ones."""
     shown = [
         (number, job, result)
@@ -95,10 +83,10 @@ def _print_results(jobs: Sequence[Any], batches: Sequence[str], results: Sequenc
         for number, job, result in shown:
             ref = job.get("ref", "–") if isinstance(job, Mapping) else "–"
             table.add_row(str(number), Text(str(ref)), *_cells(result))
-        console().print(table)
+        yield table
     counts = {answer: sum(1 for one in results if _answer(one) == answer) for answer in _STYLES}
     summary = [Text(f"{counts[answer]} {answer}", style=style) for answer, style in _STYLES.items() if counts[answer]]
-    console().print(Text.assemble(Text(", ").join(summary), f" in {', '.join(batches)}"), soft_wrap=True)
+    yield Text.assemble(Text(", ").join(summary), f" in {', '.join(batches)}")
 
 
 def _answer(result: Result) -> str:

@@ -8,14 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from hascheduler.cli.completion import JobIds
+from hascheduler.cli.fields import filter_of
 from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
 from hascheduler.cli.jobs.all_that_match import ChangeOfAll, change_all, changes_all
-from hascheduler.cli.jobs.filters import filter_of
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import IdempotencyKey
+from hascheduler.cli.output.answers import OutputForm, Shown
+from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.replica import as_cli_errors, replica
-from hascheduler.client import Scheduler
+from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.schema.filters import JobFilter
 
@@ -44,20 +45,14 @@ class _JobChange:
             console().print("  … and more than are looked at in one go")
 
 
-_CANCEL = _JobChange(
-    "cancel",
-    "cancelled",
-    {
-        "cancelled": "cancelled {}",
-        "already_running": "{} runs, and was asked to stop",
-        "already_done": "{} had ended already",
-    },
-)
-_RETRY = _JobChange(
-    "retry",
-    "retrying",
-    {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"},
-)
+_CANCELLED = {
+    "cancelled": "cancelled {}",
+    "already_running": "{} runs, and was asked to stop",
+    "already_done": "{} had ended already",
+}
+_CANCEL = _JobChange("cancel", "cancelled", _CANCELLED)
+_RETRIED = {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"}
+_RETRY = _JobChange("retry", "retrying", _RETRIED)
 _DEPENDENT_ANSWERS = {
     "ok": "{} waits for it again",
     "not_ended": "{} has not ended",
@@ -77,24 +72,26 @@ _PRIORITY_ANSWERS = {
     "hascheduler job cancel --definition resize --state pending --label team=a --dry-run",
 )
 @changes_all(JobFilter)
-def cancel(ids: JobIds = None, *, how: ChangeOfAll) -> None:
+def cancel(scheduler: Scheduler, ids: JobIds = None, *, how: ChangeOfAll, output: OutputForm) -> Shown:
     """Cancel jobs that wait, and ask running ones to stop.
 
     By their ids, or all that match, after a look at how many those are.
     """
-    _carry_out(_CANCEL, ids or [], how)
+    return _carry_out(scheduler, _CANCEL, ids or [], how, output)
 
 
 @example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
 @changes_all(JobFilter)
 def reprioritize(
+    scheduler: Scheduler,
     *,
     ids: JobIds = None,
     priority: Annotated[
         str, typer.Argument(metavar="PRIORITY", help="0 to 10; 10 is the most urgent", show_default=False)
     ],
     how: ChangeOfAll,
-) -> None:
+    output: OutputForm,
+) -> Shown:
     """Give jobs that wait another priority.
 
     By their ids, or all that match, after a look at how many those are.
@@ -102,23 +99,22 @@ def reprioritize(
     change = _JobChange(
         "reprioritize", "reprioritized", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
     )
-    _carry_out(change, ids or [], how)
+    return _carry_out(scheduler, change, ids or [], how, output)
 
 
 @example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
 @changes_all(JobFilter)
 def retry(
+    scheduler: Scheduler,
     ids: JobIds = None,
     *,
     with_dependents: Annotated[
         bool, typer.Option("--with-dependents", help="And the jobs that never ran because those had failed.")
     ] = False,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Retried again under it, a job runs no second time."),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
-) -> None:
+    output: OutputForm,
+) -> Shown:
     """Have failed jobs run again, and cancelled ones.
 
     They have all their tries before them. By their ids, or all failed ones that match (with --state cancelled all
@@ -131,7 +127,7 @@ def retry(
         if not ids:
             raise InvalidInput(("--idempotency-key",), "is for jobs by their ids", "ids of jobs")
         change = replace(change, more={"idempotency_key": sendable_key(idempotency_key)})
-    _carry_out(change, ids or [], how)
+    return _carry_out(scheduler, change, ids or [], how, output)
 
 
 def _priority(text: str, ids: Sequence[str]) -> int:
@@ -144,41 +140,36 @@ def _priority(text: str, ids: Sequence[str]) -> int:
     return priority
 
 
-def _carry_out(change: _JobChange, ids: Sequence[str], how: ChangeOfAll) -> None:
+def _carry_out(
+    scheduler: Scheduler, change: _JobChange, ids: Sequence[str], how: ChangeOfAll, output: OutputForm
+) -> Shown:
     filter = filter_of(how.given)
     if bool(ids) == bool(filter):
         problem = "ids and options can't be had together" if ids else f"nothing says which jobs to {change.verb}"
         raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")
     if ids and how.dry_run:
         raise InvalidInput(("--dry-run",), "counts the jobs that match, and ids are given", "options, or no --dry-run")
-    with replica(how.url) as scheduler:
-        if ids:
-            _change_each(scheduler, change, ids, as_json=how.as_json)
-        else:
-            where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)
-            change_all(where, "job", change.verb, change.done, how)
+    if ids:
+        return _change_each(scheduler, change, ids, tells=not output.is_for_programs)
+    where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)
+    return change_all(where, "job", change.verb, change.done, how)
 
 
-def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:
-    """One after the other; an error of one does not stop the others."""
-    for id in ids:
-        check_job_id(id)
-    if len(ids) == 1:
-        answer = change.of_one(scheduler, ids[0])
-        print_json(answer) if as_json else change.tell(ids[0], answer)
-        return
+def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, tells: bool) -> Shown:
+    """One after the other, and tell of each as it is done; an error of one does not stop the others."""
     results: list[dict[str, Any]] = []
-    for id in ids:
+    for id in [check_job_id(id) for id in ids]:
         try:
             with as_cli_errors():
                 answer = change.of_one(scheduler, id)
             results.append({"job": id, **answer})
-            if not as_json:
+            if tells:
                 change.tell(id, answer)
         except CallerError as error:
+            if len(ids) == 1:
+                raise
             results.append({"job": id, "answer": None, "problem": str(error)})
             typer.echo(f"hascheduler: {one_printable_line(str(error))}", err=True)
-    if as_json:
-        print_json({"results": results})
-    if any(one["answer"] is None for one in results):
-        raise typer.Exit(2)
+    if len(ids) == 1:
+        return Shown({name: value for name, value in results[0].items() if name != "job"}, None)
+    return Shown({"results": results}, None, 2 if any(one["answer"] is None for one in results) else 0)

@@ -12,16 +12,17 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import complete_definition, complete_schedule, complete_tenant
+from hascheduler.cli.fields import options_of
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, Options, Url, text_option, with_options
 from hascheduler.cli.output.console import console
-from hascheduler.cli.output.instants import instant_text, time_of_day_text, with_utc
+from hascheduler.cli.output.instants import Utc, instant_text, set_utc, time_of_day_text
 from hascheduler.cli.output.printable import one_printable_line, printable_json
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import JobEvent, Scheduler
 from hascheduler.errors import WorldError
 from hascheduler.model.event import EventType
+from hascheduler.schema.filters import JobAttributes
 
 _AGAIN_S = 2.0
 _STYLES = {
@@ -44,17 +45,12 @@ _ONLY: Options = {
         list[EventType] | None, typer.Option("--type", help="Only events of this type; again for more.")
     ],
     "job": text_option("--job", of="JOB", help="Only of this job."),
-    "definition": text_option(
-        "--definition", of="NAME", help="Only of jobs of this type.", complete=complete_definition
-    ),
-    "schedule": text_option("--schedule", of="NAME", help="Only of its jobs.", complete=complete_schedule),
-    "tenant": text_option("--tenant", of="NAME", help="Only of its jobs.", complete=complete_tenant),
+    **options_of(JobAttributes, {*JobAttributes.model_fields} - {"definition", "schedule", "tenant"}),
 }
 
 
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
 @with_options("only", _ONLY)
-@with_utc
 def events(
     after: Annotated[
         str | None, typer.Option("--after", metavar="ID", help="Begin after the event with this id, not with now.")
@@ -62,12 +58,15 @@ def events(
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Wait for more, or end with what there is.")
     ] = True,
+    utc: Utc = False,
     url: Url = DEFAULT_URL,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each event.")] = False,
     *,
     only: Given,
 ) -> None:
     """Show what happens to jobs and schedules, as it happens, until Ctrl-C."""
+    if utc:
+        set_utc(True)
     try:
         with replica(url) as scheduler:
             _follow(scheduler, only, after, follow=follow, as_json=as_json)

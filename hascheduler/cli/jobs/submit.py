@@ -1,27 +1,26 @@
 """``hascheduler job submit`` and ``wait``: one job, and its end if that is wanted."""
 
 import time
-from enum import StrEnum
 from math import inf
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.completion import JobId, complete_definition, complete_job
+from hascheduler.cli.completion import JobId, complete_definition
+from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.values import check_job_id, sendable_key
-from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
-from hascheduler.cli.jobs.tables import print_ended_job
+from hascheduler.cli.jobs.tables import ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, text_option, texts_option, with_options
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import Given, IdempotencyKey, with_options
+from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.replica import as_cli_errors, replica
-from hascheduler.client import Job, Scheduler
+from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
 from hascheduler.errors import WorldError
 from hascheduler.model.values.durations import parse_duration
+from hascheduler.schema.job import SubmitJobBody
 
-_SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
+_ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _HELD_S = 30.0
@@ -32,33 +31,14 @@ _FAILURES_MAX = 10
 _DUPLICATE = "not submitted: jobs of {} are unique, and this is a duplicate"
 
 
-class OnDependencyFailure(StrEnum):
-    FAIL = "fail"
-    IGNORE = "ignore"
-
-
-_OPTIONS: Options = {
-    "target": text_option("--target", of="TEXT", help="What it works on; default: its own id."),
-    **JOB,
-    "not_before": text_option("--not-before", of="INSTANT", help="It does not run before this."),
-    "expires_at": text_option("--expires-at", of="INSTANT", help="If it has not begun by then, it fails."),
-    "depends_on": texts_option(
-        "--depends-on", of="JOB|BATCH", help="It runs when this has succeeded; again for more.", complete=complete_job
-    ),
-    "on_dependency_failure": Annotated[
-        OnDependencyFailure | None,
-        typer.Option("--on-dependency-failure", help="When one of those fails: fail too, or go on."),
-    ],
-    "label": LABEL,
-}
-
-
 @example(
     """hascheduler job submit sleep --payload '{"seconds": 5}' --tenant acme --lane bulk --resources cpu=2""",
     "hascheduler job submit log --wait 30s --idempotency-key order-4711",
 )
-@with_options("given", _OPTIONS)
+@asks(name="id")
+@with_options("given", options_of(SubmitJobBody, _ARGUMENT))
 def submit(
+    scheduler: Scheduler,
     definition: Annotated[
         str,
         typer.Argument(
@@ -68,64 +48,45 @@ def submit(
     wait: Annotated[
         str | None, typer.Option("--wait", metavar="SPAN", help="Wait so long for its end, and show the result.")
     ] = None,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, it is the same job."),
-    ] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
+    idempotency_key: IdempotencyKey = None,
     *,
     given: Given,
-) -> None:
+    output: OutputForm,
+) -> Shown:
     """Submit a job, to run as soon as it may.
 
     With --wait the exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not
     ended yet.
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
-    key = None if idempotency_key is None else sendable_key(idempotency_key)
-    options = _options(given)
-    with replica(url) as scheduler:
-        job = scheduler.submit(
-            definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **options
-        )
-    if job.is_duplicate and (as_json or wait_ms is not None):
-        typer.echo(f"hascheduler: {_DUPLICATE.format(definition)} of {printable(job.id)}", err=True)
+    key = sendable_key(idempotency_key)
+    said = body_of(SubmitJobBody, given, _ARGUMENT)
+    job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **said)
+    done = "known already: " if job.replayed else "submitted "
+    if job.is_duplicate:
+        done = f"{_DUPLICATE.format(definition)} of "
+        if wait_ms is not None or output is not OutputForm.TEXT:
+            typer.echo(f"hascheduler: {done}{printable(job.id)}", err=True)
     if wait_ms is not None:
-        print_ended_job(job.fields, as_json=as_json)
-    elif as_json:
-        print_json(job.fields)
-    else:
-        done = "known already: " if job.replayed else "submitted "
-        if job.is_duplicate:
-            done = f"{_DUPLICATE.format(definition)} of "
-        console().print(Text.assemble(done, (job.id, "bold green")), soft_wrap=True)
-
-
-def _options(given: Given) -> dict[str, Any]:
-    """With the payload."""
-    more = {name: given[name] for name in _SAID_AS_THEY_ARE if name in given}
-    labels = {key: value for key, value in labels_of(given).items() if value is not None}
-    return {**job_fields(given), **more, **({"labels": labels} if labels else {})}
+        return ended_job(job.fields)
+    return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")
+@asks(name="id")
 def wait(
+    scheduler: Scheduler,
     id: JobId,
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="SPAN", help="How long at most; default: as long as it takes.")
     ] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Wait until a job has ended.
 
     The exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not ended yet.
     """
     patience_ms = None if timeout is None else parse_duration(timeout, ("--timeout",))
-    check_job_id(id)
-    with replica(url) as scheduler:
-        print_ended_job(_end(scheduler, id, patience_ms).fields, as_json=as_json)
+    return ended_job(_end(scheduler, check_job_id(id), patience_ms).fields)
 
 
 def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:

@@ -7,10 +7,11 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.answers import Shown
+from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.output.tables import Cell, table_of
+from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.model.job import TERMINAL
 
@@ -20,52 +21,41 @@ STATE_STYLES = {"running": "cyan", "dispatched": "cyan", "succeeded": "green", "
 EXIT_STATUSES = {"succeeded": 0, "failed": 3, "cancelled": 4}
 """Apart from 1 and 2, which are the world's fault and the caller's."""
 NOT_ENDED_STATUS = 5
-_NONE = Text("There are no such jobs.", style="dim")
 
 
-def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
-    if not jobs:
-        return _NONE
+def job_table(answer: Mapping[str, Any]) -> RenderableType:
+    jobs = answer["items"]
     columns: dict[str, Cell] = {
-        "job": lambda job: job["id"],
+        **plain(job="id"),
         "state": state_text,
-        "definition": lambda job: job["definition"],
-        "target": lambda job: job["target"],
-        "lane": lambda job: job["lane"],
-        "tenant": lambda job: job["tenant"],
-        "submitted": lambda job: relative_text(job["submitted_at"], now_ms),
-        "processor": lambda job: or_dash(job["processor"]),
-        "losses": lambda job: or_dash(job.get("losses")),  # a replica of 0.2.0 does not tell
+        **plain("definition", "target", "lane", "tenant"),
+        "submitted": lambda job: relative_text(job["submitted_at"]),
+        **plain("processor", "losses"),
     }
     if any(job["progress"] is not None for job in jobs):
         columns["progress"] = lambda job: progress_text(job["progress"])
     spare = ("losses", "processor", "lane", "tenant", "target", "submitted", "definition", "progress")
-    return table_of("", jobs, columns, spare)
+    return table_of("", jobs, columns, spare, none="There are no such jobs.")
 
 
-def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
+def failed_table(answer: Mapping[str, Any]) -> RenderableType:
     """Return failed jobs: the error, how many tries, and when the last one ended."""
-    if not jobs:
-        return Text("No job has failed.", style="dim")
+    jobs = answer["items"]
     columns: dict[str, Cell] = {
-        "job": lambda job: job["id"],
-        "definition": lambda job: job["definition"],
-        "target": lambda job: job["target"],
-        "tries": lambda job: str(job["failures"]),
-        "failed": lambda job: relative_text(job["finished_at"], now_ms),
+        **plain(job="id", definition="definition", target="target", tries="failures"),
+        "failed": lambda job: relative_text(job["finished_at"]),
         "error": lambda job: Text(or_dash(job["error"]), style="red"),
     }
-    return table_of("", jobs, columns, spare=("target", "tries", "definition", "failed"), wraps=("error",))
+    spare = ("target", "tries", "definition", "failed")
+    return table_of("", jobs, columns, spare, wraps=("error",), none="No job has failed.")
 
 
 def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
     columns: dict[str, Cell] = {
-        "attempt": lambda one: str(one["number"]),
-        "outcome": lambda one: one["outcome"],
+        **plain(attempt="number", outcome="outcome"),
         "started": lambda one: instant_text(one["started_at"]),
         "finished": lambda one: instant_text(one["finished_at"]),
-        "processor": lambda one: or_dash(one["processor"]),
-        "error": lambda one: or_dash(one["error"]),
+        **plain("processor", "error"),
     }
     return table_of("", attempts, columns, spare=("started", "processor", "finished"), wraps=("error",))
 
@@ -85,23 +75,15 @@ def progress_text(progress: Mapping[str, Any] | None) -> str:
     return " ".join(part for part in parts if part) or "–"
 
 
-def print_ended_job(job: Mapping[str, Any], *, as_json: bool) -> None:
-    """Its state, then its result or its error."""
-    if as_json:
-        print_json(job)
-    else:
-        _show(job)
-    if job["state"] not in TERMINAL:
+def ended_job(job: Job) -> Shown:
+    """Return what is printed of it, its state, then its result or its error; and the exit status."""
+    state = job["state"]
+    if state not in TERMINAL:
         id = printable(job["id"])
         typer.echo(f"hascheduler: {id} has not ended; hascheduler job wait {id} waits on", err=True)
-    if job["state"] != "succeeded":
-        raise typer.Exit(EXIT_STATUSES.get(job["state"], NOT_ENDED_STATUS))
-
-
-def _show(job: Mapping[str, Any]) -> None:
-    state = job["state"]
-    console().print(Text.assemble(f"{job['id']} ", (state, STATE_STYLES.get(state, ""))), soft_wrap=True)
+    parts: list[RenderableType] = [Text.assemble(f"{job['id']} ", (state, STATE_STYLES.get(state, "")))]
     if job["error"] is not None:
-        console().print(Text(job["error"], style="red"), soft_wrap=True)
+        parts.append(Text(job["error"], style="red"))
     if job["result"] is not None:
-        console().print(as_text({"result": job["result"]}))
+        parts.append(as_text({"result": job["result"]}))
+    return Shown(job, parts, EXIT_STATUSES.get(state, NOT_ENDED_STATUS))

@@ -10,14 +10,13 @@ Owner of ``--utc``.
 
 import os
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hascheduler.cli.options import widened
+from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
 
@@ -41,17 +40,6 @@ Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the 
 def set_utc(utc: bool) -> None:
     """What the command line says in front of the command."""
     _given["utc"] = utc
-
-
-def with_utc(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with ``--utc``, as ``hascheduler`` itself has it."""
-
-    def run(*, utc: bool, **values: Any) -> None:
-        if utc:
-            set_utc(True)
-        command(**values)
-
-    return widened(command, run, {"utc": (Utc, False)})
 
 
 def reader_zone() -> "ZoneInfo":
@@ -152,6 +140,6 @@ def span_text(span_ms: int) -> str:
     return " ".join(part for part in parts if part) or "0s"
 
 
-def relative_text(instant: str | None, now_ms: int) -> str:
-    """`relative_span` of an RFC 3339 text; a dash for none."""
-    return "–" if instant is None else relative_span(parse_instant(instant), now_ms)
+def relative_text(instant: str | None) -> str:
+    """`relative_span` of an RFC 3339 text from now; a dash for none."""
+    return "–" if instant is None else relative_span(parse_instant(instant), SystemClock().wall_ms())

@@ -5,23 +5,18 @@ words. ``--wide`` shows all columns, however long the lines get, ``--columns`` t
 a terminal of 80 columns.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.options import Command, widened
-from hascheduler.cli.output.console import console, print_json, show_or_watch
-from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import InvalidInput
 
 _UNBOUNDED = 10_000
@@ -38,114 +33,16 @@ class _Choice:
 _NO_CHOICE = _Choice()
 _CHOICE: ContextVar[_Choice] = ContextVar("table choice", default=_NO_CHOICE)
 
-_WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, however long the lines get.")]
-_COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show these columns alone.")]
-
-
-def with_columns(command: Command) -> Command:
-    """The command with ``--wide`` and ``--columns``, which hold for the tables that it shows."""
-    return with_wide(command, columns=(_COLUMNS, None))
-
-
-def with_wide(command: Command, **more: tuple[Any, Any]) -> Command:
-    """The command with ``--wide`` alone, for pages of several tables."""
-
-    def run(*, wide: bool, columns: str | None = None, **values: Any) -> None:
-        named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
-        with _chosen(_Choice(wide, named)):
-            command(**values)
-
-    return widened(command, run, {"wide": (_WIDE, False), **more})
-
 
 @contextmanager
-def _chosen(choice: _Choice) -> Iterator[None]:
-    token = _CHOICE.set(choice)
+def choosing(columns: str | None, *, wide: bool) -> Iterator[None]:
+    """Inside the block tables show all columns if ``wide``, or those that ``columns`` names with commas."""
+    named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
+    token = _CHOICE.set(_Choice(wide, named))
     try:
         yield
     finally:
         _CHOICE.reset(token)
-
-
-class OutputForm(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
-    """As files of `hascheduler apply` have it."""
-    NAME = "name"
-    WIDE = "wide"
-    """As text, with all columns."""
-
-
-_OUTPUT = Annotated[OutputForm, typer.Option("-o", "--output", help="How to print it; yaml: as files have it.")]
-_AS_JSON = Annotated[bool, typer.Option("--json", hidden=True, help="The same as -o json.")]
-_AS_YAML = Annotated[bool, typer.Option("--yaml", hidden=True, help="The same as -o yaml.")]
-
-
-def with_output(command: Command) -> Command:
-    """The command with ``-o``, which it gets as ``output``."""
-
-    def run(*, output: OutputForm, as_json: bool, as_yaml: bool, **values: Any) -> None:
-        form = OutputForm.JSON if as_json else OutputForm.YAML if as_yaml else output
-        choice = _CHOICE.get()
-        with _chosen(replace(choice, wide=choice.wide or form is OutputForm.WIDE)):
-            command(**values, output=form)
-
-    more = {"output": (_OUTPUT, OutputForm.TEXT), "as_json": (_AS_JSON, False), "as_yaml": (_AS_YAML, False)}
-    return widened(command, run, more, {"output"})
-
-
-def print_all(
-    found: Sequence[Mapping[str, Any]],
-    table: Callable[[Sequence[Any]], RenderableType],
-    manifest: Callable[[Any], str],
-    output: OutputForm,
-    name: str = "name",
-) -> None:
-    """Print a list in that form; ``manifest`` makes the YAML of one, whose field ``name`` says which it is."""
-    match output:
-        case OutputForm.JSON:
-            print_json({"items": found})
-        case OutputForm.YAML:
-            typer.echo("---\n".join(map(manifest, found)), nl=False)
-        case OutputForm.NAME:
-            for one in found:
-                typer.echo(one_printable_line(one[name]))
-        case _:
-            console().print(table(found))
-
-
-def print_one(
-    answer: Mapping[str, Any], manifest: Callable[[Any], str], output: OutputForm, name: str = "name"
-) -> None:
-    """Print one as JSON, as YAML, or its name."""
-    match output:
-        case OutputForm.JSON:
-            print_json(answer)
-        case OutputForm.YAML:
-            typer.echo(manifest(answer), nl=False)
-        case _:
-            typer.echo(one_printable_line(answer[name]))
-
-
-def show_list(
-    ask: Callable[[], Mapping[str, Any]],
-    table: Callable[[Sequence[Any]], RenderableType],
-    manifest: Callable[[Any], str],
-    output: OutputForm,
-    *,
-    watch: bool,
-    name: str = "name",
-) -> None:
-    """Print the ``items`` of what ``ask`` answers as `print_all` does, as JSON the whole; or keep showing the table."""
-    if watch and output not in (OutputForm.TEXT, OutputForm.WIDE):
-        raise InvalidInput(("--watch",), f"can't be had with -o {output}", "one of the two")
-    if watch:
-        show_or_watch(lambda: table(ask()["items"]), watch=True)
-    elif output is OutputForm.JSON:
-        print_json(ask())
-    else:
-        print_all(ask()["items"], table, manifest, output, name)
 
 
 Cell = Callable[[Any], str | Text]
@@ -153,13 +50,30 @@ Cell = Callable[[Any], str | Text]
 
 
 def table_of(
-    title: str, rows: Iterable[Any], columns: Mapping[str, Cell], spare: Sequence[str] = (), wraps: Sequence[str] = ()
-) -> "FittedTable":
-    """Return a table with those columns; see `FittedTable`."""
+    title: str,
+    rows: Sequence[Any],
+    columns: Mapping[str, Cell],
+    spare: Sequence[str] = (),
+    wraps: Sequence[str] = (),
+    *,
+    none: str = "",
+) -> "FittedTable | Text":
+    """Return a table with those columns; see `FittedTable`. If there are no rows, ``none`` says so."""
+    if none and not rows:
+        return Text(none, style="dim")
     table = FittedTable(title, *columns, spare=spare, wraps=wraps)
     for row in rows:
         table.add_row(*(cell(row) for cell in columns.values()))
     return table
+
+
+def plain(*names: str, **fields: str) -> dict[str, Cell]:
+    """Return columns that show these fields, some by another name: a dash stands for null, and for what is not said."""
+
+    def of(field: str) -> Cell:
+        return lambda row: "–" if row.get(field) is None else str(row[field])
+
+    return {name: of(field) for name, field in {**dict(zip(names, names, strict=True)), **fields}.items()}
 
 
 class FittedTable:

@@ -37,6 +37,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_multi_representer(str, _Dumper.represent_text)
+_Dumper.add_multi_representer(dict, _Dumper.represent_dict)  # answers of the SDK
 
 
 def as_yaml(document: Any) -> str:

@@ -30,13 +30,13 @@ from hascheduler.cli.input.manifests import (
 from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import DryRun, Yes
+from hascheduler.cli.output.answers import OutputForm, Shown, asks
+from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
-from hascheduler.cli.replica import as_cli_errors, named_api, replica, unless_unreadable
+from hascheduler.cli.replica import Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.cli.resources.uses import Noun, uses
-from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs
@@ -101,7 +101,9 @@ _SIGNS = {
     "hascheduler apply -f schedules/ --owner team-a --prune --yes    (where nobody can answer)",
     "cat tick.yaml | hascheduler apply -f - --dry-run",
 )
+@asks()
 def apply(
+    scheduler: Scheduler,
     files: Annotated[
         list[str], typer.Option("-f", "--file", metavar="FILE|DIR|-", help="What is wanted; again for more.")
     ],
@@ -118,9 +120,8 @@ def apply(
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+    output: OutputForm,
+) -> Shown:
     """Make schedules, definitions, lanes, calendars and tenants as files say.
 
     Documents are `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the rest as in a
@@ -135,25 +136,26 @@ def apply(
     if prune and files_want.owner is None:
         expected = "--owner NAME, or a document with kind: Apply and owner: NAME"
         raise InvalidInput(("--prune",), "it is not said whose may go", expected)
-    with replica(url) as scheduler:
-        steps = make_plan(scheduler, files_want, prune=prune)
-        if not take_over:
-            _require_own(steps)
-        wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
-        possible = [step for step in wanted if step.used_by is None]
-        if as_json and possible and not (yes or dry_run):
-            raise InvalidInput(("--json",), "leaves nobody to ask", "--yes or --dry-run beside it")
-        if not as_json:
-            _show(wanted)
-        failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
-        question = f"Apply {len(possible)} change{'s' if len(possible) > 1 else ''}?"
-        doing = bool(possible) and not dry_run and confirmed(question, yes=yes)
-        if doing:
-            _carry_out_all(scheduler, possible, failures)
-    _print_outcome(steps, failures, done=doing or not possible, dry_run=dry_run, as_json=as_json)
-    if failures:
-        refused = any(isinstance(error, CallerError) and not isinstance(error, Conflict) for error in failures.values())
-        raise typer.Exit(2 if refused else 1)
+    steps = make_plan(scheduler, files_want, prune=prune)
+    if not take_over:
+        _require_own(steps)
+    wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
+    possible = [step for step in wanted if step.used_by is None]
+    if not output.is_for_programs:
+        _show(wanted)
+    elif possible and not (yes or dry_run):
+        raise InvalidInput((f"-o {output}",), "leaves nobody to ask", "--yes or --dry-run beside it")
+    failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
+    question = f"Apply {len(possible)} change{'s' if len(possible) > 1 else ''}?"
+    doing = bool(possible) and not dry_run and confirmed(question, yes=yes)
+    if doing:
+        _carry_out_all(scheduler, possible, failures)
+    for (kind, name), error in failures.items():
+        typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
+    how = "" if doing or not possible else "would be: " if dry_run else "not done: "
+    refused = any(isinstance(error, CallerError) and not isinstance(error, Conflict) for error in failures.values())
+    answer = {"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]}
+    return Shown(answer, _outcome(steps, failures, how), 2 if refused else int(bool(failures)))
 
 
 def _require_own(steps: Sequence[PlanStep]) -> None:
@@ -203,19 +205,13 @@ def _show(steps: Sequence[PlanStep]) -> None:
                 console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
-def _print_outcome(steps: Sequence[PlanStep], failures: Failures, *, done: bool, dry_run: bool, as_json: bool) -> None:
-    """What was done, for programs or for people; what failed also on standard error."""
-    for (kind, name), error in failures.items():
-        typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
-    if as_json:
-        print_json({"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]})
-        return
+def _outcome(steps: Sequence[PlanStep], failures: Failures, how: str) -> Text:
+    """Return how many were changed, and how many failed."""
     counts = Counter(step.change for step in steps if step.noun not in failures)
     parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change][0]) for change in PlannedChange if counts[change]]
     if failures:
         parts.append(Text(f"{len(failures)} failed", style="bold red"))
-    how = "" if done else "would be: " if dry_run else "not done: "
-    console().print(Text.assemble(how, Text(", ").join(parts)))
+    return Text.assemble(how, Text(", ").join(parts))
 
 
 def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:

@@ -7,27 +7,22 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from hascheduler.cli.completion import NewName, NounName
 from hascheduler.cli.fields import body_of, columns_of, options_of
 from hascheduler.cli.input.normal_forms import NORMAL, body_class
-from hascheduler.cli.input.prompts import delete_stored, edit_document
+from hascheduler.cli.input.prompts import delete_stored, edit_stored
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Command, Given, Url, Yes, with_options, with_parameters
-from hascheduler.cli.output.console import console, print_json
-from hascheduler.cli.output.tables import Cell, FittedTable, OutputForm, print_all, table_of, with_columns, with_output
+from hascheduler.cli.options import Command, Given, Yes, with_options, with_parameters
+from hascheduler.cli.output.answers import Answer, Shown, asks
+from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
-from hascheduler.cli.replica import named_api, replica
-
-if TYPE_CHECKING:
-    from hascheduler.client.synchronous.named import NamedApi
-
-Answer = Mapping[str, Any]
+from hascheduler.cli.replica import Scheduler, named_api
 
 _HELP = {
     "list": "List the {kind}s.",
@@ -60,76 +55,48 @@ class NamedCommands:
         command = with_parameters(partial(run), inspect.signature(run).parameters.values(), help)
         if verb in ("put", "edit"):
             command = with_options("given", options_of(body_class(self.kind)))(command)
-        if verb != "delete":
-            command = with_output(command)
-        if verb == "list":
-            command = with_columns(command)
+        table = self._table if verb == "list" else None
         shown = self.examples.get(verb, ("" if verb == "list" else self.examples["put"][0].split()[0],))
-        return example(*(f"hascheduler {self.kind} {verb} {one}".rstrip() for one in shown))(command)
+        attach = example(*(f"hascheduler {self.kind} {verb} {one}".rstrip() for one in shown))
+        return attach(asks(table, tables=1 if table else 0, manifest=self._manifest)(command))
 
-    def _list(self, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
-        with replica(url) as scheduler:
-            found = [*named_api(scheduler, self.kind).list()]
-        print_all(found, self._table, self._manifest, output)
+    def _list(self, scheduler: Scheduler) -> Answer:
+        return {"items": list(named_api(scheduler, self.kind).list())}
 
-    def _table(self, found: Sequence[Answer]) -> FittedTable | Text:
-        if not found:
-            return Text(self.none, style="dim")
+    def _table(self, answer: Answer) -> RenderableType:
         columns: dict[str, Cell] = {
             "name": lambda one: Text(one["name"], style="bold"),
             **(fields := columns_of(body_class(self.kind), self.columns)),
             "revision": lambda one: str(one["rev"]),
         }
-        return table_of("", found, columns, spare=("revision", *reversed(fields)))
+        return table_of("", answer["items"], columns, spare=("revision", *reversed(fields)), none=self.none)
 
-    def _get(self, name: NounName, url: Url = DEFAULT_URL, *, output: OutputForm) -> None:
-        with replica(url) as scheduler:
-            answer = named_api(scheduler, self.kind).get(check_name(name))
-        self._print(answer, None, output)
+    def _get(self, scheduler: Scheduler, name: NounName) -> Shown:
+        return self._shown(named_api(scheduler, self.kind).get(check_name(name)))
 
-    def _put(self, name: NewName, url: Url = DEFAULT_URL, *, given: Given, output: OutputForm) -> None:
-        with replica(url) as scheduler:
-            api = named_api(scheduler, self.kind)
-            before = api.find(check_name(name))
-            answer = api.put_document(name, _said(body_of(body_class(self.kind), given)))
-        self._print(answer, change(before, answer), output)
+    def _put(self, scheduler: Scheduler, name: NewName, *, given: Given) -> Shown:
+        api = named_api(scheduler, self.kind)
+        before = api.find(check_name(name))
+        answer = api.put_document(name, _said(body_of(body_class(self.kind), given)))
+        return self._shown(answer, change(before, answer))
 
-    def _edit(
-        self, name: NounName, yes: Yes = False, url: Url = DEFAULT_URL, *, given: Given, output: OutputForm
-    ) -> None:
-        check_name(name)
+    def _edit(self, scheduler: Scheduler, name: NounName, yes: Yes = False, *, given: Given) -> Shown:
         body = body_of(body_class(self.kind), given)
-        with replica(url) as scheduler:
-            api = named_api(scheduler, self.kind)
-            before = api.get(name)
-            answer = api.patch(name, body) if body else self._in_editor(api, before, yes=yes)
-        self._print(answer, change(before, answer), output)
+        api = named_api(scheduler, self.kind)
+        before = api.get(check_name(name))
+        answer = api.patch(name, body) if body else edit_stored(api, self.kind, before, yes=yes)
+        return self._shown(answer, change(before, answer))
 
-    def _delete(self, name: NounName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-        delete_stored(self.kind, name, yes=yes, url=url, as_json=as_json)
+    def _delete(self, scheduler: Scheduler, name: NounName, yes: Yes = False) -> Shown:
+        return delete_stored(scheduler, self.kind, name, yes=yes)
 
-    def _in_editor(self, api: "NamedApi[Any]", stored: Answer, *, yes: bool) -> Answer:
-        name, normal = stored["name"], NORMAL[self.kind]
-
-        def write(edited: dict[str, Any]) -> Any:
-            body = {part: value for part, value in edited.items() if part != "name"}
-            return api.put_document(name, body, if_match=stored["rev"])
-
-        return edit_document(name, normal(stored), normal, write, yes=yes) or stored
-
-    def _print(self, answer: Answer, changed: NounChange | None, output: OutputForm) -> None:
-        """Print what was changed, and the whole as it is now: what is printed stays a document."""
-        match output:
-            case OutputForm.JSON:
-                print_json({**answer, **(changed.as_json() if changed else {})})
-            case OutputForm.YAML:
-                typer.echo(self._manifest(answer), nl=False)
-            case OutputForm.NAME:
-                console().print(answer["name"])
-            case _:
-                if changed:
-                    console().print(changed.as_text(f"{self.kind} {answer['name']}", "# "), soft_wrap=True)
-                console().print(as_text(NORMAL[self.kind](answer)))
+    def _shown(self, answer: Answer, changed: NounChange | None = None) -> Shown:
+        """Return what was changed, and the whole as it is now: what is printed stays a document."""
+        document = as_text(NORMAL[self.kind](answer))
+        if changed is None:
+            return Shown(answer, document)
+        line = changed.as_text(f"{self.kind} {answer['name']}", "# ")
+        return Shown({**answer, **changed.as_json()}, [line, document])
 
     def _manifest(self, answer: Answer) -> str:
         return as_yaml({"kind": self.kind.capitalize(), **NORMAL[self.kind](answer)})

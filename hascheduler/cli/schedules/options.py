@@ -6,83 +6,46 @@ The meaning of a trigger's texts is not checked here: the replica checks it, or,
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from hascheduler.cli.completion import complete_definition
-from hascheduler.cli.input.values import NONE, Readers, enum_value, fields_of, or_none, whole_or_none
-from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
-from hascheduler.cli.options import Given, Options, text_option, texts_option
+from hascheduler.cli.fields import body_of, options_of
+from hascheduler.cli.input.values import NONE, or_none, whole_or_none
+from hascheduler.cli.options import Given, Options, text_option
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
-from hascheduler.schema.schedule import CatchUp, Overlap
+from hascheduler.schema.schedule_bodies import ScheduleFields
 
 _PATTERNS = ("cron", "every", "at")
 
 
+_TRIGGER = {
+    "cron": ("EXPR", "Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more"),
+    "timezone": ("ZONE", "Of --cron, such as Europe/Paris; default UTC"),
+    "every": ("SPAN", "An interval, such as 10s, 1m30s or 200ms; again for more"),
+    "anchor": ("INSTANT", "Counts the intervals from here; default: its creation"),
+    "at": ("INSTANT", "Once, such as 2030-01-31T09:30:00Z; again for more times"),
+    "jitter": ("SPAN", "Delay each fire by a fixed part of this span"),
+    "start_at": ("INSTANT", "Nothing before"),
+    "end_at": ("INSTANT", "Nothing after"),
+    "max_fires": ("N", "Nothing after so many fires"),
+    "exclude": ("FROM/TO", "Leave out what lies between; again for more"),
+    "only_on": ("CALENDAR", "Only on days in this calendar; again: in each of them"),
+    "except_on": ("CALENDAR", "Not on days in this calendar; again for more"),
+    "days_of": ("ZONE", "Whose days these are; default: --timezone"),
+}
 TRIGGER: Options = {
-    "cron": texts_option(
-        "--cron", of="EXPR", help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more."
-    ),
-    "timezone": text_option("--timezone", of="ZONE", help="Of --cron, such as Europe/Paris; default UTC."),
-    "every": texts_option("--every", of="SPAN", help="An interval, such as 10s, 1m30s or 200ms; again for more."),
-    "anchor": text_option("--anchor", of="INSTANT", help="Counts the intervals from here; default: its creation."),
-    "at": texts_option("--at", of="INSTANT", help="Once, such as 2030-01-31T09:30:00Z; again for more times."),
-    "jitter": text_option("--jitter", of="SPAN", help="Delay each fire by a fixed part of this span."),
-    "start_at": text_option("--start-at", of="INSTANT", help="Nothing before."),
-    "end_at": text_option("--end-at", of="INSTANT", help="Nothing after."),
-    "max_fires": text_option("--max-fires", of="N", help="Nothing after so many fires."),
-    "exclude": texts_option("--exclude", of="FROM/TO", help="Leave out what lies between; again for more."),
-    "only_on": texts_option("--only-on", of="CALENDAR", help="Only on days in this calendar; again: in each of them."),
-    "except_on": texts_option("--except-on", of="CALENDAR", help="Not on days in this calendar; again for more."),
-    "days_of": text_option("--days-of", of="ZONE", help="Whose days these are; default: --timezone."),
+    name: text_option(f"--{name.replace('_', '-')}", of=of, help=f"{help}.", many="again" in help)
+    for name, (of, help) in _TRIGGER.items()
 }
 
-
-_JOB: Options = {
-    "definition": text_option(
-        "--definition", of="NAME", help="The type of job that it makes.", complete=complete_definition
-    ),
-    "target": text_option("--target", of="TEXT", help="What the job works on; default: the schedule's name."),
-    **JOB,
-    "expires_in": text_option("--expires-in", of="SPAN", help="A job that has not begun so long after its time fails."),
-    "render": Annotated[
-        bool | None,
-        typer.Option(
-            "--render/--no-render", help="Fill ${nominal_at} and the like in the payload.", show_default=False
-        ),
-    ],
-}
-
-_POLICY: Options = {
-    "grace": text_option("--grace", of="SPAN", help="So late is still on time; default 1m."),
-    "catch_up": Annotated[
-        CatchUp | None, typer.Option("--catch-up", help="Which of the times that were too late fire; default latest.")
-    ],
-    "catch_up_limit": text_option("--catch-up-limit", of="N", help="How many with --catch-up all; default 1000."),
-    "overlap": Annotated[
-        Overlap | None, typer.Option("--overlap", help="While an earlier job has not ended; default allow.")
-    ],
-    "pause_after_failures": text_option(
-        "--pause-after-failures", of="N", help="Pause it when so many jobs in a row failed."
-    ),
-    "label": LABEL,
-}
-
-SCHEDULE: Options = {**TRIGGER, **_JOB, **_POLICY}
-_READERS: Readers = {
-    "max_fires": whole_or_none,
-    "catch_up": enum_value,
-    "catch_up_limit": whole_or_none,
-    "overlap": enum_value,
-    "pause_after_failures": whole_or_none,
-}
+_BESIDE = ("trigger", "jobs")
+"""What the options of a schedule's fields leave out."""
+SCHEDULE: Options = {**TRIGGER, **options_of(ScheduleFields, _BESIDE)}
 
 
 def new_schedule(name: str, given: Given) -> dict[str, Any]:
     """The body that creates it; `InvalidInput` where something that has no default is not given."""
-    if "definition" not in given:
+    if "job_definition" not in given:
         raise InvalidInput(("--definition",), "missing", "the type of job that it makes, such as log")
     trigger = new_trigger(given)
     return {"name": name, **changed_schedule(given), "trigger": trigger}
@@ -90,14 +53,8 @@ def new_schedule(name: str, given: Given) -> dict[str, Any]:
 
 def changed_schedule(given: Given) -> dict[str, Any]:
     """The parts of a schedule that are given, as a merge patch; empty for none."""
-    body = fields_of(given, ("overlap", "pause_after_failures"), _READERS)
-    misfire = fields_of(given, ("grace", "catch_up", "catch_up_limit"), _READERS)
-    if "catch_up_limit" in misfire:
-        misfire["limit"] = misfire.pop("catch_up_limit")
-    job = job_fields(given) | fields_of(given, ("target", "expires_in"), {})
-    job |= {name: given[name] for name in ("definition", "render") if name in given}
-    parts = {"trigger": changed_trigger(given), "misfire": misfire, "job": job, "labels": labels_of(given)}
-    return {**body, **{name: part for name, part in parts.items() if part}}
+    trigger = changed_trigger(given)
+    return {**({"trigger": trigger} if trigger else {}), **body_of(ScheduleFields, given, _BESIDE)}
 
 
 def new_trigger(given: Given) -> dict[str, Any]:
@@ -119,8 +76,10 @@ def changed_trigger(given: Given) -> dict[str, Any]:
         trigger = {"type": "any", "of": [{**part, **_beside(part, given)} for part in parts]}
     else:
         trigger = {**(parts[0] if parts else {})}
-        trigger |= fields_of(given, ("timezone", "anchor"), {})
-    trigger |= fields_of(given, ("jitter", "start_at", "end_at", "max_fires"), _READERS)
+        trigger |= {name: or_none(given[name]) for name in ("timezone", "anchor") if name in given}
+    trigger |= {name: or_none(given[name]) for name in ("jitter", "start_at", "end_at") if name in given}
+    if "max_fires" in given:
+        trigger["max_fires"] = whole_or_none("--max-fires", given["max_fires"])
     if "exclude" in given:
         trigger["exclude"] = None if given["exclude"] == [NONE] else [_window(text) for text in given["exclude"]]
     calendars = _calendars(given)

@@ -1,13 +1,13 @@
 """``hascheduler schedule preview``: the next fires, by a replica or computed here, and how clock changes move them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,18 +15,17 @@ from rich.text import Text
 from hascheduler.cli.completion import complete_schedule
 from hascheduler.cli.input.values import check_name, whole_or_none
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, with_options
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import DEFAULT_URL, Given, Url, with_options
+from hascheduler.cli.output.answers import Answer, Shown, prints
 from hascheduler.cli.output.instants import (
     clock_text,
     day_text,
     finest_of,
     offset_text,
     reader_zone,
-    relative_span,
+    relative_text,
     utc_datetime,
     with_instants_shown,
-    with_utc,
 )
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     'hascheduler schedule preview --cron "30 2 * * *" --timezone Europe/Paris',
     "hascheduler schedule preview --every 90s --jitter 5s --count 20",
 )
-@with_utc
+@prints()
 @with_options("given", TRIGGER)
 def preview_schedule(
     name: Annotated[
@@ -58,44 +57,38 @@ def preview_schedule(
         str | None, typer.Option("--from", metavar="INSTANT", help="As if it were then; default: now.")
     ] = None,
     url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
     *,
     given: Given,
-) -> None:
+) -> Shown:
     """Show the next fires and clock changes.
 
     Of a stored schedule by its NAME, or, with --cron, --every or --at, of one that is not there yet: that needs no
     replica (NAME then only decides the jitter).
     """
-    now_ms = SystemClock().wall_ms()
-    after_ms = now_ms if start is None else WallMs(parse_instant(start, ("--from",)) - 1)
+    after_ms = None if start is None else WallMs(parse_instant(start, ("--from",)) - 1)
+    wanted = _count(count)
+    answer: Answer
     if given:
-        answer = _computed(name, given, now_ms, after_ms, _count(count))
-        title = f"Next fires of {_trigger_text(given)}"
+        trigger = new_trigger(given)
+        answer, title = _computed(name or "preview", trigger, after_ms, wanted), trigger_text(trigger)
     elif name is not None:
-        answer = _from_replica(url, name, start, _count(count))
-        title = f"Next fires of {name}"
+        with replica(url) as scheduler:
+            answer, title = scheduler.schedules.preview(check_name(name), count=wanted, start=start), name
     else:
         raise InvalidInput(("NAME",), "neither a schedule nor times are given", "NAME, or --cron, --every or --at")
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(preview_page(title, answer, now_ms))
+    return Shown(answer, preview_page(f"Next fires of {title}", answer))
 
 
-def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
-    from hascheduler.triggers.requests import checked_trigger
-
-    return _preview(name or "preview", checked_trigger(new_trigger(given), now_ms), after_ms, count=count)
-
-
-def _preview(schedule: str, trigger: "Trigger", after_ms: WallMs, *, count: int) -> dict[str, Any]:
-    """The first ``count`` fires after ``after_ms``, and the clock changes of the next 400 days.
+def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) -> Answer:
+    """Return the first ``count`` fires after ``after_ms`` or now, and the clock changes of the next 400 days.
 
     ``schedule`` is the name that decides the jitter.
     """
     from hascheduler.dispatch.schedules import previews
+    from hascheduler.triggers.requests import checked_trigger
 
+    now_ms = SystemClock().wall_ms()
+    trigger, after_ms = checked_trigger(said, now_ms), now_ms if after_ms is None else after_ms
     times = list(_times(schedule, trigger, after_ms, count))
     made = asdict(previews.finished(previews.make_preview(schedule, trigger, after_ms, times)))
     # A trigger alone has no payload.
@@ -128,11 +121,6 @@ def _times(schedule: str, trigger: "Trigger", after_ms: WallMs, count: int) -> "
             return
 
 
-def _from_replica(url: str, name: str, start: str | None, count: int) -> dict[str, Any]:
-    with replica(url) as scheduler:
-        return {**scheduler.schedules.preview(check_name(name), count=count, start=start)}
-
-
 def _count(text: str) -> int:
     from hascheduler.dispatch.schedules.previews import PREVIEW_COUNT_MAX
 
@@ -142,21 +130,15 @@ def _count(text: str) -> int:
     return count
 
 
-def _trigger_text(given: Given) -> str:
-    return trigger_text(new_trigger(given))
-
-
-Fire = Mapping[str, Any]
-
 _PAYLOAD_SHOWN_MAX = 200
 
 _CHANGE = {"": "", "+": "green", "-": "red"}
 
 
-def preview_page(title: str, answer: Mapping[str, Any], now_ms: int) -> RenderableType:
+def preview_page(title: str, answer: Answer) -> RenderableType:
     parts: list[RenderableType] = [Text(title, style="bold")]
     parts += warning_lines(answer)
-    parts.append(_fires(answer, now_ms))
+    parts.append(_fires(answer))
     changes = answer.get("clock_changes") or []
     zone = answer.get("timezone") or "UTC"
     if changes:
@@ -169,54 +151,46 @@ def preview_page(title: str, answer: Mapping[str, Any], now_ms: int) -> Renderab
     return Group(*parts)
 
 
-def _fires(answer: Mapping[str, Any], now_ms: int) -> RenderableType:
+def _fires(answer: Answer) -> RenderableType:
     rows = list(_rows(answer))
     if not rows:
         return Text("\nIt will not fire any more.", style="yellow")
-    zone = answer.get("timezone") or "UTC"
+    zone, reader = answer.get("timezone") or "UTC", reader_zone()
     finest = finest_of([parse_instant(fire["nominal_at"]) for _, fire in rows])
     compared = any(sign for sign, _ in rows)
-    delayed = any(fire["due_at"] != fire["nominal_at"] for _, fire in rows)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    grid.add_column("", no_wrap=True, justify="right", style="dim")
-    grid.add_column(zone, no_wrap=True)
-    reader = reader_zone()
-    if zone != reader.key:
-        grid.add_column(reader.key, no_wrap=True, style="dim")
-    if delayed:
-        grid.add_column("jitter", no_wrap=True, justify="right")
-    grid.add_column("when", no_wrap=True)
+    for name in ("", zone, reader.key, "jitter", "when"):
+        justify: JustifyMethod = "left" if name in (zone, reader.key, "when") else "right"
+        style = "dim" if name in ("", reader.key) and name != zone else ""
+        grid.add_column(name, no_wrap=True, justify=justify, style=style)
     lines: list[RenderableType] = []
     number = 0
     for sign, fire in rows:
-        nominal_ms = parse_instant(fire["nominal_at"])
+        nominal_ms, due_ms = parse_instant(fire["nominal_at"]), parse_instant(fire["due_at"])
         fires = sign != "-" and not fire["excluded"]
         number += fires
-        cells = [
-            f"{sign}{number if fires else ''}" if compared else str(number if fires else "×"),
-            _local(fire, finest),
-        ]
-        if zone != reader.key:
-            theirs = utc_datetime(nominal_ms).astimezone(reader)
-            cells.append(f"{theirs.date()} {clock_text(theirs, finest=finest)}")
-        if delayed:
-            cells.append(f"+{format_duration(parse_instant(fire['due_at']) - nominal_ms)}")
+        first = f"{sign}{number if fires else ''}" if compared else str(number if fires else "×")
+        local = _local(fire, finest)
+        theirs = utc_datetime(nominal_ms).astimezone(reader)
+        read = f"{theirs.date()} {clock_text(theirs, finest=finest)}"
+        jitter = f"+{format_duration(due_ms - nominal_ms)}"
         style = _CHANGE[sign] or ("dim" if fire["excluded"] else "")
-        grid.add_row(*cells, relative_span(nominal_ms, now_ms), style=style)
-        if fire.get("note"):
-            lines.append(
-                Text.assemble((f"{_local(fire, finest)}  ", "dim"), (with_instants_shown(str(fire["note"])), "yellow"))
-            )
-        elif fire["excluded"]:
-            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), ("is excluded", "yellow")))
+        grid.add_row(first, local, read, jitter, relative_text(fire["nominal_at"]), style=style)
+        note = fire.get("note") or ("is excluded" if fire["excluded"] else "")
+        if note:
+            lines.append(Text.assemble((f"{local}  ", "dim"), (with_instants_shown(str(note)), "yellow")))
         if fire.get("payload") is not None:
             text = json.dumps(fire["payload"], ensure_ascii=False)
             shown = text if len(text) <= _PAYLOAD_SHOWN_MAX else f"{text[:_PAYLOAD_SHOWN_MAX]}…"
-            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), shown))
+            lines.append(Text.assemble((f"{local}  ", "dim"), shown))
+    if all(fire["due_at"] == fire["nominal_at"] for _, fire in rows):
+        del grid.columns[3]
+    if zone == reader.key:
+        del grid.columns[2]
     return Group("", grid, *(["", *lines] if lines else []))
 
 
-def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, Fire]]:
+def _rows(answer: Answer) -> Iterator[tuple[str, Answer]]:
     """The fires in their order; in a comparison, what came is ``+`` and what went is ``-``."""
     added = {fire["nominal_at"] for fire in answer.get("added") or ()}
     rows = [("+" if fire["nominal_at"] in added else "", fire) for fire in answer["fires"]]
@@ -224,20 +198,24 @@ def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, Fire]]:
     yield from sorted(rows, key=lambda row: parse_instant(row[1]["nominal_at"]))
 
 
-def _local(fire: Fire, finest: str) -> str:
+def _local(fire: Answer, finest: str) -> str:
     """``Sun 28 Mar 2027 03:00 +02:00``."""
     local = datetime.fromisoformat(fire["local"])
     day = day_text(local)
     return f"{day:<15} {clock_text(local, finest=finest)} {offset_text(local)}"
 
 
-def _clock_change(change: Mapping[str, Any], *, one_zone: bool) -> RenderableType:
+def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
     at_ms = parse_instant(change["at"])
-    before, after = (_seconds(change[name]) * 1_000 for name in ("offset_before", "offset_after"))
-    wall_before, wall_after = utc_datetime(at_ms + before), utc_datetime(at_ms + after)
+    # An offset such as +02:00 is that of an instant with it.
+    before, after = (
+        datetime.fromisoformat(f"2000-01-01T00:00:00{change[name]}").utcoffset() or timedelta()
+        for name in ("offset_before", "offset_after")
+    )
+    wall_before, wall_after = utc_datetime(at_ms) + before, utc_datetime(at_ms) + after
     way = "forward" if change["kind"] == "gap" else "back"
     head = Text.assemble(
-        (day_text(utc_datetime(at_ms + before - 1)), "bold"),
+        (day_text(wall_before - timedelta(milliseconds=1)), "bold"),
         f"  clocks go {way} ",
         (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
@@ -246,10 +224,3 @@ def _clock_change(change: Mapping[str, Any], *, one_zone: bool) -> RenderableTyp
     explanation = change["explanation"].partition("; ")[2] if one_zone else ""
     text = Text(explanation or change["explanation"])
     return Padding(Group(head, Padding(text, (0, 0, 0, 2))), (1, 0, 0, 0))
-
-
-def _seconds(offset: str) -> int:
-    """An offset such as ``+02:00`` in seconds."""
-    sign = -1 if offset.startswith("-") else 1
-    hours, minutes = offset[1:].split(":")[:2]
-    return sign * (int(hours) * 3_600 + int(minutes) * 60)

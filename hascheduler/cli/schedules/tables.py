@@ -10,7 +10,7 @@ from rich.text import Text
 from hascheduler.cli.input.normal_forms import normal_schedule
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.tables import Cell, table_of
-from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.cli.output.yaml_text import as_text, as_yaml
 
 Schedule = Mapping[str, Any]
 
@@ -27,37 +27,43 @@ VERDICT_STYLES = {
 _TIMES_SHOWN = 3
 
 
-def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableType:
-    if not schedules:
-        return Text("There are no schedules.", style="dim")
+def schedules_table(answer: Mapping[str, Any]) -> RenderableType:
     columns: dict[str, Cell] = {
         "name": lambda schedule: Text(schedule["name"], style="bold"),
         "trigger": lambda schedule: trigger_text(schedule["trigger"]),
-        "next": lambda schedule: relative_text(schedule["next_at"], now_ms),
+        "next": lambda schedule: relative_text(schedule["next_at"]),
         "state": _state,
         "counts": _counts,
     }
-    return table_of("", schedules, columns, spare=("counts", "trigger", "next"), wraps=("trigger", "state", "counts"))
+    spare, wraps = ("counts", "trigger", "next"), ("trigger", "state", "counts")
+    return table_of("", answer["items"], columns, spare, wraps, none="There are no schedules.")
 
 
-def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
+def schedule_page(schedule: Schedule) -> RenderableType:
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     facts.add_row("state", _state(schedule))
-    facts.add_row("next", _instant(schedule["next_at"], now_ms))
+    facts.add_row("next", _instant(schedule["next_at"]))
     if schedule.get("next_due_at") not in (None, schedule["next_at"]):
-        facts.add_row("with jitter", _instant(schedule["next_due_at"], now_ms))
-    facts.add_row("last", _instant(schedule["last_nominal_at"], now_ms))
+        facts.add_row("with jitter", _instant(schedule["next_due_at"]))
+    facts.add_row("last", _instant(schedule["last_nominal_at"]))
     facts.add_row("counts", _counts(schedule))
     if schedule.get("failures_in_a_row"):
         facts.add_row("failures", Text(f"{schedule['failures_in_a_row']} in a row", style="red"))
     if schedule.get("jobs"):
         facts.add_row("jobs", _graph(schedule["jobs"]))
-    facts.add_row("created", _instant(schedule["created_at"], now_ms))
+    facts.add_row("created", _instant(schedule["created_at"]))
     facts.add_row("revision", str(schedule["rev"]))
     title = Text(schedule["name"], style="bold")
     return Group(title, *warning_lines(schedule), facts, "", as_text(normal_schedule(schedule)))
+
+
+def manifest(schedule: Schedule) -> str:
+    """Return the schedule as a file has it; or a preview of one."""
+    if "trigger" not in schedule:
+        return as_yaml(schedule)
+    return as_yaml({"kind": "Schedule", **normal_schedule(schedule)})
 
 
 def warning_lines(answer: Mapping[str, Any]) -> list[Text]:
@@ -92,8 +98,8 @@ def _graph(jobs: Sequence[Mapping[str, Any]]) -> Text:
     return Text("\n").join(lines)
 
 
-def _instant(instant: str | None, now_ms: int) -> str:
-    return "–" if instant is None else f"{instant_text(instant)} ({relative_text(instant, now_ms)})"
+def _instant(instant: str | None) -> str:
+    return "–" if instant is None else f"{instant_text(instant)} ({relative_text(instant)})"
 
 
 def trigger_text(trigger: Mapping[str, Any]) -> str:

@@ -7,16 +7,15 @@ from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, LabelFilter, Url, Watch
-from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
-from hascheduler.cli.output.instants import clock_text, day_text, reader_zone, utc_datetime, with_utc
-from hascheduler.cli.replica import replica
-from hascheduler.client import Scheduler
+from hascheduler.cli.options import LabelFilter
+from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.instants import clock_text, day_text, reader_zone, utc_datetime
+from hascheduler.cli.replica import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, parse_instant
@@ -63,25 +62,19 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 
 
 @example("hascheduler schedule calendar --days 14")
-@with_utc
+@asks()
 def calendar(
+    scheduler: Scheduler,
     days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, today included")] = 7,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """List the next days, and what fires on each."""
-    zone = zone_or_default(timezone)
-    now_ms = SystemClock().wall_ms()
-    with replica(url) as scheduler:
-        rows = coming_fires(scheduler, labels, now_ms)
-    found = list(calendar_days(rows, now_ms, days, zone))
-    if as_json:
-        print_json({"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]})
-    else:
-        console().print(_table(found), Text(f"times of {zone.key}", style="dim"))
+    zone, now_ms = zone_or_default(timezone), SystemClock().wall_ms()
+    found = list(calendar_days(coming_fires(scheduler, labels, now_ms), now_ms, days, zone))
+    answer = {"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]}
+    return Shown(answer, [_table(found), _zone_line(zone)])
 
 
 def calendar_days(
@@ -132,51 +125,36 @@ def _line(fire: dict[str, Any]) -> Text:
 
 
 @example("hascheduler schedule timeline --hours 48 --label team=a")
-@with_utc
+@asks(watch_s=1)
 def timeline(
+    scheduler: Scheduler,
     hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How far to look")] = 24,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-    watch: Watch = False,
-) -> None:
+) -> Shown:
     """List when schedules fire next, and how often in the next hours.
 
     Nominal times: jitter is left out.
     """
-    refuse_json_with_watch(as_json=as_json, watch=watch)
-    zone = zone_or_default(timezone)
-    with replica(url) as scheduler:
-
-        def page() -> RenderableType:
-            now_ms = SystemClock().wall_ms()
-            rows = coming_fires(scheduler, labels, now_ms)
-            if not rows:
-                return Text("There are no schedules.", style="dim")
-            return Group(_timeline(rows, now_ms, hours, zone), Text(f"times of {zone.key}", style="dim"))
-
-        if not as_json:
-            show_or_watch(page, watch=watch)
-            return
-        now_ms = SystemClock().wall_ms()
-        rows = coming_fires(scheduler, labels, now_ms)
-        fires = {row.name: row.count(now_ms, now_ms + hours * _HOUR_MS) for row in rows}
-        print_json({"hours": hours, "fires": fires})
-
-
-def _timeline(rows: Sequence[ComingFires], now_ms: int, hours: int, zone: ZoneInfo) -> Table:
+    zone, now_ms = zone_or_default(timezone), SystemClock().wall_ms()
+    rows = coming_fires(scheduler, labels, now_ms)
+    fires = {row.name: row.count(now_ms, now_ms + hours * _HOUR_MS) for row in rows}
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("schedule", overflow="fold")
     table.add_column("next", no_wrap=True)
     table.add_column("fires", no_wrap=True, justify="right")
     for row in rows:
-        count = row.count(now_ms, now_ms + hours * _HOUR_MS)
+        count = fires[row.name]
         at = next(_first(row, now_ms, 1, zone)) if count else None
         shown = "–" if at is None else f"{day_text(at)} {clock_text(at)}"
         table.add_row(Text(row.name), row.note or shown, "" if row.note else f"{count:,}")
-    return table
+    picture = [table, _zone_line(zone)] if rows else [Text("There are no schedules.", style="dim")]
+    return Shown({"hours": hours, "fires": fires}, picture)
+
+
+def _zone_line(zone: ZoneInfo) -> Text:
+    return Text(f"times of {zone.key}", style="dim")
 
 
 def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs) -> list[ComingFires]:

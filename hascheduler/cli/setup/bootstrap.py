@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
@@ -79,7 +80,7 @@ def parse_members(text: str) -> Sequence[str]:
 
 def read_key(path: Path) -> str:
     """Return the key without white space; of a list, which is how a key is changed, the first one."""
-    text = _read(path, "--keyfile")
+    text = read_source(str(path), "a key", ("--keyfile",))
     first = re.match(r"- *(\S+)", text)
     key = first[1] if first else "".join(text.split())
     if not _KEY.fullmatch(key):
@@ -89,15 +90,7 @@ def read_key(path: Path) -> str:
 
 def read_password(path: Path) -> str:
     """Return the password without the line break at its end."""
-    password = _read(path, "--users-from").rstrip("\r\n")
+    password = read_source(str(path), "a line of text", ("--users-from",)).rstrip("\r\n")
     if not password or not password.isprintable():
         raise InvalidInput(("--users-from",), f"{path} holds no password", "a line of printable characters")
     return password
-
-
-def _read(path: Path, option: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", "no text")
-        raise InvalidInput((option,), f"{path}: {said}", "a readable file of text") from None

@@ -4,28 +4,26 @@
 """
 
 import asyncio
+import inspect
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.status import Status
 from rich.text import Text
 
 from hascheduler.check.finding import CheckReport, Finding, instant_or_ms
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import AsJson
-from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch
-from hascheduler.cli.output.instants import with_instants_shown, with_utc
+from hascheduler.cli.options import with_parameters
+from hascheduler.cli.output.answers import Shown, prints
+from hascheduler.cli.output.instants import with_instants_shown
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
-from hascheduler.errors import WorldError
 from hascheduler.settings import Settings
 
 _SETTINGS = (
@@ -34,45 +32,34 @@ _SETTINGS = (
     "job_retention_ms", "journal_retention_ms", "heartbeat_timeout_ms", "start_timeout_ms", "max_concurrency",
     "startup_patience_ms", "log_format", "log_level",
 )  # fmt: skip
-_AGAIN_S = 10.0
-
-Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, with pauses, until Ctrl-C.")]
 
 
-@example("hascheduler check", "hascheduler check --json --database hascheduler")
-@with_utc
+@example("hascheduler check", "hascheduler check -o json --database hascheduler")
+@prints(watch_s=10)
 @partial(with_settings, names=_SETTINGS)
-def check(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
+def check(*, settings: Settings) -> Shown:
     """Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...
 
     It only reads, on a live system too; it looks again at what may just be in motion before it reports it. It mends
     nothing: each finding says what to run or to look at. The settings must be those of the replicas. Status 0: nothing
     is broken; 1: something is; 2: wrong usage, or no database. Who changed what: `hascheduler audit-log`.
     """
-    _check(settings, as_json=as_json, watch=watch)
-
-
-@example("hascheduler check")
-@partial(with_settings, names=_SETTINGS)
-def audit(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
-    """The old name of `hascheduler check`. Deprecated: it goes on working, and says so on standard error."""
-    typer.echo("hascheduler: `hascheduler audit` is deprecated; it is called `hascheduler check` now", err=True)
-    _check(settings, as_json=as_json, watch=watch)
-
-
-def _check(settings: Settings, *, as_json: bool, watch: bool) -> None:
-    refuse_json_with_watch(as_json=as_json, watch=watch)
     exit_on_sigterm()
     configure_logging(settings)
-    if watch:
-        _watch(settings)
     report = _run(settings)
-    if as_json:
-        print_json(_document(report, settings.database))
-    else:
-        console().print(_picture(report, settings.database))
-    if report.counts:
-        raise typer.Exit(1)
+    return Shown(_document(report, settings.database), _picture(report, settings.database), int(bool(report.counts)))
+
+
+def audit(**values: Any) -> None:
+    typer.echo("hascheduler: `hascheduler audit` is deprecated; it is called `hascheduler check` now", err=True)
+    check(**values)
+
+
+with_parameters(
+    audit,
+    inspect.signature(check).parameters.values(),
+    "The old name of `hascheduler check`. Deprecated: it goes on working, and says so on standard error.",
+)
 
 
 def _run(settings: Settings) -> CheckReport:
@@ -83,17 +70,6 @@ def _run(settings: Settings) -> CheckReport:
     if report is None:
         raise typer.Exit(1)
     return report
-
-
-def _watch(settings: Settings) -> None:
-    """The same again, until Ctrl-C."""
-    with Live(Text("looking …", style="dim"), console=console(), screen=True, auto_refresh=False) as live:
-        while True:
-            try:
-                live.update(_picture(_run(settings), settings.database), refresh=True)
-            except WorldError as error:  # the database may come back, and the user watches for that
-                live.update(Text(str(error), style="red"), refresh=True)
-            time.sleep(_AGAIN_S)
 
 
 @contextmanager
@@ -137,20 +113,13 @@ def _summary(report: CheckReport, database: str) -> Text:
 
 
 def _document(report: CheckReport, database: str) -> dict[str, object]:
-    return {
-        "database": database,
-        "at": instant_or_ms(report.at_ms),
-        "complete": report.complete,
-        "looked_at": dict(report.looked_at),
-        "counts": dict(report.counts),
-        "findings": [
-            {
-                "kind": finding.kind.value,
-                "document": finding.document,
-                "what": finding.what,
-                "since": None if finding.since_ms is None else instant_or_ms(finding.since_ms),
-                "hint": finding.hint,
-            }
-            for finding in report.findings
-        ],
-    }
+    findings = [
+        {
+            **{name: getattr(one, name) for name in ("kind", "document", "what")},
+            "since": None if one.since_ms is None else instant_or_ms(one.since_ms),
+            "hint": one.hint,
+        }
+        for one in report.findings
+    ]
+    said = {name: getattr(report, name) for name in ("complete", "looked_at", "counts")}
+    return {"database": database, "at": instant_or_ms(report.at_ms), **said, "findings": findings}

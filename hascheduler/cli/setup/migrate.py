@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import AsJson, DryRun
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.options import DryRun
+from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.model.schema_version import Migration, StepKind
@@ -19,19 +19,16 @@ _SETTINGS = (
     "mongodb_uri", "database", "shards", "shard_mongodb_uris", "mongodb_tls_ca_file", "mongodb_tls_cert_file",
     "startup_patience_ms", "log_format", "log_level",
 )  # fmt: skip
-_DONE = {
-    StepKind.COLLECTION: "created the collection",
-    StepKind.INDEX: "built the index",
-    StepKind.SUPERSEDED: "dropped the index",
+_STEPS = {
+    StepKind.COLLECTION: ("created", "create", "collection"),
+    StepKind.INDEX: ("built", "build", "index"),
+    StepKind.SUPERSEDED: ("dropped", "drop", "index"),
 }
-_MISSING = {
-    StepKind.COLLECTION: "would create the collection",
-    StepKind.INDEX: "would build the index",
-    StepKind.SUPERSEDED: "would drop the index",
-}
+"""What a step has done, or would do, and to what."""
 
 
 @example("hascheduler migrate --dry-run", "hascheduler migrate --json")
+@prints()
 @partial(with_settings, names=_SETTINGS)
 def migrate(
     *,
@@ -42,9 +39,8 @@ def migrate(
             "--complete", help="Status 1 if indexes are kept for a replica of the older release: run it again."
         ),
     ] = False,
-    as_json: AsJson = False,
     settings: Settings,
-) -> None:
+) -> Shown:
     """Make collections and indexes, and raise the database's schema version to that of this release.
 
     Once all replicas and processors are of this release: there is no way back to one that does not read the new
@@ -59,15 +55,10 @@ def migrate(
             "hascheduler: stopped before its end; what is done stays done, and the next goes on from there\n"
         )
         raise typer.Exit(1)
-    if as_json:
-        documents = [_document(migration, name, dry_run=dry_run) for name, migration in done.items()]
-        print_json(documents[0] if len(documents) == 1 else {"shards": documents})
-    else:
-        for name, migration in done.items():
-            for line in _lines(migration, name, dry_run=dry_run):
-                console().print(line, markup=False, soft_wrap=True)
-    if complete and not all(migration.is_complete for migration in done.values()):
-        raise typer.Exit(1)
+    documents = [_document(migration, name, dry_run=dry_run) for name, migration in done.items()]
+    lines = [line for name, migration in done.items() for line in _lines(migration, name, dry_run=dry_run)]
+    unfinished = complete and not all(migration.is_complete for migration in done.values())
+    return Shown(documents[0] if len(documents) == 1 else {"shards": documents}, [*lines], int(unfinished))
 
 
 def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, object]:
@@ -82,7 +73,8 @@ def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, obj
 
 def _lines(done: Migration, database: str, *, dry_run: bool) -> list[str]:
     made = [step for step in done.steps if step.kind is not StepKind.VERSION]
-    lines = [f"{(_MISSING if dry_run else _DONE)[step.kind]} {step.name}" for step in made]
+    words = ((*_STEPS[step.kind], step.name) for step in made)
+    lines = [f"{f'would {verb}' if dry_run else past} the {what} {name}" for past, verb, what, name in words]
     if done.kept:
         names = ", ".join(step.name for step in done.kept)
         lines.append(f"kept the superseded indexes {names}, which only cost: {done.kept_because}")

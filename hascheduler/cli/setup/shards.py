@@ -6,13 +6,12 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import AsJson
-from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.answers import Shown, prints
+from hascheduler.cli.output.console import progress_bar
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.errors import InvalidInput, WorldError
@@ -33,6 +32,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Begin the moves and ret
 
 
 @example("hascheduler shards plan --even", "hascheduler shards plan --tenant acme --to 0002")
+@prints()
 @partial(with_settings, names=_SETTINGS)
 def plan(
     *,
@@ -40,9 +40,8 @@ def plan(
     tenant: Tenants = None,
     partition: Partitions = None,
     to: To = "",
-    as_json: AsJson = False,
     settings: Settings,
-) -> None:
+) -> Shown:
     """Show how many partitions each shard has, and what would move. It changes nothing.
 
     A tenant is in one of 256 partitions, by a hash of its name, and a partition is in one shard. Without options, show
@@ -51,10 +50,11 @@ def plan(
     configure_logging(settings)
     layout = _layout(settings)
     moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
-    _show(layout, moves, as_json=as_json)
+    return shown(layout, moves)
 
 
 @example("hascheduler shards apply --even", "hascheduler shards apply --tenant acme --to 0002 --no-wait")
+@prints()
 @partial(with_settings, names=_SETTINGS)
 def apply(
     *,
@@ -63,9 +63,8 @@ def apply(
     partition: Partitions = None,
     to: To = "",
     no_wait: NoWait = False,
-    as_json: AsJson = False,
     settings: Settings,
-) -> None:
+) -> Shown:
     """Move partitions to other shards while everything runs, and follow them until they are there.
 
     A partition is copied while it runs. Then it stands still for about two seconds: nothing of it starts, and writes
@@ -83,7 +82,7 @@ def apply(
         layout = asyncio.run(assembly.begin_moves(settings, layout, moves))
     if not no_wait and (layout.moving or layout.leaving):
         layout = _followed(settings, layout)
-    _show(layout, {}, as_json=as_json)
+    return shown(layout, {})
 
 
 def _layout(settings: Settings) -> Layout:
@@ -113,9 +112,7 @@ def _followed(settings: Settings, layout: Layout) -> Layout:
     from hascheduler import assembly
 
     begun = {*layout.moving, *layout.leaving}
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    shown = Console(stderr=True)
-    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
+    with progress_bar(Console(stderr=True)) as progress:
         bar = progress.add_task("partitions", total=len(begun))
 
         def seen(now: Layout) -> bool:
@@ -129,16 +126,13 @@ def _followed(settings: Settings, layout: Layout) -> Layout:
             raise WorldError("left: what moves goes on moving, see hascheduler shards plan") from None
 
 
-def _show(layout: Layout, moves: Mapping[int, int], *, as_json: bool) -> None:
+def shown(layout: Layout, moves: Mapping[int, int]) -> Shown:
     now = [layout.shard_of.count(index) for index in range(len(layout.shards))]
     then = partition_counts(layout, moves)
-    if as_json:
-        print_json(_document(layout, moves, now, then))
-        return
     table = Table("shard", "partitions", "then")
     for name, before, after in zip(layout.shards, now, then, strict=True):
         table.add_row(name, str(before), str(after))
-    console().print(table)
+    parts: list[RenderableType] = [table]
     told = (
         ("moves now", "move now", layout.moving),
         ("has arrived, and the rest of it follows", "have arrived, and the rest of them follows", layout.leaving),
@@ -147,7 +141,8 @@ def _show(layout: Layout, moves: Mapping[int, int], *, as_json: bool) -> None:
     for one, several, some in told:
         if some:
             what = f"1 partition {one}" if len(some) == 1 else f"{len(some)} partitions {several}"
-            console().print(what, markup=False)
+            parts.append(what)
+    return Shown(_document(layout, moves, now, then), parts)
 
 
 def _document(layout: Layout, moves: Mapping[int, int], now: Sequence[int], then: Sequence[int]) -> dict[str, Any]:

@@ -1,22 +1,20 @@
 """``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from hascheduler.cli.completion import one_of
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import AsJson
-from hascheduler.cli.output.console import console, new_table
-from hascheduler.cli.output.instants import instant_text, with_utc
-from hascheduler.cli.output.printable import printable_json
+from hascheduler.cli.output.answers import Shown, prints
+from hascheduler.cli.output.console import new_table, progress_bar
+from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.simulate.tables import comparison, difference_lines
 from hascheduler.dispatch.decisions import encode_decisions
 from hascheduler.dispatch.recording import is_recording, read_recording
@@ -32,14 +30,10 @@ from hascheduler.simulate.scenario import Scenario
 _SHOWN_MAX = 5
 
 
-def _completed(offers: Callable[[], Iterable[str]]) -> Callable[[Any, list[str], str], list[str]]:
-    return lambda ctx, args, incomplete: [name for name in offers() if name.startswith(incomplete)]
-
-
-_POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": _completed(lambda: PRESETS)}
+_POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": one_of(PRESETS)}
 _File = typer.Argument(metavar="FILE", help="A scenario, YAML or JSON, or a recording; - reads it from here.")
 _Example = typer.Option(
-    "--example", metavar="NAME", help="One of ours instead.", autocompletion=_completed(example_names)
+    "--example", metavar="NAME", help="One of ours instead.", autocompletion=one_of(example_names())
 )
 _Policy = typer.Option(
     "--policy",
@@ -59,7 +53,7 @@ _Plot = typer.Option("--plot", metavar="OUT", help="Draw a picture, OUT.png or O
     "hascheduler simulate day.yaml --compare fair,affinity --compare lane,score",
     "hascheduler simulate afternoon.jsonl --policy swimlanes",
 )
-@with_utc
+@prints()
 def simulate(
     file: Annotated[str | None, _File] = None,
     *,
@@ -68,19 +62,18 @@ def simulate(
     policy: Annotated[str | None, _Policy] = None,
     compare: Annotated[list[str] | None, _Compare] = None,
     plot: Annotated[str | None, _Plot] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Shown:
     """Run a scenario on the real dispatch core in virtual time, and show what comes of it.
 
     A recording (`hascheduler record`) is replayed: the same must be decided again. With --policy or --compare its work
     is run under the policy that was recorded and under the others.
     """
     if list_examples:
+        notes = {name: example_note(name) for name in example_names()}
         table = new_table("", "example", "what there is to see")
-        for name in example_names():
-            table.add_row(Text(name, style="bold"), Text(example_note(name)))
-        console().print(table)
-        return
+        for name, note in notes.items():
+            table.add_row(Text(name, style="bold"), Text(note))
+        return Shown(notes, table)
     if (file is None) == (example is None):
         problem = "missing" if file is None else "given, and --example too"
         raise InvalidInput(("FILE",), problem, "a scenario file, - or --example NAME")
@@ -88,8 +81,7 @@ def simulate(
     with _located("standard input" if file == "-" else str(file or example)):
         recorded = is_recording(text)
         if recorded and not (policy or compare or plot):
-            _show_replay(text, as_json=as_json)
-            return
+            return _replayed(text)
         scenario = recorded_scenario(*read_recording(text.splitlines())) if recorded else parse_scenario(text)
     if recorded:
         # Another policy is worth nothing without the one that was recorded beside it.
@@ -98,16 +90,10 @@ def simulate(
     outcomes = _run_all(_under(scenario, policy, compare or []))
     if draw is not None and plot is not None:
         _write(plot, draw(outcomes))
-    if as_json:
-        documents = {outcome.scenario.policy.name: as_document(outcome) for outcome in outcomes}
-        shown = documents if compare else as_document(outcomes[0])
-        typer.echo(printable_json(json.dumps(shown, ensure_ascii=False)))
-        return
-    if scenario.note:
-        console().print(Text(scenario.note, style="italic"))
-    console().print(comparison(outcomes))
-    for line in difference_lines(outcomes):
-        console().print(line)
+    documents = {outcome.scenario.policy.name: as_document(outcome) for outcome in outcomes}
+    head = [Text(scenario.note, style="italic")] if scenario.note else []
+    picture = [*head, comparison(outcomes), *difference_lines(outcomes)]
+    return Shown(documents if compare else as_document(outcomes[0]), picture)
 
 
 @contextmanager
@@ -132,11 +118,7 @@ def _under(scenario: Scenario, policy: str | None, compared: list[str]) -> list[
 
 
 def _run_all(scenarios: list[Scenario]) -> list[RunOutcome]:
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        return [run(scenario) for scenario in scenarios]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True) as bar:
+    with progress_bar(Console(stderr=True)) as bar:
 
         def with_bar(scenario: Scenario) -> RunOutcome:
             task = bar.add_task(scenario.policy.name, total=len(scenario.jobs))
@@ -165,8 +147,8 @@ def _write(out: str, picture: bytes) -> None:
         raise InvalidInput(("--plot",), f"{out}: {error.strerror}", "a file that can be written") from None
 
 
-def _show_replay(text: str, *, as_json: bool) -> None:
-    """Exit with status 1 if the replay decides something else."""
+def _replayed(text: str) -> Shown:
+    """The status is 1 if the replay decides something else."""
     heading, steps = read_recording(text.splitlines())
     replayed = replay(heading, steps)
     counts = {"steps": replayed.steps, "decisions": replayed.decisions}
@@ -174,19 +156,15 @@ def _show_replay(text: str, *, as_json: bool) -> None:
     sides = {} if recorded is None else {"recorded": recorded.decisions or (), "replayed": again or ()}
     rows = {side: encode_decisions(decisions) for side, decisions in sides.items()}
     at = "" if recorded is None else format_instant(recorded.now)
-    if as_json:
-        difference = {"step": replayed.steps, "at": at, **rows} if rows else None
-        document = {"replica": heading.replica, "term": heading.term, **counts, "end": replayed.end}
-        typer.echo(json.dumps({**document, "identical": not rows, "difference": difference}))
-    else:
-        since, policy = instant_text(format_instant(heading.at_ms)), policy_name(heading.config.policy.criteria)
-        lines = [f"{heading.replica}, term {heading.term}, from {since} on; {policy}"]
-        lines += [f"step {replayed.steps}, at {instant_text(at)}, is another"] if rows else []
-        for side, decided in rows.items():
-            few = "; ".join(" ".join(map(str, row[:4])) for row in decided[:_SHOWN_MAX]) or "nothing"
-            lines.append(f"{side}  {few}{f'; and {len(decided) - _SHOWN_MAX} more' if decided[_SHOWN_MAX:] else ''}")
-        same = f"in {replayed.steps} steps, and all are the same   ({replayed.end or 'it was cut off'})"
-        lines.append(f"{replayed.decisions} decisions {'before it are the same' if rows else same}")
-        console().print(Text("\n".join(lines)))
-    if rows:
-        raise typer.Exit(1)
+    difference = {"step": replayed.steps, "at": at, **rows} if rows else None
+    document = {"replica": heading.replica, "term": heading.term, **counts, "end": replayed.end}
+    since, policy = instant_text(format_instant(heading.at_ms)), policy_name(heading.config.policy.criteria)
+    lines = [f"{heading.replica}, term {heading.term}, from {since} on; {policy}"]
+    lines += [f"step {replayed.steps}, at {instant_text(at)}, is another"] if rows else []
+    for side, decided in rows.items():
+        few = "; ".join(" ".join(map(str, row[:4])) for row in decided[:_SHOWN_MAX]) or "nothing"
+        lines.append(f"{side}  {few}{f'; and {len(decided) - _SHOWN_MAX} more' if decided[_SHOWN_MAX:] else ''}")
+    same = f"in {replayed.steps} steps, and all are the same   ({replayed.end or 'it was cut off'})"
+    lines.append(f"{replayed.decisions} decisions {'before it are the same' if rows else same}")
+    answer = {**document, "identical": not rows, "difference": difference}
+    return Shown(answer, Text("\n".join(lines)), int(bool(rows)))

@@ -98,7 +98,7 @@ async def test_where_there_are_several_shards_each_has_its_name_before_it(
 @pytest.mark.parametrize("options", [["--json"], ["--watch"], ["--url", "http://x"]])
 def test_options_of_the_cluster_are_not_passed_over_in_silence(options: list[str]) -> None:
     ended = invoke("cluster", *options, "failovers")
-    assert (ended.status, ended.err.startswith(f"hascheduler: {options[0]}: stands before failovers")) == (2, True)
+    assert (ended.status, "failovers" in ended.err) == (2, True)
 
 
 async def test_everything_is_paused_shown_and_resumed(replica: Replica) -> None:

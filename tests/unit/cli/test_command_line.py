@@ -14,8 +14,8 @@ from typer.main import get_command
 from hascheduler import __main__ as entry
 from hascheduler import __version__
 from hascheduler.cli.app import app
-from hascheduler.cli.commands import CLUSTER, COMMANDS
-from hascheduler.cli.lazy_groups import CommandTable, LazyGroup
+from hascheduler.cli.commands import COMMANDS
+from hascheduler.cli.lazy_groups import CommandTable
 from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
 from hascheduler.settings import Settings, variable
 from tests.unit.cli.invoking import invoke
@@ -87,10 +87,11 @@ def test_a_line_in_a_list_of_commands_is_the_first_sentence_of_the_commands_own_
 def _tables(group: Any, table: CommandTable, context: Any) -> Iterator[tuple[Any, CommandTable, Any]]:
     yield group, table, context
     for name, line in table.items():
-        inner = line.commands if isinstance(line, LazyGroup) else CLUSTER if name == "cluster" else {}
-        if inner:
+        if line.commands:
             below = group.get_command(context, name)
-            yield from _tables(below, inner, below.make_context(name, [], parent=context, resilient_parsing=True))
+            yield from _tables(
+                below, line.commands, below.make_context(name, [], parent=context, resilient_parsing=True)
+            )
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["schedule", "--help"]])

@@ -33,7 +33,7 @@ def completed(line: str, **variables: str) -> list[str]:
     ("line", "offered"),
     [
         ("hascheduler sch", {"schedule"}),
-        ("hascheduler schedule p", {"preview", "pause"}),
+        ("hascheduler schedule p", {"preview", "pause", "put"}),
         ("hascheduler schedule preview --ti", {"--timezone"}),
         ("hascheduler schedule add x --catch", {"--catch-up", "--catch-up-limit"}),
         ("hascheduler schedule add x --overlap b", {"buffer_one"}),

@@ -362,3 +362,23 @@ async def test_times_of_all_schedules_that_did_not_fire_are_shown(replica: Repli
     assert await listed("--label", "team=a", "--until", "1h") == ["a"]
     refused = await replica.run("verdicts", "--verdict", "fired")
     assert (refused.status, "is in /v1/jobs" in refused.err) == (2, True)
+
+
+async def test_put_makes_and_replaces_and_its_old_name_replaces_none(replica: Replica) -> None:
+    put = ("schedule", "put", *_TICK[2:])
+    made = (await replica.done(*put, "--paused", "--label", "team=a")).out
+    assert made.startswith("schedule tick: created\n")
+    replaced = await replica.json(*put, "--priority", "7")
+    assert (replaced["change"], replaced["job"]["priority"], replaced["labels"]) == ("changed", 7, {})
+    assert replaced["paused"] is True
+    refused = await replica.run(*_TICK)
+    assert (refused.status, "there is a schedule 'tick' already" in refused.err) == (2, True)
+    assert "\n  add " not in (await replica.done("schedule", "--help")).out
+
+
+async def test_every_answer_has_the_same_forms(replica: Replica) -> None:
+    assert (await replica.done("processor", "list", "-o", "name")).out == "p-1\n"
+    assert "definitions:\n" in (await replica.done("processor", "list", "-o", "yaml")).out
+    whole = (await replica.done("cluster", "-o", "yaml")).out
+    assert "term: 7\n" in whole
+    assert (await replica.done("token", "whoami", "-o", "name")).out == "anonymous\n"

@@ -1,25 +1,22 @@
 """``hascheduler shards``: what it says of partitions that are on their way."""
 
-import json
 from typing import Any
 
 import pytest
 
-from hascheduler.cli.setup.shards import _moves, _show
+from hascheduler.cli.setup.shards import _moves, shown
 from hascheduler.errors import InvalidInput
 from hascheduler.shards.layout import Layout
 
 LAYOUT = Layout.even(("default", "0001", "0002")).beginning({0: 1, 1: 2, 2: 0}).arrived(2)
 
 
-def test_partitions_that_move_and_those_that_have_arrived_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    _show(LAYOUT, {4: 0}, as_json=False)
-    told = capsys.readouterr().out
+def test_partitions_that_move_and_those_that_have_arrived_are_told_apart() -> None:
+    told = str(shown(LAYOUT, {4: 0}).picture)
     assert "2 partitions move now" in told
     assert "1 partition has arrived, and the rest of it follows" in told
     assert "1 partition would move" in told
-    _show(LAYOUT, {}, as_json=True)
-    document = json.loads(capsys.readouterr().out)
+    document = shown(LAYOUT, {}).answer
     assert [(shard["partitions"], shard["then"]) for shard in document["shards"]] == [(87, 86), (85, 85), (84, 85)]
     assert document["moving"] == [{"partition": 0, "to": "0001"}, {"partition": 1, "to": "0002"}]
     assert document["leaving"] == [{"partition": 2, "from": "0002"}]

@@ -7,7 +7,7 @@ import pytest
 from rich.text import Text
 
 from hascheduler.cli.output.console import console
-from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.output.tables import FittedTable, choosing
 from hascheduler.errors import InvalidInput
 
 ID = "fire:a-rather-long-name-of-a-schedule:1893456000000"
@@ -20,7 +20,8 @@ def shown(*, width: int, wide: bool = False, columns: str | None = None) -> str:
     table.add_row(*map(Text, CELLS.values()))
     out = console()
     out.file, out.width = StringIO(), width
-    with_columns(lambda: out.print(table))(wide=wide, columns=columns)
+    with choosing(columns, wide=wide):
+        out.print(table)
     return out.file.getvalue()
 
 

@@ -120,7 +120,7 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         named_schedule_elsewhere,
         FindingKind.MISPLACED,
         "default: schedules/tack",
-        ("in shard default", "hascheduler schedule add"),
+        ("in shard default", "hascheduler schedule put"),
     ),
     "a schedule in two shards": (
         lambda stored: stored.schedule(2, "s1", ONE),

@@ -80,7 +80,7 @@ function Table({ page, isFiltered, reload, onPick }) {
     if (page.next) return html`<${Empty}>Few of many schedules match; the next page goes on.<//>`;
     return html`<${Empty}>${isFiltered
       ? html`No schedule matches. <a href="/ui/schedules">Show all of them</a>.`
-      : may("operate") ? html`There are no schedules yet. Make one above, or: <code>hascheduler schedule add tick --every 10s --definition log</code>` : "There are no schedules yet."}<//>`;
+      : may("operate") ? html`There are no schedules yet. Make one above, or: <code>hascheduler schedule put tick --every 10s --definition log</code>` : "There are no schedules yet."}<//>`;
   }
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table>
     <thead><tr><th scope="col">Schedule</th><th scope="col">State</th><th scope="col">When</th><th scope="col">Next</th><th scope="col">Last verdicts</th><th scope="col">Trouble</th>${(may("submit") || may("operate")) && html`<th scope="col">Do</th>`}</tr></thead>

@@ -1,0 +1,163 @@
+"""What commands print: a command returns an answer, ``-o`` says how it is printed, ``--watch`` asks again and again."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from hascheduler.cli.options import DEFAULT_URL, Command, Url, widened
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.instants import Utc, set_utc
+from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.cli.output.tables import choosing
+from hascheduler.cli.output.yaml_text import as_yaml
+from hascheduler.cli.replica import as_cli_errors, replica
+from hascheduler.errors import InvalidInput, WorldError
+
+Answer = Mapping[str, Any]
+Picture = Callable[[Any], RenderableType]
+
+
+class OutputForm(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+    """As files of `hascheduler apply` have it."""
+    NAME = "name"
+    WIDE = "wide"
+    """As text, with all columns."""
+
+    @property
+    def is_for_programs(self) -> bool:
+        return self in (OutputForm.JSON, OutputForm.YAML)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a command prints: the answer for programs, the picture for people; then it exits with that status."""
+
+    answer: Answer
+    picture: RenderableType | list[Any] | None
+    """Of a list each is printed by itself, so that its lines of text may be copied."""
+    status: int = 0
+
+
+_OUTPUT = Annotated[OutputForm, typer.Option("-o", "--output", help="How to print it; yaml: as files have it.")]
+_AS_JSON = Annotated[bool, typer.Option("--json", hidden=True, help="The same as -o json.")]
+_AS_YAML = Annotated[bool, typer.Option("--yaml", hidden=True, help="The same as -o yaml.")]
+_WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, however long the lines get.")]
+_COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show these columns alone.")]
+_PRINTED: dict[str, tuple[Any, Any]] = {
+    "output": (_OUTPUT, OutputForm.TEXT),
+    "as_json": (_AS_JSON, False),
+    "as_yaml": (_AS_YAML, False),
+    "utc": (Utc, False),
+}
+
+
+def asks(picture: Picture | None = None, **how: Any) -> Callable[[Command], Command]:
+    """As `prints`, of a command that asks the replica at ``--url``, which it gets as ``scheduler``."""
+
+    def widen(command: Command) -> Command:
+        def run(*, url: str, **values: Any) -> Any:
+            with replica(url) as scheduler:
+                return command(scheduler=scheduler, **values)
+
+        asking = widened(command, run, {"url": (Url, DEFAULT_URL)}, {"scheduler"})
+        return prints(picture, **how)(asking)
+
+    return widen
+
+
+def prints(
+    picture: Picture | None = None,
+    *,
+    tables: int = 0,
+    watch_s: float = 0,
+    manifest: Callable[[Any], str] = as_yaml,
+    name: str = "name",
+) -> Callable[[Command], Command]:
+    """Return what makes a command of a function that returns an answer, or a `Shown`.
+
+    ``picture`` draws an answer. If the command shows ``tables`` it has ``--wide``, if it shows one ``--columns``; with
+    ``watch_s`` it has ``--watch``, which asks again after so many seconds.
+    ``manifest`` makes the YAML of one answer, and the field ``name`` says which it is. The command gets ``output`` if
+    it has an argument of that name.
+    """
+    more = dict(_PRINTED)
+    if watch_s:
+        again = typer.Option("--watch", help=f"Show it again every {watch_s:g} s, until Ctrl-C.")
+        more["watch"] = (Annotated[bool, again], False)
+    more |= {"wide": (_WIDE, False)} if tables else {}
+    more |= {"columns": (_COLUMNS, None)} if tables == 1 else {}
+
+    def widen(command: Command) -> Command:
+        def run(*, output: OutputForm, as_json: bool, as_yaml: bool, utc: bool, **values: Any) -> None:
+            form = OutputForm.JSON if as_json else OutputForm.YAML if as_yaml else output
+            watched, wide, columns = (values.pop(each, None) for each in ("watch", "wide", "columns"))
+            if watched and form not in (OutputForm.TEXT, OutputForm.WIDE):
+                problem = f"can't be had with {'--json' if as_json else f'-o {form}'}"
+                raise InvalidInput(("--watch",), problem, "one of the two")
+            if utc:
+                set_utc(True)
+            if "output" in wanted:
+                values["output"] = form
+
+            def shown() -> Shown:
+                answer = command(**values)
+                if isinstance(answer, Shown):
+                    return answer
+                return Shown(answer, picture(answer) if picture and not form.is_for_programs else None)
+
+            with choosing(columns, wide=bool(wide) or form is OutputForm.WIDE):
+                if watched:
+                    _watch(shown, watch_s)
+                now = shown()
+                _print(now, form, manifest, name)
+            if now.status:
+                raise typer.Exit(now.status)
+
+        wanted = command.__annotations__
+        return widened(command, run, more, {"output"})
+
+    return widen
+
+
+def _print(shown: Shown, form: OutputForm, manifest: Callable[[Any], str], name: str) -> None:
+    answer = shown.answer
+    items = answer.get("items", [answer])
+    pictures = shown.picture if isinstance(shown.picture, list) else [shown.picture]
+    match form:
+        case OutputForm.JSON:
+            print_json(answer)
+        case OutputForm.YAML:
+            typer.echo("---\n".join(map(manifest, items)), nl=False)
+        case OutputForm.NAME if all(name in one for one in items):
+            for one in items:
+                typer.echo(one_printable_line(one[name]))
+        case _:
+            for picture in pictures:
+                if picture is not None:
+                    console().print(picture, soft_wrap=isinstance(picture, str | Text))
+
+
+def _watch(shown: Callable[[], Shown], every_s: float) -> None:
+    """Keep showing pictures, until Ctrl-C."""
+
+    def picture() -> RenderableType:
+        return Group(*found) if isinstance(found := shown().picture, list) else found or ""
+
+    with Live(picture(), console=console(), screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(every_s)
+            try:
+                with as_cli_errors():
+                    live.update(picture(), refresh=True)
+            except WorldError as error:  # the replica may come back, and the user watches for that
+                live.update(Text(str(error), style="red"), refresh=True)
