@@ -154,8 +154,8 @@ class PromptServer(uvicorn.Server):
             await self.on_tick(0)  # the date that answers have
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                assert isinstance(connection, BoundedConnection)
-                connection.look(now_s)
+                if isinstance(connection, BoundedConnection):
+                    connection.look(now_s)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_EVERY_S):
                     await self._ending.wait()
