@@ -104,7 +104,8 @@ class Part(BaseModel):
             return read(given)
         if len(given) > FIELDS_MAX:
             raise wrong(f"{len(given)} fields", "only the fields that /docs lists")
-        said = {name: value for name, value in given.items() if value is not None or name in _with_null(cls)}
+        left_out = _null_is_default(cls, is_published=info.context is REQUEST or info.context is ANSWER)
+        said = {name: value for name, value in given.items() if value is not None or name not in left_out}
         if info.context is STORED:
             said = cls.from_stored(said)
             missing = [name for name in cls.always_stored if name not in said]
@@ -296,11 +297,11 @@ def parts_in(annotation: Any) -> Iterator[type[Part]]:
 
 
 @cache
-def _with_null(part: type[Part]) -> frozenset[str]:
-    """Return the own and the published names of fields whose null is passed on."""
-    fields = part.model_fields.items()
-    kept = {name for name, field in fields if field.is_required() or name in part.null_is_said}
-    return frozenset(each for name, field in fields if name in kept for each in (name, field.alias or name))
+def _null_is_default(part: type[Part], *, is_published: bool) -> frozenset[str]:
+    """Return the names, published or own, of fields of which null is as good as left out."""
+    fields = {name: field for name, field in part.model_fields.items() if not field.is_required()}
+    names = fields.keys() - set(part.null_is_said)
+    return frozenset((fields[name].alias or name) if is_published else name for name in names)
 
 
 def _with_added(part: Part, said: dict[str, Any]) -> dict[str, Any]:
