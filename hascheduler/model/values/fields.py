@@ -82,10 +82,6 @@ def not_negative(fields: Mapping[str, Any], name: str, *, default: int | None = 
     return value
 
 
-def positive_or_none(fields: Mapping[str, Any], name: str) -> int | None:
-    return None if fields.get(name) is None else positive(fields, name)
-
-
 def is_integer(value: object) -> TypeGuard[int]:
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):  # the first, nearly always
         return False
