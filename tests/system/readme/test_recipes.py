@@ -68,7 +68,7 @@ async def test_code_works_as_it_stands(url: str, world: World, tmp_path: Path) -
     try:
         output = await run(url, tmp_path, sys.executable, "-c", program)
         assert output.splitlines()[:2] == ["answer", "2 0"]
-        assert "FieldProblem(path='priority'" in output
+        assert "'path': 'priority'" in output
         assert '"state":"' in await run(url, tmp_path, "bash", "-euc", request)
     finally:
         working.cancel()
