@@ -31,7 +31,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.values.fields import Document, identifier
 from hascheduler.schema.forms import ANSWER, REQUEST, STORED, Integer, Name, wrong
-from hascheduler.schema.refusals import Path, refusal_of
+from hascheduler.schema.refusals import Path, models_in, refusal_of
 
 FIELDS_MAX = 64
 """More than any object has: thousands of unknown fields are refused at once, not one by one."""
@@ -232,12 +232,16 @@ def read_document(noun: type[S], id: object, document: Document) -> S:
     What a newer release added is passed over, and null is as good as left out.
     """
     require_known_version(document)  # first: in an unknown form, all else may be otherwise
-    return read_fields(noun, {**document, noun.id_field: identifier(id)})
+    return _validated(noun, {**document, noun.id_field: identifier(id)})
 
 
 def read_fields(noun: type[S], fields: Document) -> S:
     """As `read_document`, with the id among the fields."""
     require_known_version(fields)
+    return _validated(noun, fields)
+
+
+def _validated(noun: type[S], fields: Document) -> S:
     try:
         return noun.model_validate(fields, extra="ignore", context=STORED)
     except ValidationError as error:
@@ -289,11 +293,8 @@ def together(names: Sequence[str], part: type[BaseModel], problem: str, expected
 
 
 def parts_in(annotation: Any) -> Iterator[type[Part]]:
-    """Yield the parts that stand in an annotation, such as those of a union or of a tuple."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
-        yield annotation
-    for inner in getattr(annotation, "__args__", ()):
-        yield from parts_in(inner)
+    """Return the parts that stand in an annotation, such as those of a union or of a tuple."""
+    return (model for model in models_in(annotation) if issubclass(model, Part))
 
 
 @cache

@@ -129,6 +129,3 @@ def lost_text(reason: str, losses: int, retry: RetryPolicy) -> str:
     if retry.lost_attempts_max == LOST_AS_FAILED:
         return f"{reason}; attempts used up"
     return f"{reason}; {losses} {'attempt' if losses == 1 else 'attempts'} lost, as many as lost_attempts allows"
-
-
-DEFAULT_RETRY = RetryPolicy()

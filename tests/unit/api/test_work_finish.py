@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.model.values.instants import format_instant
-from hascheduler.schema.retry import DEFAULT_RETRY
+from hascheduler.schema.retry import RetryPolicy
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, get, post
 from tests.unit.api.work import promised, registered, started
@@ -31,7 +31,7 @@ async def test_a_success_has_its_result_and_a_repeat_changes_nothing(client: htt
 
 async def test_a_failure_is_retried_by_the_rule_of_all_processors(client: httpx.AsyncClient, world: World) -> None:
     named = await started(client, world, await registered(client))
-    retry_at = format_instant(NOW + DEFAULT_RETRY.pause_ms(named["job"], 1))
+    retry_at = format_instant(NOW + RetryPolicy().pause_ms(named["job"], 1))
     for _ in range(2):
         assert await _finish(client, named, "failed", error="no") == {"answer": "done", "retry_at": retry_at}
     job = await _job(client, named)
