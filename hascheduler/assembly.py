@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.ops.health_port import HealthPort
+from hascheduler.api.ops.health import HealthPort
 from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.assembly_replica import (
     ReplicaParts,
@@ -42,8 +42,7 @@ from hascheduler.mongo.schema.migrate import require_readable
 from hascheduler.ports.invariant_scan import THOROUGH, InvariantScan, ScanProgress
 from hascheduler.processor import Handlers, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
-from hascheduler.rabbitmq.connection import require_access
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, require_access
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.shards.check import PlacedScan, deployment_report
 from hascheduler.shards.databases import ShardDatabases

@@ -11,21 +11,20 @@ from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices
 from hascheduler.api.http.limits import Limits, limits
-from hascheduler.api.middleware.audit_writer import AuditWriter
+from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef
 from hascheduler.model.partition import PARTITION_SUFFIX_LENGTH, with_partition
 from hascheduler.model.token import digest_of
-from hascheduler.mongo.audit_log import MongoAuditStore
+from hascheduler.mongo.access import MongoAuditStore, MongoTokenStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs.store import MongoJobStore
+from hascheduler.mongo.replicas import MongoFailoverStore
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
-from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AuditStore, BucketStore, Clock, TokenStore

@@ -11,8 +11,7 @@ from hascheduler.model.values.error_texts import quoted
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.transport import MongoDeliveries
-from hascheduler.mongo.work.servers import count_servers
-from hascheduler.mongo.work.store import MongoWorkStore
+from hascheduler.mongo.work.store import MongoWorkStore, count_servers
 from hascheduler.ports import Clock, Deliveries
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop

@@ -14,21 +14,17 @@ from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer, Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.mongo.replicas import MongoAccountStore, MongoFailoverStore, MongoReplicaBoard
 from hascheduler.mongo.stream.source import MongoChangeSource
-from hascheduler.mongo.traces import MongoJobTraces
-from hascheduler.mongo.transport import MongoTransport
+from hascheduler.mongo.transport import MongoJobTraces, MongoTransport
 from hascheduler.ports import Clock, EventExchange, LeaseStore, Transport
 from hascheduler.ports.invariant_scan import InvariantScan
-from hascheduler.rabbitmq.events import RabbitEventExchange
-from hascheduler.rabbitmq.publisher import RabbitTransport
+from hascheduler.rabbitmq.publisher import RabbitEventExchange, RabbitTransport
 from hascheduler.settings import PREFIX, Settings
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.tracing import Tracer

@@ -31,8 +31,8 @@ from hascheduler.model.policy import (
 )
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.token import PUBLISHED_PREFIX
-from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import parse_duration
 
 PREFIX = "HASCHEDULER_"
 SECRETS = ("MONGODB_URI", "SHARD_MONGODB_URIS", "AMQP_URL", "ADMIN_TOKEN")

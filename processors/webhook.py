@@ -22,9 +22,8 @@ import orjson
 from pydantic import AfterValidator, Field, model_validator
 
 from hascheduler.errors import CallerError, InvalidInput, WorldError
-from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import format_instant
+from hascheduler.model.values.instants import format_duration, format_instant
 from hascheduler.processor import Handlers, JobContext, RetryLater
 from hascheduler.schema.forms import span, wrong
 from hascheduler.schema.noun import Part, read_request

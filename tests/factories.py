@@ -7,8 +7,7 @@ from typing import Any
 from hascheduler.dispatch.decisions import Decision, Fire
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.token import Role, digest_of
 from hascheduler.model.values.instants import WallMs

@@ -6,7 +6,7 @@ from dataclasses import fields
 from docs.generate.markdown import code, fenced, head, plain_docstring, table
 from hascheduler.api.ops import events
 from hascheduler.model.event import Event, EventType, encode_event
-from hascheduler.rabbitmq import events as exchange
+from hascheduler.rabbitmq.publisher import RabbitEventExchange
 
 _INTRO = """\
 One event for each step of a job's life, and one where times of a schedule are missed: once for each move of its cursor
@@ -63,14 +63,14 @@ def page() -> str:
             _docstring(events),
             "## On RabbitMQ\n",
             "With `HASCHEDULER_EVENTS_EXCHANGE=name` the leader publishes each event to that topic exchange.\n",
-            _docstring(exchange),
+            _docstring(RabbitEventExchange),
         )
     )
 
 
-def _docstring(module: object) -> str:
-    """The module's docstring after its first line; what is indented becomes a block."""
-    _, _, rest = (inspect.getdoc(module) or "").partition("\n\n")
+def _docstring(documented: object) -> str:
+    """Return the docstring after its first line; what is indented becomes a block."""
+    _, _, rest = (inspect.getdoc(documented) or "").partition("\n\n")
     parts: list[str] = []
     for paragraph in rest.replace("::\n\n", "\n\n").split("\n\n"):
         is_block = paragraph.startswith("    ")

@@ -18,26 +18,18 @@ from hascheduler import __version__
 from hascheduler.api import hot_routes
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
-from hascheduler.api.jobs import all_that_match, batch, changes, counts, errors, read, submit
+from hascheduler.api.jobs import all_that_match, batch, changes, errors, read, submit
 from hascheduler.api.middleware.audit import tell_match
 from hascheduler.api.middleware.overload import TurnedAway
-from hascheduler.api.ops import (
-    cluster,
-    events,
-    health,
-    pause_all,
-    processors,
-    recording,
-)
-from hascheduler.api.resources import audit_log, named, tokens
+from hascheduler.api.ops import cluster, events, health, processors
+from hascheduler.api.resources import access, named
 from hascheduler.api.routing import route_rules
 from hascheduler.api.routing.route_rules import MERGE_PATCH, honours_key, only_declared
+from hascheduler.api.schedules import actions, backfill, previews, selection, timeline, verdicts
 from hascheduler.api.schedules import all_that_match as all_schedules_that_match
-from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, timeline, trigger_now, verdicts
-from hascheduler.api.schedules import counts as schedule_counts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
-from hascheduler.api.ui import docs_page, live, pages, sessions
+from hascheduler.api.ui import live, pages, sessions
 from hascheduler.api.work import routes as work
 from hascheduler.schema.noun import Noun
 
@@ -78,12 +70,12 @@ OPEN_PATHS = pages.open_paths() | frozenset(
         "/readyz",
         "/leaderz",
         "/openapi.json",
-        docs_page.DOCS_PATH,
-        *(f"{docs_page.DOCS_PATH}/{asset}" for asset in docs_page.ASSETS),
+        pages.DOCS_PATH,
+        *(f"{pages.DOCS_PATH}/{asset}" for asset in pages.ASSETS),
     }
 )
 """They need no token: their answers hold nothing of any tenant."""
-PUBLIC_PAGES = pages.PAGES | {docs_page.DOCS_PATH}
+PUBLIC_PAGES = pages.PAGES | {pages.DOCS_PATH}
 """Pages of other sites may lead there, also where no tokens are required."""
 _ROUTERS = (
     # Routes are matched in this order: the most frequent come first.
@@ -92,29 +84,26 @@ _ROUTERS = (
     all_that_match.router,
     read.router,
     changes.router,
-    counts.router,
+    read.counts_router,
     errors.router,
     work.router,
     schedules.router,
-    schedule_counts.router,
-    pauses.router,
+    selection.router,
+    actions.router,
     all_schedules_that_match.router,
-    trigger_now.router,
     backfill.router,
     previews.router,
     verdicts.router,
-    all_verdicts.router,
+    verdicts.all_verdicts_router,
     timeline.router,
     *named.ROUTERS,
     processors.router,
     cluster.router,
     live.router,
-    pause_all.router,
-    recording.router,
     events.router,
-    tokens.router,
-    tokens.whoami_router,
-    audit_log.router,
+    access.router,
+    access.whoami_router,
+    access.audit_router,
 )
 _PREFIX = "/v1"
 _SCHEMAS = "#/components/schemas/"
@@ -262,7 +251,7 @@ def create_routes(*, hot: bool = True) -> FastAPI:
     for router in _ROUTERS:
         app.include_router(router, prefix=_PREFIX, responses=ANY_PROBLEM)
     app.state.live = live.LivePictures()
-    app.router.routes.extend([*pages.routes(), *docs_page.routes()])
+    app.router.routes.extend([*pages.routes(), *pages.docs_routes()])
     app.include_router(sessions.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)

@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.connection import connection_of
 from hascheduler.api.http.limits import HOLDING, Holding, NoRoom
-from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer
 from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.api.http.server import BATCH_ID, passed_on_by_peer
 from hascheduler.api.middleware.audit import (
     CUT_OFF,
     begin_notes,
@@ -38,9 +38,7 @@ from hascheduler.api.middleware.audit import (
 )
 from hascheduler.api.middleware.auth import EDGE, charged, identified, is_page_path, shows_session
 from hascheduler.api.middleware.cross_site import refusal_of
-from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.middleware.overload import TurnedAway, overload_of
-from hascheduler.api.middleware.timeouts import time_limit_s
+from hascheduler.api.middleware.overload import TurnedAway, outcome_unknown, overload_of, time_limit_s
 from hascheduler.api.services import ApiServices
 
 log = structlog.get_logger(__name__)

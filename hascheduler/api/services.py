@@ -16,10 +16,9 @@ from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.http.limits import Limits, limits
-from hascheduler.api.middleware.audit_writer import AuditWriter
+from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.routing.shared_load import SharedLoad
-from hascheduler.api.routing.shared_waits import SharedWaits
+from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
 from hascheduler.ports import (
     Admission,
     AuditStore,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hascheduler.check.finding import CheckConfig, Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import NO_RESOURCES
 from hascheduler.schema.calendar import Calendar

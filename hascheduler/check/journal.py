@@ -21,10 +21,9 @@ from hascheduler.dispatch.decisions import (
     Settlement,
     TimeOutcome,
 )
-from hascheduler.dispatch.schedules.cursor_steps import is_current
+from hascheduler.dispatch.schedules.planner import is_current
 from hascheduler.dispatch.settlements import classify_outcome
-from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
 from hascheduler.schema.replica import ReplicaStatus
 
 

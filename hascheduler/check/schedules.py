@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.check.finding import CheckConfig, Finding, FindingKind, instant_or_ms, short_id
-from hascheduler.dispatch.schedules.resets import reset_command
+from hascheduler.dispatch.schedules.edits import reset_command
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX

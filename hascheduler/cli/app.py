@@ -9,8 +9,7 @@ import typer
 
 from hascheduler import __version__
 from hascheduler.cli.commands import COMMANDS
-from hascheduler.cli.credentials import set_ca_file
-from hascheduler.cli.environment import require_known_variables
+from hascheduler.cli.environment import require_known_variables, set_ca_file
 from hascheduler.cli.lazy_groups import lazy_group
 from hascheduler.cli.output.instants import Utc, set_utc
 
@@ -52,7 +51,7 @@ def hascheduler(
 
 class _OnStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        from hascheduler.cli.output.printable import one_printable_line
+        from hascheduler.cli.output.console import one_printable_line
 
         sys.stderr.write(f"warning: {one_printable_line(record.getMessage())}\n")
 

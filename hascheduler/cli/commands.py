@@ -22,15 +22,15 @@ _PROCESSOR: CommandTable = {
 _SCHEDULE: CommandTable = {
     "list": LazyCommand("schedules.show:list_schedules", "List schedules, and how they stand."),
     "timeline": LazyCommand(
-        "schedules.upcoming:timeline", "List when schedules fire next, and how often in the next hours."
+        "schedules.preview:timeline", "List when schedules fire next, and how often in the next hours."
     ),
-    "calendar": LazyCommand("schedules.upcoming:calendar", "List the next days, and what fires on each."),
+    "calendar": LazyCommand("schedules.preview:calendar", "List the next days, and what fires on each."),
     "get": LazyCommand("schedules.show:get", "Show one schedule."),
     "verdicts": LazyCommand("schedules.show:verdicts", "Show what became of a schedule's times."),
     "preview": LazyCommand("schedules.preview:preview_schedule", "Show the next fires and clock changes."),
-    "put": LazyCommand("schedules.edit:put", "Make or replace a schedule."),
-    "add": LazyCommand("schedules.edit:put", "The old name of `put`, which replaces none.", hidden=True),
-    "edit": LazyCommand("schedules.edit:edit", "Edit a schedule, by options or in $EDITOR."),
+    "put": LazyCommand("schedules.actions:put", "Make or replace a schedule."),
+    "add": LazyCommand("schedules.actions:put", "The old name of `put`, which replaces none.", hidden=True),
+    "edit": LazyCommand("schedules.actions:edit", "Edit a schedule, by options or in $EDITOR."),
     "pause": LazyCommand("schedules.actions:pause", "Pause a schedule, or all that match."),
     "resume": LazyCommand("schedules.actions:resume", "Resume a paused schedule, or all that match, from now on."),
     "reset": LazyCommand("schedules.actions:reset", "Let a schedule go on that a wrong clock made fire early."),
@@ -41,7 +41,7 @@ _SCHEDULE: CommandTable = {
 
 _JOB: CommandTable = {
     "submit": LazyCommand("jobs.submit:submit", "Submit a job, to run as soon as it may."),
-    "batch": LazyCommand("jobs.batch:batch", "Submit the jobs of a file."),
+    "batch": LazyCommand("jobs.submit:batch", "Submit the jobs of a file."),
     "list": LazyCommand("jobs.show:list_jobs", "List jobs, and how they stand."),
     "failed": LazyCommand("jobs.show:failed", "List the jobs that have failed for good, and why."),
     "counts": LazyCommand("jobs.show:counts", "Count jobs by state."),
@@ -70,7 +70,7 @@ def _named(kind: str, condition: str = "") -> CommandTable:
         "edit": f"Edit a {kind}, by options or in $EDITOR.",
         "delete": f"Delete a {kind}{condition}.",
     }
-    return {verb: LazyCommand(f"resources.nouns:{kind.upper()}.{verb}", summary) for verb, summary in what.items()}
+    return {verb: LazyCommand(f"resources.named:{kind.upper()}.{verb}", summary) for verb, summary in what.items()}
 
 
 _TOKEN: CommandTable = {
@@ -89,9 +89,9 @@ _BOOTSTRAP: CommandTable = {
 }
 
 COMMANDS: CommandTable = {
-    "serve": LazyCommand("run.processes:serve", "Run one replica: the scheduler's loops and the HTTP API."),
+    "serve": LazyCommand("run.whole_system:serve", "Run one replica: the scheduler's loops and the HTTP API."),
     "processor": LazyCommand(
-        "run.processes:processor", "Run one processor with the handlers of the given modules.", commands=_PROCESSOR
+        "run.whole_system:processor", "Run one processor with the handlers of the given modules.", commands=_PROCESSOR
     ),
     "dev": LazyCommand(
         "run.whole_system:dev", "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C."
@@ -129,7 +129,7 @@ COMMANDS: CommandTable = {
         "simulate.command:simulate",
         "Run a scenario on the real dispatch core in virtual time, and show what comes of it.",
     ),
-    "record": LazyCommand("simulate.record:record", "Record the leader's inputs and decisions."),
+    "record": LazyCommand("simulate.command:record", "Record the leader's inputs and decisions."),
     "migrate": LazyCommand(
         "setup.migrate:migrate",
         "Make collections and indexes, and raise the database's schema version to that of this release.",

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from hascheduler.cli import credentials
+from hascheduler.cli import environment
 from hascheduler.cli.options import DEFAULT_URL
 
 _PATIENCE_S = 0.5
@@ -81,8 +81,8 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
     first = url.partition(",")[0].strip()
     address = f"{first.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
     try:
-        request = Request(address, headers=credentials.auth_headers())  # noqa: S310  # the scheme was looked at
-        with urlopen(request, timeout=_PATIENCE_S, context=credentials.ssl_context()) as answer:  # noqa: S310  # as above
+        request = Request(address, headers=environment.auth_headers())  # noqa: S310  # the scheme was looked at
+        with urlopen(request, timeout=_PATIENCE_S, context=environment.ssl_context()) as answer:  # noqa: S310  # as above
             names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
     except Exception:  # without an answer there is nothing to offer; an error would garble the user's line
         return

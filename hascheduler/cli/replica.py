@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from hascheduler.cli import credentials
+from hascheduler.cli import environment
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
     """
     from hascheduler.client import Scheduler
 
-    token, tls = credentials.token(), credentials.ssl_context()
+    token, tls = environment.token(), environment.ssl_context()
     try:
         scheduler = Scheduler(url, token=token, tls=tls, patience=0, answer_timeout=_ANSWER_S)
     except InvalidInput as error:

@@ -18,7 +18,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import parse_duration
 
 Json = Any
 """Whatever JSON can hold."""

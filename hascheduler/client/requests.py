@@ -17,8 +17,7 @@ from hascheduler.client.answer import Answer
 from hascheduler.client.bodies import encoded
 from hascheduler.client.results import Job, JsonObject, ListPage
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import parse_duration
-from hascheduler.model.values.instants import parse_instant
+from hascheduler.model.values.instants import parse_duration, parse_instant
 
 T = TypeVar("T")
 

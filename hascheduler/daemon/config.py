@@ -10,7 +10,7 @@ from hascheduler.daemon.leadership.liveness import (
     wait_for_death_by_connection,
 )
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.election.config import ElectionConfig
+from hascheduler.election.elector import ElectionConfig
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AccountStore,

@@ -23,8 +23,7 @@ from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
-from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher
-from hascheduler.daemon.outbound.event_tail import EventTail
+from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher, EventTail
 from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import Readiness

@@ -12,8 +12,7 @@ from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
-from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher
-from hascheduler.daemon.outbound.event_tail import EventTail
+from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher, EventTail
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import outgrown_because
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
@@ -34,8 +33,7 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.mirror.mirror import Folded
 from hascheduler.model.job import JobState
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import MonoMs
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.daemon.readiness import Readiness, stored_version
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
-from hascheduler.dispatch.queue.score import overtaken_for_ms
+from hascheduler.dispatch.queue.criteria import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection

@@ -9,9 +9,8 @@ from typing import Any
 from hascheduler.errors import WorldError
 from hascheduler.model.job import LIVE, fire_job_id, schedule_of
 from hascheduler.model.processor import process_of
-from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import WallMs, parse_instant
+from hascheduler.model.values.instants import WallMs, parse_duration, parse_instant
 from hascheduler.schema.trigger import Interval, Once, Trigger
 from hascheduler.triggers import next_nominal
 

@@ -9,8 +9,7 @@ from typing import Any
 from hascheduler.demo.environment import DemoEnvironment, until
 from hascheduler.demo.evidence import Effects, Expectation
 from hascheduler.model.job import LIVE
-from hascheduler.model.values.durations import parse_duration
-from hascheduler.model.values.instants import format_instant
+from hascheduler.model.values.instants import format_instant, parse_duration
 
 _PATIENCE_S = 60.0
 """How long the last jobs are waited for while none of them ends; a backlog that shrinks is waited for longer."""

@@ -37,7 +37,7 @@ from hascheduler.schema.schedule import Basis, ZoneOffsets
 class Fire:
     """Insert the job of that nominal time and advance the schedule's cursor to it.
 
-    It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.cursor_steps`); ``tally`` is the
+    It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.planner`); ``tally`` is the
     schedule's after this, as far as its leader could see. ``keyed_by`` are the keys at which its definition has limits:
     what is inserted has its values there, whichever leader carries it out, and when. ``after`` are the jobs that have
     to end before its own begin. It ``is_graph`` if the schedule made several jobs when it was decided: it holds only
@@ -152,7 +152,7 @@ class CountFailures:
 
 @dataclass(frozen=True, slots=True)
 class ResetCursor:
-    """Take the schedule's cursor back to ``reset_at_ms``, as was asked for (`hascheduler.dispatch.schedules.resets`).
+    """Take the schedule's cursor back to ``reset_at_ms``, as was asked for (`hascheduler.dispatch.schedules.edits`).
 
     It holds for that creation of the schedule, and as long as that request is stored in it.
     """

@@ -46,14 +46,13 @@ from hascheduler.dispatch.inputs import (
     ProcessorRests,
     Resynced,
     Settled,
+    Step,
     TermBegan,
     TransportSeen,
     TrustLost,
 )
 from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT_IN_ALL
-from hascheduler.dispatch.state import CoreState
-from hascheduler.dispatch.state_snapshot import state_snapshot
-from hascheduler.dispatch.step import Step
+from hascheduler.dispatch.state import CoreState, state_snapshot
 from hascheduler.mirror.changes import (
     BatchSeen,
     CalendarGone,
@@ -76,9 +75,8 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.hold import partition_key, partition_of_key
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import partition_key, partition_of, partition_of_key
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.retry import lost_text, tries_text

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
-from hascheduler.dispatch.capacity.key_rates import KeyGroup, KeyRates
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits, SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.locks import LockTable
-from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
+from hascheduler.dispatch.capacity.rate_limits import KeyGroup, KeyRates
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.explanation import (
     Block,
@@ -25,8 +24,8 @@ from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.queue.criteria import Measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.hold import tier_key
 from hascheduler.model.job import JobRef, JobState, is_batch
+from hascheduler.model.partition import tier_key
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant

@@ -1,4 +1,4 @@
-"""Held partitions: tenants for whom the leader must not decide (`hascheduler.model.hold`).
+"""Held partitions: tenants for whom the leader must not decide (`hascheduler.model.partition`).
 
 Jobs and schedules of a tenant in a held partition are kept aside as they were last seen, as if they were not there.
 When the hold is lifted, all of them are seen again. What a processor has, and what is promised, goes on until it is

@@ -1,9 +1,12 @@
-"""The inputs of the core: facts from the mirror, and the few things only this process knows."""
+"""The inputs of the core: facts from the mirror, and the few things only this process knows.
+
+The output of one step of the core, and the order in which its effects must happen.
+"""
 
 from dataclasses import dataclass
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
-from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Send, Settlement
 from hascheduler.mirror.changes import (
     BatchSeen,
     CalendarGone,
@@ -27,6 +30,7 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.model.job import OCCUPYING, schedule_of
 from hascheduler.model.processor import Rest
+from hascheduler.model.values.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +122,22 @@ def can_wait(seen: Input, *, ends_too: bool = False) -> bool:
             return ends_too and schedule_of(job_id) is None
         case _:
             return False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """First ``decisions`` go into the journal, as one entry; then they are applied; then dispatches are published.
+
+    ``retried``: some of them were decided before and did not come back, so applying waits for a majority.
+    ``sends`` concern attempts that were promised before, and need no journal.
+    ``settled`` decisions have come back, or lost: a journal entry whose decisions are all settled is finished.
+    ``refetch`` jobs have another state in the database than the mirror shows: read them again.
+    ``wake_at_ms`` is when the next step has something to do even without new inputs; None: it will have nothing.
+    """
+
+    decisions: tuple[Decision, ...] = ()
+    retried: bool = False
+    sends: tuple[Send, ...] = ()
+    settled: tuple[Decision, ...] = ()
+    refetch: tuple[str, ...] = ()
+    wake_at_ms: WallMs | None = None

@@ -33,8 +33,8 @@ from hascheduler.dispatch.decisions import (
     Settlement,
     TimeOutcome,
 )
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import TERMINAL, JobRef, JobState
+from hascheduler.model.partition import Hold
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.schedule import ScheduleRef
 

@@ -6,7 +6,7 @@ An unknown name has the defaults, except among calendars: what depends on one th
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hascheduler.model.hold import Hold, definition_key
+from hascheduler.model.partition import Hold, definition_key
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane

@@ -30,7 +30,7 @@ Owner: `LeaderSuspicion` of the signs, the lateness and the budget. All instants
 from collections import deque
 from enum import StrEnum
 
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs
 
 SIGNS_MIN = 3

@@ -16,7 +16,7 @@ import httpx
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.kubernetes.api import KubernetesApi, refused
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 
 Lease = Mapping[str, Any]

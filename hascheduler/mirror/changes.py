@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import JournalHead, LeaseRecord
+from hascheduler.model.partition import Hold
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.values.frozen import fast_frozen

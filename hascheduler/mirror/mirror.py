@@ -4,7 +4,7 @@ Invariants: at any point of the stream the live documents are exactly those whos
 readable and live; `digest` is equal on replicas that have folded the same stream to the same position; the quarantine
 is bounded, and a document leaves it when it is mended or deleted; the events of jobs are in the order of the stream.
 
-While a partition is held silently (`hascheduler.model.hold`), its jobs and schedules are copies of what another
+While a partition is held silently (`hascheduler.model.partition`), its jobs and schedules are copies of what another
 database counts: changes to them make no events, and the live ones are not counted.
 """
 
@@ -19,12 +19,11 @@ from hascheduler.mirror.events import events_of, events_of_schedule
 from hascheduler.mirror.sums import Digest, LiveCounts
 from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import decode_journal_head
+from hascheduler.model.documents.leadership import decode_journal_head
 from hascheduler.model.event import Event
-from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import JobState, is_batch
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.partition import partition_in, partition_of
+from hascheduler.model.leadership import JournalHead
+from hascheduler.model.partition import partition_in, partition_of, partition_of_key
 
 QUARANTINE_MAX = 1_000
 MARKED_EVERY = 4

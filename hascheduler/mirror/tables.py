@@ -10,9 +10,8 @@ from typing import Any
 
 from hascheduler.mirror import changes as seen
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
-from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.leadership import decode_hold, decode_lease, encode_hold, encode_lease
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.schedule import (
     LEADER_FIELDS,

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hascheduler.model.limit_keys import LimitKeys
+from hascheduler.model.limit_keys import LimitKeys, UniqueKey
 from hascheduler.model.resources import Resources
 from hascheduler.model.trace import TraceContext
-from hascheduler.model.uniqueness import UniqueKey
 from hascheduler.model.values.frozen import compact
 from hascheduler.model.values.instants import WallMs
 

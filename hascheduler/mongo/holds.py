@@ -1,19 +1,32 @@
-"""Stored holds."""
+"""Stored holds.
 
-from collections.abc import Mapping
+Ends the transactions that a mover left open: its process was killed, or stands still, in the middle of one.
+
+MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
+what it has written, such as the hold of the partition. To abort one is always safe: a mover that goes on finds it gone
+and begins again, and jobs that were submitted together, the only other transaction here, are inserted again. A user of
+MongoDB may list and end its own sessions without a privilege.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+import structlog
 from pymongo.errors import DuplicateKeyError
 
+from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold, encode_hold, readable_holds
-from hascheduler.model.hold import Hold
-from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.model.documents.leadership import decode_hold, encode_hold, readable_holds
+from hascheduler.model.partition import Hold
+from hascheduler.mongo.connection import CLIENT_OPTIONS, MAJORITY, Client, Database, awaited
 from hascheduler.mongo.faults import faults
+from hascheduler.ports import Clock
+from hascheduler.telemetry.log_lines import Reminders
 
 
 class MongoHoldStore:
-    """`hascheduler.ports.holds.HoldStore`."""
+    """`hascheduler.ports.leadership.HoldStore`."""
 
     def __init__(self, database: Database) -> None:
         self._holds = database[Collection.HOLDS.value].with_options(write_concern=MAJORITY)
@@ -36,3 +49,53 @@ class MongoHoldStore:
                     await self._holds.replace_one(older, encode_hold(hold), upsert=True)
                     return True
         return False
+
+
+log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 0.5
+_IDLE_MICROS = 1_000_000
+"""A mover that runs goes on within milliseconds."""
+
+
+class LeftTransactions:
+    """Looks for them twice a second while ``is_moving``: in each MongoDB by itself, as one may stand still."""
+
+    def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
+        self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
+        self._is_moving = is_moving
+        self._clock = clock
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for client in self._clients:
+                tasks.create_task(self._run(client))
+
+    async def _run(self, client: Client) -> None:
+        reminders = Reminders()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if not self._is_moving():
+                continue
+            try:
+                if ended := await _end_left_transactions(client):
+                    log.info("left_transactions_ended", transactions=ended)
+                reminders.over()
+            except StoreUnavailable as error:
+                if reminders.is_due(str(error), self._clock.mono_ms()):
+                    log.warning("left_transactions_unknown", error=str(error))
+
+
+async def _end_left_transactions(client: Client) -> int:
+    """Abort those of hascheduler that have been idle; return how many there were."""
+    idle = {"type": "idleSession", "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS}}
+    sessions = [
+        {"$currentOp": {"allUsers": False, "idleSessions": True}},
+        {"$match": {"appName": CLIENT_OPTIONS["appname"], **idle}},
+        {"$project": {"lsid.id": True}},
+    ]
+    with faults("end transactions that were left open"):
+        found = await (await awaited(client.admin.aggregate(sessions))).to_list(None)
+        if found:
+            await client.admin.command("killSessions", [{"id": each["lsid"]["id"]} for each in found])
+    return len(found)

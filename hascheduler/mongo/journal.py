@@ -13,8 +13,8 @@ from pymongo.errors import DuplicateKeyError
 from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
-from hascheduler.model.journal import JournalHead
+from hascheduler.model.documents.leadership import decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.leadership import JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults

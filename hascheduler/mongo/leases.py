@@ -10,8 +10,8 @@ from typing import Any
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.lease import encode_lease, readable_lease
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.documents.leadership import encode_lease, readable_lease
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 

@@ -1,10 +1,30 @@
-"""Filters that several stores share: by labels, by the attributes of a job, by the schedule that made it."""
+"""Filters that several stores share: by labels, by the attributes of a job, by the schedule that made it.
 
-from collections.abc import Mapping
+Lists that have the newest first, a page at a time, with bounded work for each page.
+
+Each index of such a list has an attribute first, then an instant and ``_id``, the order of the list. So a page is read
+along one index, and nothing is sorted::
+
+    {"$or": [
+        {attribute, instant: {$lt: …}},            each branch is one range of the index;
+        {attribute, instant: …, _id: {$lt: …}},    the server merges them in their order
+    ]}                                             what else must hold is asked of each document that is met
+
+Where more must hold than the index says, a bounded number of documents may be met for one page. The instant of the
+first that is one too many, the *edge*, is looked up first, in the index alone: the page ends there, full or not, and
+the next one begins there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from pymongo import DESCENDING
+
 from hascheduler.model.job import ScheduleId
-from hascheduler.ports import JobSelection
+from hascheduler.model.values.fields import is_integer
+from hascheduler.model.values.instants import LATEST_MS
+from hascheduler.ports import JobSelection, ListPosition, StoredDocument
 
 DEPENDS_ON = "depends_on"
 """The name of the index that finds the jobs which depend on one; without those, most, that depend on none."""
@@ -60,3 +80,78 @@ def made_by(schedule: ScheduleId) -> dict[str, Any]:
     """Among the jobs of all schedules of that name: those of this one (see `ScheduleId.is_same`)."""
     said = {"schedule_created_at_ms": schedule.created_at_ms}
     return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}
+
+
+SCANNED_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """A range of one index, as one filter for each of its parts, whose order is by the instant ``at``; and what else
+    must hold."""
+
+    index: str
+    at: str
+    parts: Sequence[Mapping[str, Any]]
+    rest: Mapping[str, Any]
+
+    def query(self, after: ListPosition | None, least_ms: int | None, most_ms: int | None) -> dict[str, Any] | None:
+        """The filter for what is after that position and within these bounds, inclusive; None: nothing can be."""
+        ranges = self.bounds(after, least_ms, most_ms)
+        branches = [{**part, **one} for part in self.parts for one in ranges]
+        if not branches:
+            return None
+        return dict(branches[0]) if len(branches) == 1 else {"$or": branches}
+
+    def find(self, collection: Any, query: dict[str, Any], projection: Mapping[str, Any] | None = None) -> Any:
+        """A cursor over what ``query``, of this range, finds; newest first."""
+        return collection.find(query, projection).sort([(self.at, DESCENDING), ("_id", DESCENDING)]).hint(self.index)
+
+    def matching(self, query: dict[str, Any]) -> dict[str, Any]:
+        return {**query, "$and": [dict(self.rest)]} if self.rest else query
+
+    async def edge_ms(
+        self,
+        collection: Any,
+        after: ListPosition | None,
+        least_ms: int | None,
+        most_ms: int | None,
+        scanned_max: int,
+    ) -> int | None:
+        """The instant at which a page has to end, exclusively; None: all that is left may be met."""
+        query = self.query(after, least_ms, most_ms)
+        if query is None:
+            return None
+        found = self.find(collection, query, {self.at: True, "_id": False})
+        beyond = await found.skip(scanned_max).limit(1).to_list(None)
+        edge_ms = beyond[0].get(self.at) if beyond else None
+        if not is_integer(edge_ms):
+            return None
+        if after is not None and edge_ms >= after.at_ms:
+            # More are of one millisecond than a page may meet: they are met all the same, or the list would not end.
+            return after.at_ms - 1
+        return edge_ms
+
+    def position(self, document: StoredDocument) -> ListPosition | None:
+        """Where the list goes on after ``document``. Where its instant was broken by hand it is among the first, or the
+        last."""
+        at_ms = document.get(self.at)
+        if is_integer(at_ms):
+            return ListPosition(at_ms, str(document["_id"]))
+        return None if at_ms is None else ListPosition(LATEST_MS)
+
+    def bounds(
+        self, after: ListPosition | None, least_ms: int | None = None, most_ms: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Conditions on the instant and ``_id``, of which any holds; none: no document can match."""
+        of_one_instant: list[dict[str, Any]] = []
+        if after is not None and (most_ms is None or after.at_ms <= most_ms):
+            most_ms = after.at_ms
+            if after.id is not None:
+                if least_ms is None or most_ms >= least_ms:
+                    of_one_instant = [{self.at: most_ms, "_id": {"$lt": after.id}}]
+                most_ms -= 1
+        if least_ms is not None and most_ms is not None and least_ms > most_ms:
+            return of_one_instant
+        bounds = {name: bound for name, bound in (("$lte", most_ms), ("$gte", least_ms)) if bound is not None}
+        return [*of_one_instant, {self.at: bounds} if bounds else {}]

@@ -2,17 +2,31 @@
 
 They are acknowledged by a majority, not because a lost one would do harm, but because their echo measures the stream's
 lag: the server holds back a write without a majority until its next flush (100 ms) before the stream delivers it.
+
+Reports of the changes of leadership, one document for each name and term, not in the stream.
+
+The newest checkpoint of what tenants and keys have consumed and of learned costs, for a start after all replicas
+were down.
+
+One document a name, outside of the stream: a running leader has the accounts in memory. `encode_accounts` defines the
+form. 0.2.0 writes and reads ``accumulated`` alone, by key; a newer version replaces it together with ``by_tenant`` and
+``tenants``, so all of them are of one moment in each document, and either version reads what the other wrote.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from pymongo import ReturnDocument
+from bson import MaxKey, MinKey
+from pymongo import DESCENDING, ReturnDocument
+from pymongo.errors import DuplicateKeyError
 
+from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.ports import FAILOVERS_MAX
+from hascheduler.schema.failover import Failover, encode_failover, failover_id, readable_failovers
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.replica import ReplicaStatus
 
@@ -50,3 +64,49 @@ async def ready_replicas(database: Database) -> Collection[str]:
     replicas = database[Stored.REPLICAS.value]
     with faults("read which replicas are ready"):
         return {str(each["_id"]) for each in await replicas.find({"ready": True}, ["_id"]).to_list(None)}
+
+
+class MongoFailoverStore:
+    """`hascheduler.ports.FailoverStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._failovers = database[Stored.FAILOVERS.value].with_options(write_concern=MAJORITY)
+
+    async def save(self, failover: Failover) -> None:
+        document = encode_failover(failover)
+        with faults("keep the account of a failover"):
+            await self._failovers.replace_one({"_id": document["_id"]}, document, upsert=True)
+            kept = self._failovers.find({"_id": _reports_of(failover.shard)}, {"_id": True}).sort("_id", DESCENDING)
+            for oldest in await kept.skip(FAILOVERS_MAX - 1).limit(1).to_list(None):
+                await self._failovers.delete_many({"_id": {**_reports_of(failover.shard), "$lt": oldest["_id"]}})
+
+    async def newest(self, name: str, limit: int) -> Sequence[Failover]:
+        with faults("read the accounts of failovers"):
+            found = self._failovers.find({"_id": _reports_of(name)}).sort("_id", DESCENDING).limit(limit)
+            return readable_failovers(await found.to_list(None))
+
+
+def _reports_of(name: str) -> dict[str, Any]:
+    """The range of ``_id`` that holds the reports of that name."""
+    return {"$gt": failover_id(name, MinKey()), "$lte": failover_id(name, MaxKey())}
+
+
+class MongoAccountStore:
+    """`hascheduler.ports.AccountStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._accounts = database[Stored.ACCOUNTS.value]
+
+    async def save(self, name: str, term: int, accounts: AccountsSnapshot) -> bool:
+        fields: dict[str, Any] = {"term": term, **encode_accounts(accounts)}
+        with faults("save the accounts"):
+            try:
+                await self._accounts.replace_one({"_id": name, "term": {"$lte": term}}, fields, upsert=True)
+            except DuplicateKeyError:
+                return False
+        return True
+
+    async def load(self, name: str) -> AccountsSnapshot:
+        with faults("load the accounts"):
+            document = await self._accounts.find_one({"_id": name})
+        return decode_accounts(document or {})

@@ -15,9 +15,8 @@ from pymongo.errors import BulkWriteError
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import LIVE
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.mongo.connection import Database, awaited, transaction

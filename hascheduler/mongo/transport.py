@@ -3,6 +3,8 @@
 The replica sends nothing. Each processor watches the jobs that are dispatched to it, and sweeps for them when it
 starts, after every break of its stream and every `SWEEP_S`; a job found twice is dropped as any duplicate message is.
 Requests to cancel are not sent: a processor asks for stop requests for its running jobs with every heartbeat.
+
+The traces of jobs that are being dispatched: one read by id for a whole batch of messages.
 """
 
 import asyncio
@@ -19,9 +21,10 @@ from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
-from hascheduler.mongo.connection import Database, awaited
+from hascheduler.model.trace import trace_context
+from hascheduler.mongo.connection import LOCAL_READ, Database, awaited
 from hascheduler.mongo.faults import faults, local_faults
-from hascheduler.ports import Confirm, Delivery
+from hascheduler.ports import Confirm, Delivery, TracedJob
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
@@ -167,3 +170,24 @@ async def _nothing() -> None:
 
 async def _parked(reason: str) -> None:
     log.error("promise_refused", reason=reason)
+
+
+READ_LIMIT_S = 0.5
+"""Messages wait for this read; a message without its trace is better than a late one."""
+
+
+class MongoJobTraces:
+    """`hascheduler.ports.JobTraces`."""
+
+    def __init__(self, database: Database) -> None:
+        # A local read: it must see claims of a moment ago, with or without a majority.
+        self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
+
+    async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
+        fields = {"definition": True, "schedule": True, "trace": True}
+        with faults("read the traces of jobs", READ_LIMIT_S):
+            jobs = await self._jobs.find({"_id": {"$in": list(job_ids)}}, fields).to_list(None)
+        return {
+            job["_id"]: TracedJob(str(job.get("definition")), job.get("schedule"), trace_context(job.get("trace")))
+            for job in jobs
+        }

@@ -24,8 +24,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.newest_first import IndexRange
-from hascheduler.mongo.queries import made_by
+from hascheduler.mongo.queries import IndexRange, made_by
 from hascheduler.ports import DecidedVerdict, ListPosition, VerdictPage, VerdictRecord, VerdictSelection
 
 _SCANNED_MAX = 2_000

@@ -5,13 +5,6 @@ there was no answer in time; whether a write was carried out is then unknown, an
 Expected outcomes are return values. No method waits for ever: adapters set time limits on every call.
 """
 
-from hascheduler.ports.access import (
-    AuditFilter,
-    AuditStore,
-    TokenStore,
-    audit_id,
-    ended_sessions,
-)
 from hascheduler.ports.jobs import (
     ERROR_BEGINNING_MAX,
     FAILED_FIELDS,
@@ -50,15 +43,20 @@ from hascheduler.ports.leadership import (
     ReplicaBoard,
 )
 from hascheduler.ports.resources import (
+    AuditFilter,
+    AuditStore,
     DecidedVerdict,
     ListPosition,
     ResourceStore,
     ScheduleStore,
     StoredDocument,
+    TokenStore,
     VerdictPage,
     VerdictRecord,
     VerdictSelection,
     VerdictStore,
+    audit_id,
+    ended_sessions,
 )
 from hascheduler.ports.stream import (
     Batch,

@@ -1,13 +1,16 @@
-"""Who leads, what was decided, how it is carried out, and the record of each change of leadership, for people."""
+"""Who leads, what was decided, how it is carried out, and the record of each change of leadership, for people.
 
-from collections.abc import Sequence
+The store of holds.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import JournalHead, LeaseRecord
+from hascheduler.model.partition import Hold
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.schema.failover import Failover
 from hascheduler.schema.replica import ReplicaStatus
@@ -102,3 +105,18 @@ class FailoverStore(Protocol):
 
     async def newest(self, name: str, limit: int) -> Sequence[Failover]:
         """The newest ``limit``, the latest term first; those that can't be read are left out."""
+
+
+class HoldStore(Protocol):
+    async def get(self, key: str) -> Hold | None:
+        """Return the newest majority-committed hold of that key; `InvalidInput` if it can't be read."""
+        ...
+
+    async def all(self) -> Mapping[str, Hold]:
+        """Return all readable holds by their keys."""
+        ...
+
+    async def put(self, hold: Hold) -> bool:
+        """Insert the hold or replace one of an earlier revision, acknowledged by a majority; False if the stored one
+        has this revision or a later one."""
+        ...

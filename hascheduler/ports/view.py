@@ -7,8 +7,7 @@ from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.schema.calendar import Calendar

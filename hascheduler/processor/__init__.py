@@ -55,8 +55,7 @@ Delivery is at least once. A handler that must have its effect once gives ``job.
 """
 
 from hascheduler.processor.config import ProcessorConfig
-from hascheduler.processor.context import JobContext
-from hascheduler.processor.handlers import Handlers, load_handlers
+from hascheduler.processor.handlers import Handlers, JobContext, load_handlers
 from hascheduler.processor.outcomes import PermanentError, RetryLater
 from hascheduler.processor.processor import Processor
 

@@ -7,6 +7,11 @@
 
 `HeldAttempts` owns the book, the event loop is its only thread. What is held is never started a second time, however
 many messages name it: that is the local half of "one start for each (job, attempt)".
+
+What becomes of a message once it has been handled: acknowledged, or parked with the reason.
+
+Neither may fail an attempt: a message that could not be acknowledged comes again, and meets an attempt that is held or
+a start that is lost.
 """
 
 import asyncio
@@ -14,11 +19,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from hascheduler.errors import WorldError
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import HandlerProgress
+from hascheduler.ports import Delivery, HandlerProgress
 
 if TYPE_CHECKING:
     from hascheduler.processor.handler_loop import Stall
+
 
 Key = tuple[str, int]
 _LAST_MOMENT_S = 1.0
@@ -240,3 +249,27 @@ class HeldAttempts:
         for attempt in self.held:
             if attempt.phase in (Phase.STARTING, Phase.RUNNING):
                 attempt.stop(reason)
+
+
+log = structlog.get_logger(__name__)
+
+
+class Acknowledgements:
+    """Owns the number of messages that this process could not read."""
+
+    def __init__(self) -> None:
+        self.parked = 0
+
+    async def acknowledge(self, delivery: Delivery) -> None:
+        try:
+            await delivery.ack()
+        except WorldError as error:
+            log.debug("not_acknowledged", error=str(error))
+
+    async def park(self, delivery: Delivery, reason: str) -> None:
+        self.parked += 1
+        log.warning("parked", reason=reason)
+        try:
+            await delivery.park(reason)
+        except WorldError as error:
+            log.warning("not_parked", error=str(error))

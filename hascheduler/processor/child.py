@@ -26,8 +26,7 @@ import structlog
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.redaction import kept_traceback
-from hascheduler.processor.context import JobContext
-from hascheduler.processor.handlers import ProcessHandler
+from hascheduler.processor.handlers import JobContext, ProcessHandler
 from hascheduler.processor.outcomes import checked_percent, checked_result, failure_of, shown_text
 
 _LOG_LENGTH_MAX = 8 * 1024

@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from hascheduler.processor.attempts import HeldAttempt, Key, StopReason
-from hascheduler.processor.context import JobContext
+from hascheduler.processor.handlers import JobContext
 
 log = structlog.get_logger(__name__)
 

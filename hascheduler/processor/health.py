@@ -4,11 +4,9 @@ import asyncio
 
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.ports import Clock, Deliveries
-from hascheduler.processor.acknowledgements import Acknowledgements
-from hascheduler.processor.attempts import HeldAttempts
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempts
 from hascheduler.processor.handler_loop import HandlerLoop
-from hascheduler.processor.heartbeat import Heartbeat
-from hascheduler.processor.self_fence import SelfFence
+from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.telemetry.health import NOT_TURNING
 
 _WEDGED_AFTER_MS = 60_000

@@ -13,8 +13,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Deliveries, Delivery
-from hascheduler.processor.acknowledgements import Acknowledgements
-from hascheduler.processor.attempts import HeldAttempts, StopReason
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, StopReason
 from hascheduler.processor.runner import Runner
 
 log = structlog.get_logger(__name__)

@@ -20,9 +20,8 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.child_process import run_in_process
-from hascheduler.processor.context import JobContext
 from hascheduler.processor.handler_loop import HandlerLoop, NotBegun, settle
-from hascheduler.processor.handlers import Handler, ProcessHandler
+from hascheduler.processor.handlers import Handler, JobContext, ProcessHandler
 from hascheduler.processor.outcomes import Failure, checked_result, failure_of
 from hascheduler.schema.definition import time_over
 

@@ -8,17 +8,15 @@ import structlog
 from hascheduler.errors import WorldError
 from hascheduler.model.resources import Resources
 from hascheduler.ports import Clock, Deliveries, WorkStore
-from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempt_loops import OverdueReporter, ProgressReporter, StopPoller
-from hascheduler.processor.attempts import HeldAttempts, Key, StopReason
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, Key, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.health import ProcessorHealth
-from hascheduler.processor.heartbeat import Heartbeat
+from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.runner import Runner
-from hascheduler.processor.self_fence import SelfFence
 from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer

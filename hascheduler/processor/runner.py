@@ -14,24 +14,23 @@ from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.job import JobState
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, HandlerProgress, StartedJob, WorkStore
-from hascheduler.processor.acknowledgements import Acknowledgements
-from hascheduler.processor.attempts import HeldAttempt, HeldAttempts, Phase, StopReason
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempt, HeldAttempts, Phase, StopReason
 from hascheduler.processor.config import ProcessorConfig
-from hascheduler.processor.context import JobContext
 from hascheduler.processor.handler_loop import HandlerLoop
-from hascheduler.processor.handlers import Handlers
+from hascheduler.processor.handlers import Handlers, JobContext
+from hascheduler.processor.heartbeat import SelfFence
 from hascheduler.processor.invocation import Drop, End, GiveBack, TimeLimit, end_of, invoke, unfinished
 from hascheduler.processor.outcomes import (
     Failure,
+    always,
     checked_percent,
     error_text,
     loss_of,
     outcome_of,
     shown_text,
+    until_answered,
     with_cause,
 )
-from hascheduler.processor.retrying import always, until_answered
-from hascheduler.processor.self_fence import SelfFence
 from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import (

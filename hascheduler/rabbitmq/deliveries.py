@@ -18,9 +18,15 @@ from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import decode_bundle, encode_message
 from hascheduler.model.trace import TraceContext, trace_from_headers
 from hascheduler.ports import Delivery
-from hascheduler.rabbitmq.connection import BrokerConnection, Session
+from hascheduler.rabbitmq.connection import (
+    PARKED_QUEUE,
+    BrokerConnection,
+    Session,
+    declare_parked,
+    declare_processor_queue,
+    queue_name,
+)
 from hascheduler.rabbitmq.faults import faults
-from hascheduler.rabbitmq.topology import PARKED_QUEUE, declare_parked, declare_processor_queue, queue_name
 
 log = structlog.get_logger(__name__)
 

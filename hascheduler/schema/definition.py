@@ -12,8 +12,7 @@ from pydantic import AfterValidator, Field, Strict
 
 from hascheduler.model.limit_keys import KEY_LIMITS_MAX
 from hascheduler.model.resources import NO_RESOURCES, Resources
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.schema.forms import (
     WEEK_MS,
     Count,

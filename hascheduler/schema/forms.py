@@ -28,10 +28,16 @@ from hascheduler.model.resources import (
     is_resource_name,
     resources,
 )
-from hascheduler.model.values.durations import LONGEST_MS, format_duration, parse_duration
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import INTEGER_MAX
-from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+from hascheduler.model.values.instants import (
+    LONGEST_MS,
+    WallMs,
+    format_duration,
+    format_instant,
+    parse_duration,
+    parse_instant,
+)
 
 REQUEST: dict[str, str] = {"form": "request"}
 """The validation context of what people write: published names and forms, bounds, rules over several fields."""

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, criteria
-from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import format_duration
 from hascheduler.schema.forms import WEEK_MS, Form, span, whole
 from hascheduler.schema.noun import Noun, Owner, Part
 

@@ -11,9 +11,8 @@ from pydantic_core import InitErrorDetails
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, PLACEHOLDERS_MAX, missing_placeholders
-from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.model.verdict import FireCounts
 from hascheduler.schema.forms import Instant, Labels, Listed, Name, Span, Text, whole, wrong
 from hascheduler.schema.job import JobBody

@@ -13,10 +13,10 @@ from typing import Annotated, Any, get_args, get_type_hints
 from pydantic import Field
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import LONGEST_MS
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import INTEGER_MAX, shared
 from hascheduler.model.values.frozen import compact, fast_frozen
+from hascheduler.model.values.instants import LONGEST_MS
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.forms import Form, Instant, Listed, Name, Span, span, whole
 

@@ -1,4 +1,4 @@
-"""What makes submitted jobs of a definition duplicates of each other; see `hascheduler.model.uniqueness`."""
+"""What makes submitted jobs of a definition duplicates of each other; see `hascheduler.model.limit_keys`."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, Strict
 
-from hascheduler.model.limit_keys import KEY_CHARACTERS_MAX, LIMIT_KEY_PATTERN, LimitKeys, checked_limit_key
-from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
+from hascheduler.model.limit_keys import (
+    KEY_CHARACTERS_MAX,
+    LIMIT_KEY_PATTERN,
+    LimitKeys,
+    OnDuplicate,
+    UniqueKey,
+    checked_limit_key,
+)
 from hascheduler.schema.forms import WEEK_MS, Listed, checked, each_once, span, written_span
 from hascheduler.schema.noun import Part, together
 

@@ -32,7 +32,7 @@ from hascheduler.schema.forms import instant_text
 from hascheduler.schema.noun import answer_of
 from hascheduler.shards.answers import STRANGE, Body, Exchange, part_of, read, refusal_in, unfit, whole
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.place import Place, WholeAnswer, ask_all
+from hascheduler.shards.peers import Place, WholeAnswer, ask_all
 
 
 async def _change(layout: Layout, places: Sequence[Place], body: Any, exchange: Exchange, *, by_name: bool) -> None:

@@ -17,16 +17,16 @@ import orjson
 from starlette.types import Receive, Scope
 
 from hascheduler.api.http.limits import holding_of
-from hascheduler.api.http.peer import BATCH_ID
+from hascheduler.api.http.server import BATCH_ID
 from hascheduler.api.http.strict_json import MalformedJson, Oversized, UnstorableJson, read_json
-from hascheduler.api.jobs.batch_bodies import JOBS_MAX
+from hascheduler.api.jobs.batch import JOBS_MAX
 from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX, LARGE_VALUES_MAX, receive_bounded
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.schema.tenant import DEFAULT_TENANT
 from hascheduler.shards.answers import Body, Exchange, fitted, part_of, tenant_named
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.place import Place, WholeAnswer, ask_all
+from hascheduler.shards.peers import Place, WholeAnswer, ask_all
 
 
 async def read_batch(scope: Scope, receive: Receive) -> tuple[bytes, Any]:

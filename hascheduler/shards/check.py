@@ -25,7 +25,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX, as_document
-from hascheduler.mongo.check.pace import BATCH_LIMIT_S, ScanPace, ScanTimeOver
+from hascheduler.mongo.check.context import BATCH_LIMIT_S, ScanPace, ScanTimeOver
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports.invariant_scan import InvariantScan, ScanBounds, ScanProgress

@@ -31,10 +31,9 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api.ops.events import KEEPALIVE
 from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX
 from hascheduler.errors import InvalidInput
-from hascheduler.shards.answers import STRANGE
+from hascheduler.shards.answers import STRANGE, picture_as_one
 from hascheduler.shards.following import FollowedShard, Piece, send_as_one
-from hascheduler.shards.overview import picture_as_one
-from hascheduler.shards.place import Place
+from hascheduler.shards.peers import Place
 
 HELD_BACK_MAX_S = 2.0
 _KEEPALIVE, _SILENCE = "500ms", "15s"

@@ -14,12 +14,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.middleware.auth import still_identified
-from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.middleware.overload import EVENTS_S_MAX
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices
 from hascheduler.shards.answers import named, refusal_in
-from hascheduler.shards.place import Place, WholeAnswer
+from hascheduler.shards.peers import Place, WholeAnswer
 
 _HEADERS = (
     (b"content-type", f"{MEDIA_TYPE}; charset=utf-8".encode()),

@@ -51,7 +51,7 @@ from hascheduler.shards.copies import Copies
 from hascheduler.shards.home import LayoutWatch
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.names import Names
-from hascheduler.shards.place import ONE_SHARD, Place, WholeAnswer
+from hascheduler.shards.peers import ONE_SHARD, Place, WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import EVENTS, FETCH, HEARTBEAT, NOUNS, REGISTER, Rule, RuledRoute, matched
 

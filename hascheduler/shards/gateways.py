@@ -2,7 +2,7 @@
 
 Each writes one document to the home: how many shards it knows, and the newest epoch such that no write of a partition
 that is frozen in it is under way there. Beside these documents is the key by which replicas know each other
-(`hascheduler.api.http.peer`): processors have no right to read this collection.
+(`hascheduler.api.http.server`): processors have no right to read this collection.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.shards.home import LayoutWatch
-from hascheduler.shards.repeating import repeat
+from hascheduler.shards.hosting import repeat
 
 log = structlog.get_logger(__name__)
 

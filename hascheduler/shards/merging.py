@@ -24,9 +24,8 @@ from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ListPosition
 from hascheduler.shards.all_that_match import change_jobs, change_schedules
-from hascheduler.shards.answers import Body, Merge, merged
+from hascheduler.shards.answers import Body, Merge, cluster, failovers, merged, processors
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.overview import cluster, failovers, processors
 
 Key = tuple[Any, ...]
 """The place of an item in the order of a list."""

@@ -37,16 +37,16 @@ from typing import NamedTuple
 import structlog
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.hold import Hold, partition_key, partition_of_key
+from hascheduler.model.partition import Hold, partition_key, partition_of_key
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports import Clock
-from hascheduler.ports.holds import HoldStore
+from hascheduler.ports.leadership import HoldStore
 from hascheduler.ports.tenants import Key, Version
 from hascheduler.shards.gateways import GatewayBoard
 from hascheduler.shards.home import LayoutStore
+from hascheduler.shards.hosting import repeat
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.repeating import repeat
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)

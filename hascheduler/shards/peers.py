@@ -16,25 +16,79 @@ The whole request goes, as it came: the caller shows its own token there, and is
   that was asked says that it did nothing, or if the request only reads.
 """
 
+import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import Any, Protocol, TypeVar
 
 import httpx
 import structlog
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.limits import FORWARDED_MAX, holding_of
 from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.middleware.audit import known_request_id, note_of
-from hascheduler.api.middleware.outcomes import outcome_unknown
-from hascheduler.api.middleware.timeouts import long_request_s_max, time_limit_s
+from hascheduler.api.middleware.overload import long_request_s_max, outcome_unknown, time_limit_s
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX, receive_bounded
 from hascheduler.api.services import ApiServices
-from hascheduler.shards.place import NOT_HOSTED, ONE_SHARD
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+
+ONE_SHARD = b"x-hascheduler-shard"
+"""The header that names the one shard that has to answer: a replica sends it to another, or a person does."""
+NOT_HOSTED = b"x-hascheduler-not-hosted"
+"""The header of a 503 by a replica that does not host the shard that `ONE_SHARD` names: nothing was done."""
+
+_T = TypeVar("_T")
+
+
+class Place(Protocol):
+    name: str
+    """The shard's name."""
+
+    async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the shard answer that request; 503 with its name if no replica that hosts it answers."""
+        ...
+
+
+@dataclass(slots=True)
+class WholeAnswer:
+    """An answer kept whole, to be read, merged or sent on."""
+
+    status: int = 0
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+    async def take(self, message: Message) -> None:
+        """Keep a message of the answer; a `Send`."""
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], list(message["headers"])
+        else:
+            self.pieces.append(message.get("body", b""))
+
+    async def send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+async def ask_all(asked: Iterable[Coroutine[Any, Any, _T]]) -> Sequence[_T]:
+    """Return the answers in this order. If one raises, the others are cancelled first."""
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(each) for each in asked]
+    return [each.result() for each in running]
+
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +110,7 @@ _NOT_PASSED_BACK = frozenset(
 
 
 class Hosted:
-    """`hascheduler.shards.place.Place` of a shard that may be hosted here: ``services`` returns its services while it
+    """`hascheduler.shards.peers.Place` of a shard that may be hosted here: ``services`` returns its services while it
     is and they are ready. ``routes`` is the one application of all shards, which answers for the services in a scope.
     """
 
@@ -193,3 +247,52 @@ async def _send_on(answer: httpx.Response, send: Send) -> None:
     except httpx.HTTPError as error:
         raise ConnectionAbortedError("another replica broke off its answer") from error
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+_KEPT_S = 1.0
+_LIMIT_S = 2.0
+_SILENT_AFTER = timedelta(seconds=5)
+_LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  # as the driver reads dates: without a zone
+
+
+class HostAddresses:
+    """Owner of what was read last of the replicas that host one shard."""
+
+    def __init__(self, database: Database, shard: str) -> None:
+        self._leases = database[Collection.LEASES.value]
+        self._replicas = database[Collection.REPLICAS.value]
+        self._shard = shard
+        self._known: Sequence[str] = ()
+        self._good_until_s = 0.0
+        self._reading = asyncio.Lock()
+
+    async def read(self) -> Sequence[str]:
+        """Return addresses as ``host:port``: replicas that still beat before silent ones, of these the leader first.
+        They are at most a second old; older while the database does not answer."""
+        loop = asyncio.get_running_loop()
+        async with self._reading:
+            if loop.time() >= self._good_until_s:
+                try:
+                    with faults("read which replicas host a shard", _LIMIT_S):
+                        lease = await self._leases.find_one({"_id": self._shard}, {"holder": True})
+                        fields = {"http_endpoint": True, "ready": True, "expire_at": True}
+                        replicas = await self._replicas.find({}, fields).to_list(None)
+                    self._known = _best_first(replicas, None if lease is None else lease.get("holder"))
+                except StoreUnavailable as error:
+                    log.warning("hosts_unread", shard=self._shard, error=str(error))
+                self._good_until_s = loop.time() + _KEPT_S
+            return self._known
+
+
+def _best_first(replicas: Sequence[Mapping[str, Any]], leader: object) -> Sequence[str]:
+    """Each beat puts off the end of its record by the server's clock: a replica whose end is long before the latest is
+    silent."""
+    found = []
+    for each in replicas:
+        address, end = each.get("http_endpoint"), each.get("expire_at")
+        if address and isinstance(address, str):
+            end = end if isinstance(end, datetime) and end.tzinfo is None else _LONG_AGO
+            found.append((end, each["_id"] != leader, not each.get("ready"), address))
+    latest = max((end for end, *_ in found), default=_LONG_AGO)
+    found.sort(key=lambda each: (latest - each[0] > _SILENT_AFTER, *each[1:3]))
+    return [address for *_, address in found]

@@ -21,7 +21,7 @@ from hascheduler.api.work.schemas import DEFINITIONS_MAX, SLOTS_MAX
 from hascheduler.model.processor import ANY_DEFINITION, overlap
 from hascheduler.model.token import ALL_TENANTS, Role
 from hascheduler.shards.answers import answer_of, own_request, replayed
-from hascheduler.shards.place import Place, ask_all
+from hascheduler.shards.peers import Place, ask_all
 
 _ASKS = Caller(Role.VIEWER, ALL_TENANTS, "registrations")
 _PROCESSORS, _COUNTS = "/v1/processors", "/v1/jobs:counts"

@@ -18,7 +18,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from hascheduler.api.app import create_app, create_routes, with_edge
-from hascheduler.api.http.peer import peer_headers
+from hascheduler.api.http.server import peer_headers
 from hascheduler.api.services import ApiServices
 from hascheduler.assembly_api import ProcessServices, services_of
 from hascheduler.assembly_replica import ReplicaParts
@@ -28,12 +28,10 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.holds import MongoHoldStore
-from hascheduler.mongo.left_transactions import LeftTransactions
+from hascheduler.mongo.holds import LeftTransactions, MongoHoldStore
 from hascheduler.mongo.replicas import ready_replicas
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.tenants import MongoTenantStore
-from hascheduler.shards.addresses import HostAddresses
 from hascheduler.shards.answers import naming_refusals
 from hascheduler.shards.check import PlacedScan
 from hascheduler.shards.copies import Copier, Copies, encode_keepable
@@ -47,11 +45,10 @@ from hascheduler.shards.layout import Layout
 from hascheduler.shards.merging import MERGED
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
 from hascheduler.shards.names import Names
-from hascheduler.shards.parts import keeps_to_parts
-from hascheduler.shards.peers import Hosted, Peers
+from hascheduler.shards.peers import HostAddresses, Hosted, Peers
 from hascheduler.shards.placement import LeaderPlacement
 from hascheduler.shards.registrations import Registrations
-from hascheduler.shards.turns import CapTurns, MongoTurnStore
+from hascheduler.shards.turns import CapTurns, MongoTurnStore, keeps_to_parts
 from hascheduler.telemetry.health import ReplicaHealth
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
 

@@ -24,9 +24,15 @@ its jobs waits for any such cap, else after a while. A job may need several: a s
 it, in the order of their keys, only shortly, so of two shards that each have what the other lacks one gets both.
 
 If the home alone was put back to an earlier state, a hold that is ahead of the document stays as it is.
+
+Whether every shard keeps to its part of each cap: a shard without partitions gets the first one only then.
+
+A deployment that has just grown may still run the whole cap in the old shards, and nothing that runs is stopped. Every
+core has the new parts once all replicas know all shards, so the excess only ends.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,13 +43,15 @@ from pymongo.errors import DuplicateKeyError
 from hascheduler.daemon.replica import Replica
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.collection import Collection as Stored
-from hascheduler.model.hold import Hold
+from hascheduler.model.job import OCCUPYING
+from hascheduler.model.partition import Hold
 from hascheduler.model.values.fields import identifier, positive, text
-from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import Clock
-from hascheduler.ports.holds import HoldStore
-from hascheduler.shards.repeating import repeat
+from hascheduler.ports.leadership import HoldStore
+from hascheduler.schema.definition import Definition
+from hascheduler.shards.hosting import repeat
 
 log = structlog.get_logger(__name__)
 
@@ -186,3 +194,40 @@ def readable_turns(documents: Iterable[Mapping[str, Any]]) -> Sequence[CapTurn]:
         except (InvalidInput, TypeError) as error:
             log.warning("turn_unreadable", error=str(error))
     return turns
+
+
+async def keeps_to_parts(
+    shards: Sequence[Database], definitions: Mapping[str, Definition], max_concurrency: int | None
+) -> bool:
+    """Return whether no shard runs more jobs than its part of any cap that is divided evenly. One shard at a time has a
+    smaller cap, so a new one does not have it yet."""
+    for index, shard in enumerate(shards):
+        for running, cap in _counted(await _running(shard), definitions, max_concurrency):
+            part = cap // len(shards) + (index < cap % len(shards))
+            if cap >= len(shards) and running > part:
+                return False
+    return True
+
+
+def _counted(
+    running: Mapping[str, int], definitions: Mapping[str, Definition], max_concurrency: int | None
+) -> Iterator[tuple[int, int]]:
+    """Yield, for each cap, how many jobs run that count against it, and the cap."""
+    of_tier = Counter[int]()
+    for name, count in running.items():
+        definition = definitions.get(name, Definition(name=name))
+        if definition.max_concurrency is not None:
+            yield count, definition.max_concurrency
+        if definition.tier is not None:
+            of_tier[definition.tier] += count
+    yield from ((count, tier) for tier, count in of_tier.items())
+    if max_concurrency is not None:
+        yield sum(running.values()), max_concurrency
+
+
+async def _running(shard: Database) -> Mapping[str, int]:
+    """Return how many jobs of each definition have a slot."""
+    with_slot: list[Any] = [{"$match": {"state": {"$in": sorted(OCCUPYING)}}}, {"$sortByCount": "$definition"}]
+    with faults("count what runs"):
+        cursor = await awaited(shard[Stored.JOBS.value].aggregate(with_slot))
+        return {str(each["_id"]): int(each["count"]) for each in await cursor.to_list(None)}

@@ -19,9 +19,9 @@ from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.policy import DEFAULT_PRESET, IdleKeyStart, criteria
 from hascheduler.model.processor import ANY_DEFINITION
 from hascheduler.model.resources import NO_RESOURCES, RESOURCE_NAMES_MAX, SLOTS, Resources
-from hascheduler.model.values.durations import LONGEST_MS
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import INTEGER_MAX
+from hascheduler.model.values.instants import LONGEST_MS
 from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
 from hascheduler.schema.definition import ConflictScope, Definition, StartLimits
 from hascheduler.schema.forms import AsVector, Listed, Span, span, whole, wrong

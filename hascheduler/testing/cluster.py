@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import create_routes, with_edge
-from hascheduler.api.middleware.audit_writer import AuditWriter
+from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.services import ApiServices
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts

@@ -15,8 +15,7 @@ from hascheduler.client.options import JobListFilter, JobOptions
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import DEFAULT_PRESET
-from hascheduler.model.values.durations import parse_duration
-from hascheduler.model.values.instants import parse_instant
+from hascheduler.model.values.instants import parse_duration, parse_instant
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing.cluster import HOST, PassingTime, VirtualClock, VirtualCluster
 from hascheduler.testing.instrumented import Call, CrashPoint, Handler, InstrumentedHandlers

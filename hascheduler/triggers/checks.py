@@ -11,8 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.instants import format_instant
+from hascheduler.model.values.instants import format_duration, format_instant
 from hascheduler.schema.trigger import (
     EVERY_MIN_MS,
     PARTS_MAX,

@@ -43,7 +43,7 @@ from typing import cast
 from croniter import croniter
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import format_duration, parse_duration
+from hascheduler.model.values.instants import format_duration, parse_duration
 from hascheduler.schema.trigger import EVERY_MIN_MS
 from hascheduler.triggers.walls import DayOfMonth, Walls
 

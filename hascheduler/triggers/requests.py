@@ -7,8 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import format_duration
-from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.model.values.instants import WallMs, format_duration, format_instant
 from hascheduler.schema.forms import written_span
 from hascheduler.schema.noun import read_request
 from hascheduler.schema.trigger import ANY, KINDS, AnyOf, Cron, Interval, Once, Pattern, Single, Times, Trigger

@@ -22,7 +22,7 @@ from pymongo import DESCENDING
 from pymongo.errors import PyMongoError
 
 from hascheduler.embedded.children import Daemon, free_port, start_daemon
-from hascheduler.model.journal import EntryKind
+from hascheduler.model.leadership import EntryKind
 from hascheduler.model.partition import shard_database, shard_name
 from hascheduler.mongo.connection import Client
 from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.journal import EntryKind
+from hascheduler.model.leadership import EntryKind
 from tests.checkers.evidence import Commit
 
 

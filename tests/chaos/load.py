@@ -14,8 +14,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hascheduler.client import AsyncScheduler, Refused, Unavailable
-from hascheduler.model.values.durations import parse_duration
-from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+from hascheduler.model.values.instants import WallMs, format_instant, parse_duration, parse_instant
 from hascheduler.ports import CancelAnswer
 from hascheduler.schema.trigger import Interval, Trigger
 from hascheduler.triggers import next_nominal

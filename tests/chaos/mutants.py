@@ -13,14 +13,14 @@ from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import encode_decisions
 from hascheduler.dispatch.schedules import trigger_periods
-from hascheduler.model.documents.journal import encode_journal_head
+from hascheduler.model.documents.leadership import encode_journal_head
 from hascheduler.model.event import number_of
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
 from hascheduler.ports import AttemptOutcome, Batch, FinishAnswer, JournalEntry, StartedJob
-from hascheduler.triggers import local_order
+from hascheduler.triggers import walls
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
 _KEPT_MS = 604_800_000
@@ -123,7 +123,7 @@ def _believed_alone(clock: Any) -> Any:
 
 def _forgets_other_zone_data(replica: Any) -> Any:
     """Each leader takes its own time-zone data for those by which a cursor was set."""
-    for room in (local_order, trigger_periods):
+    for room in (walls, trigger_periods):
         room.keeps_order = lambda *_: True  # type: ignore[attr-defined]
     return replica
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.journal import EntryKind
+from hascheduler.model.leadership import EntryKind
 from tests.checkers.evidence import Evidence
 
 

@@ -1,7 +1,7 @@
 """Terms only rise, one holder a term; entries are without gaps; after a ``term_began`` nothing of an older term."""
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.journal import EntryKind
+from hascheduler.model.leadership import EntryKind
 from tests.checkers.evidence import Evidence
 
 

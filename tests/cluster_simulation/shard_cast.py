@@ -16,8 +16,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.settlements import freeing, riding
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.hold import Hold
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers
 from hascheduler.shards.hosting import HostedShard, Hosting

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hascheduler.daemon.replica import Replica
-from hascheduler.model.hold import Hold
+from hascheduler.model.partition import Hold
 from hascheduler.model.values.instants import WallMs
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.moves import PartitionMover

@@ -23,9 +23,8 @@ from typing import Any
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.hold import partition_of_key
 from hascheduler.model.job import LIVE, TERMINAL, JobState, NewJob
-from hascheduler.model.partition import partition_of, with_partition
+from hascheduler.model.partition import partition_of, partition_of_key, with_partition
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer
 from hascheduler.processor import Handlers

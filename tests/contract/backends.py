@@ -8,22 +8,19 @@ import pytest
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.model.collection import Collection
-from hascheduler.mongo.accounts import MongoAccountStore
+from hascheduler.mongo.access import MongoAuditStore, MongoTokenStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
-from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.holds import MongoHoldStore
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.mongo.replicas import MongoAccountStore, MongoFailoverStore, MongoReplicaBoard
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource
-from hascheduler.mongo.tokens import MongoTokenStore
-from hascheduler.mongo.traces import MongoJobTraces
+from hascheduler.mongo.transport import MongoJobTraces
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import (
@@ -44,7 +41,7 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
-from hascheduler.ports.holds import HoldStore
+from hascheduler.ports.leadership import HoldStore
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane

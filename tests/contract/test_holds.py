@@ -9,8 +9,8 @@ import pytest
 from hascheduler.dispatch.decisions import ReleaseHold
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import encode_hold
-from hascheduler.model.hold import Hold
+from hascheduler.model.documents.leadership import encode_hold
+from hascheduler.model.partition import Hold
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, applied
 

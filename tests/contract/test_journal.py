@@ -11,7 +11,7 @@ from hascheduler.dispatch.decisions import (
     ResetCursor,
     encode_decisions,
 )
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import JournalEntry

@@ -8,9 +8,9 @@ from pymongo.errors import OperationFailure
 
 from hascheduler.clock import SystemClock
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.documents.hold import encode_hold
+from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.mongo.connection import Client, Database, open_database, transaction
-from hascheduler.mongo.left_transactions import LeftTransactions
+from hascheduler.mongo.holds import LeftTransactions
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports.tenants import Key
 from tests.contract.test_tenants import HOLD, TENANT

@@ -14,9 +14,9 @@ import pytest
 from hascheduler.model.message import Message, MessageKind, decode_message, encode_message
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
 
 LIMIT_S = 20

@@ -8,12 +8,11 @@ import pytest
 from pymongo import UpdateOne
 
 from hascheduler.clock import SystemClock
-from hascheduler.model.documents.hold import decode_hold
 from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.leadership import decode_hold
 from hascheduler.model.documents.verdict import verdict_document
-from hascheduler.model.hold import partition_key
 from hascheduler.model.job import JobState, fire_job_id
-from hascheduler.model.partition import partition_of, with_partition
+from hascheduler.model.partition import partition_key, partition_of, with_partition
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.connection import Database

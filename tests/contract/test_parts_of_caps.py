@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.schema.definition import Definition
-from hascheduler.shards.parts import keeps_to_parts
+from hascheduler.shards.turns import keeps_to_parts
 
 pytestmark = pytest.mark.real
 

@@ -8,10 +8,9 @@ import pytest
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import encode_hold
-from hascheduler.model.hold import Hold, partition_key
+from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.model.job import LIVE, JobState
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.tenants import MongoTenantStore

@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
+from hascheduler.model.limit_keys import OnDuplicate, UniqueKey
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AttemptOutcome, JobSelection, SubmitAnswer
 from tests.contract.backends import Backend, on

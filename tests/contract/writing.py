@@ -1,8 +1,8 @@
 """Writes for the tests of change streams."""
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobState
+from hascheduler.model.partition import Hold
 from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied

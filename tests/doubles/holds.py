@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold, encode_hold, readable_holds
-from hascheduler.model.hold import Hold
+from hascheduler.model.documents.leadership import decode_hold, encode_hold, readable_holds
+from hascheduler.model.partition import Hold
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase, MemoryStore
 
 
 class MemoryHoldStore(MemoryStore):
-    """`hascheduler.ports.holds.HoldStore`, and the release that a leader writes."""
+    """`hascheduler.ports.leadership.HoldStore`, and the release that a leader writes."""
 
     def __init__(self, connection: MemoryConnection | None = None) -> None:
         super().__init__(connection or MemoryConnection(MemoryDatabase()))

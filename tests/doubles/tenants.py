@@ -6,9 +6,8 @@ from typing import Any
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import LIVE
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument
 from hascheduler.ports.tenants import KEYS, Key, Version, marked, version_of, without_keys

@@ -12,20 +12,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from hascheduler.api.http import strict_json
 from hascheduler.api.ops.events import EventId
-from hascheduler.api.routing.merge_patch import merge_patch
 from hascheduler.api.routing.queries import LabelledQuery
+from hascheduler.api.routing.revisions import merge_patch
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
-from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.leadership import decode_lease, encode_lease
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.message import decode_bundle, decode_message
 from hascheduler.model.payload import missing_placeholders, render
 from hascheduler.model.resources import parse_resources
-from hascheduler.model.values.durations import parse_duration
-from hascheduler.model.values.instants import parse_instant
+from hascheduler.model.values.instants import parse_duration, parse_instant
 from hascheduler.model.values.redaction import redacted
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition

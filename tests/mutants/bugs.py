@@ -10,8 +10,8 @@ from typing import Any
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import journal_id
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.documents.leadership import journal_id
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AttemptOutcome,

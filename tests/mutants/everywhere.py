@@ -6,7 +6,7 @@ Real processes load this room: it imports nothing that only tests have.
 from typing import Any
 
 from hascheduler.errors import HistoryLost
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.ports import Batch, LeaseStore
 
 

@@ -17,7 +17,7 @@ from tests.warm import WarmProcess, warm
 _MAIN = "from hascheduler.__main__ import main; main()"
 _IMPORTED = (
     "hascheduler.__main__",
-    "hascheduler.cli.run.processes",
+    "hascheduler.cli.run.whole_system",
     "hascheduler.assembly",
     "hascheduler.assembly_api",
     "hascheduler.assembly_processor",

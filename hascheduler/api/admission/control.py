@@ -21,7 +21,7 @@ import structlog
 from hascheduler.api.admission.estimates import RETRY_UNKNOWN_S, DrainRate, UnseenJobs
 from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
-from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import format_duration
 from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
 from hascheduler.schema.definition import RateLimit

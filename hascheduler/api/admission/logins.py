@@ -4,7 +4,7 @@ Each login writes to the database and to every mirror, and any role may do it. S
 login in a while, at each replica.
 """
 
-from hascheduler.api.middleware.audit_writer import Samplers
+from hascheduler.api.middleware.audit import Samplers
 from hascheduler.errors import TooMany
 from hascheduler.model.values.instants import MonoMs
 

@@ -11,8 +11,8 @@ from http import HTTPStatus
 from hascheduler.api.http.problems import FieldError, ProblemError
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import format_duration
 from hascheduler.ports import ClusterView, ScheduleStore
 from hascheduler.schema.trigger import AnyOf, Cron, Interval, Trigger
 from hascheduler.triggers import shortest_gap_of_rules_ms

@@ -15,34 +15,36 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import islice
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import APIRouter, Request, Response
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, SkipValidation, ValidationError
 
-from hascheduler.api.http.peer import BATCH_ID
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
     FieldError,
+    ProblemDetails,
     ProblemError,
     problem_body,
     problem_responses,
 )
+from hascheduler.api.http.server import BATCH_ID
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse, require_all
 from hascheduler.api.jobs.dependencies import (
     NOTHING_NAMED,
+    Definitions,
     Found,
     Lookup,
+    definitions_of,
     levels_of,
     look_up,
     require_any_of,
     require_few,
     waits_for,
+    with_keys,
 )
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
-from hascheduler.api.jobs.keys import Definitions, definitions_of, with_keys
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
@@ -55,9 +57,86 @@ from hascheduler.model.job import BATCH_PREFIX, JobState, NewJob
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, KnownJob, Submission, SubmitAnswer
-from hascheduler.schema.noun import AS_REQUEST, parse_request
+from hascheduler.schema.forms import Name
+from hascheduler.schema.job import SubmitJobBody
+from hascheduler.schema.noun import AS_REQUEST, Part, parse_request
 from hascheduler.schema.refusals import Path, refusal_of
 from hascheduler.telemetry.tracing import JOBS
+
+JOBS_MAX = 1_000
+
+
+class BatchJobBody(SubmitJobBody):
+    """One job of a batch."""
+
+    ref: Name | None = Field(default=None, examples=["a"])
+    """What the others of this batch call it, as `ref:NAME`"""
+    idempotency_key: str | None = None
+    """As the header, for this job; default: the header's key and the place in the batch"""
+
+
+_BATCH = [
+    {"ref": "a", "definition": "log", "payload": {"message": "first"}},
+    {"definition": "log", "payload": {"message": "then"}, "depends_on": ["ref:a"]},
+]
+
+
+class BatchBody(Part):
+    # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
+    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX, examples=[_BATCH])
+    """Up to a thousand; each is accepted or refused by itself"""
+    atomic: bool = False
+    """All or none: where one is refused, so is the request, with the errors of all at `jobs.0.…`, and nothing is
+    submitted. The only key is that of the header, and no definition may be `unique`"""
+
+
+class BatchJobResponse(Part):
+    status: int = Field(examples=[201])
+    """201: submitted; 200: it was there already, or it is a duplicate of `job`, as `unique` of its definition says;
+    else `problem` says what is wrong"""
+    job: str | None = Field(examples=["job:0194f3a1b2c3000002deadbeef01"])
+    """Its id; null where it was refused"""
+    problem: ProblemDetails | None = Field(examples=[None])
+    """Why it was refused; null where it was not"""
+
+
+class BatchResponse(Part):
+    batch: str = Field(examples=["batch:0194f3a1b2c3000001deadbeef01"])
+    """Its jobs are found by it; others may depend on it"""
+    results: list[BatchJobResponse]
+    """One for each job, in their order"""
+
+
+def require_all(refusals: Sequence[bytes | None]) -> None:
+    """Raise a `ProblemError` if there is one. ``refusals`` are the answers of the jobs, in order, as they are sent.
+
+    The status and the type are those of the first; each error has its job's place before its path.
+    """
+    refused: list[tuple[int, dict[str, Any]]] = [
+        (place, orjson.loads(refusal)["problem"]) for place, refusal in enumerate(refusals) if refusal is not None
+    ]
+    if not refused:
+        return
+    errors: list[FieldError] = []
+    for place, problem in refused:
+        if len(errors) >= ERRORS_SHOWN_MAX:
+            break
+        own = problem["errors"] or [{"path": "", "problem": problem["detail"], "expected": ""}]
+        errors += [_error(place, each) for each in own]
+    first = refused[0][1]
+    others = f"; {len(refused)} of {len(refusals)} jobs are refused, so none is submitted"
+    raise ProblemError(
+        HTTPStatus(first["status"]),
+        first["type"].rpartition(":")[2],
+        f"{errors[0]}{others}",
+        errors=errors[:ERRORS_SHOWN_MAX],
+    )
+
+
+def _error(place: int, error: dict[str, Any]) -> FieldError:
+    path = ("jobs", place, *error["path"].split(".")) if error["path"] else ("jobs", place)
+    return FieldError(path, error["problem"], error.get("expected") or "")
+
 
 REF_PREFIX = "ref:"
 _AT_ONCE_MAX = 250

@@ -1,5 +1,18 @@
-"""Cancel, reprioritize and retry one job: one compare-and-set, whose answer says which state it met."""
+"""Cancel, reprioritize and retry one job: one compare-and-set, whose answer says which state it met.
 
+A job that waits again after its end, together with the jobs that failed because it had failed.
+
+::
+
+    find the dependents, level by level ─► order them ─► the job itself, then each dependent after what it waits for
+
+A dependent is revived if it never ran, as a job that it waited for failed or was cancelled. What failed for a reason of
+its own, or was cancelled by people, stays as it is, and so does what waited for that. Each revival is a compare-and-set
+on the revision that was read. Nothing is undone: a request that broke off in the middle is repeated, and meets what
+waits already as `not_ended`.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Response
@@ -7,17 +20,121 @@ from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.dependencies import by_id, levels_of, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, retry_key
 from hascheduler.api.jobs.read import require_visible
-from hascheduler.api.jobs.revival import JobRetryResponse, dependents_of, revive_dependents
-from hascheduler.api.middleware.auth import Operator, Submitter
+from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.queries import JobId
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.services import Services
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, NotFound
-from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, SubmitAnswer
+from hascheduler.model.job import LIVE, JobState
+from hascheduler.ports import (
+    CancelAnswer,
+    Dependent,
+    DependentAnswer,
+    ReprioritizeAnswer,
+    RetryAnswer,
+    RetryKey,
+    SubmitAnswer,
+)
 from hascheduler.schema.job import Priority
-from hascheduler.schema.noun import AS_REQUEST, Part
+from hascheduler.schema.noun import AS_REQUEST, Part, example_of
+
+DEPENDENTS_MAX = 500
+"""Each costs a read of what it waits for, and a write."""
+_ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED)
+
+
+class DependentResponse(Part):
+    """What became of a job that depends on the one that is revived."""
+
+    job: str = Field(examples=["job:0194f3a1b2c3000002deadbeef01"])
+    """Its id"""
+    answer: DependentAnswer = Field(examples=["ok"])
+    """`ok`: it waits again, for the jobs it waited for; `not_ended`: it waits or runs already; `kept`: it succeeded,
+    failed for a reason of its own, or was cancelled; `dependency_failed`: so did another job that it waits for;
+    `changed`: another request was first"""
+
+
+class JobRetryResponse(Part):
+    """What became of the wish to run a job again."""
+
+    answer: RetryAnswer = Field(examples=["ok"])
+    """`ok`: it waits again, with all its tries before it"""
+    dependents: list[DependentResponse] = Field(default=[], examples=[[example_of(DependentResponse)]])
+    """If asked for: what depends on it, directly or not, each after what it waits for"""
+    complete: bool = True
+    """False: it has more dependents than one request may look at"""
+
+
+async def dependents_of(
+    job_id: str, caller: Caller, services: ApiServices, once: RetryKey | None
+) -> tuple[Sequence[Dependent], bool]:
+    """The jobs that wait for it, directly or not, each after those that it waits for itself; whether these are all.
+
+    What ended for a reason of its own is among them, and nothing that waits for that alone.
+    """
+    found: dict[str, Dependent] = {}
+    stored = await services.jobs.get(job_id)
+    level = _named(job_id, None if stored is None else stored.get("batch"))
+    complete = True
+    while level and complete:
+        room = DEPENDENTS_MAX - len(found)
+        read = await services.jobs.dependents(level, caller.only, [job_id, *found], room + 1)
+        complete = len(read) <= room
+        new = read[:room]
+        found |= {one.id: one for one in new}
+        level = [
+            name
+            for one in new
+            if one.state not in _ENDED_BADLY or one.failed_of_dependency or _is_done(one, once)
+            for name in _named(one.id, one.batch)
+        ]
+    return _in_order(list(found.values())), complete
+
+
+def _named(job_id: str, batch: str | None) -> list[str]:
+    """What a job that depends on this one may name."""
+    return [job_id] if batch is None else [job_id, batch]
+
+
+def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
+    places: dict[str, list[int]] = {}
+    for place, job in enumerate(jobs):
+        for name in _named(job.id, job.batch):
+            places.setdefault(name, []).append(place)
+    needs = [[place for id in job.depends_on for place in places.get(id, ())] for job in jobs]
+    levels, _ = levels_of(needs)
+    return [jobs[place] for level in levels for place in level]
+
+
+async def revive_dependents(
+    dependents: Sequence[Dependent], services: ApiServices, once: RetryKey | None
+) -> list[DependentResponse]:
+    """One answer each, in their order."""
+    return [DependentResponse(job=one.id, answer=await _revive(one, services, once)) for one in dependents]
+
+
+def _is_done(job: Dependent, once: RetryKey | None) -> bool:
+    """Whether this request has revived it before."""
+    return once is not None and once.digest in job.retried_under
+
+
+async def _revive(job: Dependent, services: ApiServices, once: RetryKey | None) -> DependentAnswer:
+    if _is_done(job, once):
+        return DependentAnswer.OK
+    if job.state in LIVE:
+        return DependentAnswer.NOT_ENDED
+    if not job.failed_of_dependency:
+        return DependentAnswer.KEPT
+    known = await services.jobs.known(job.depends_on)
+    if not job.ignores_failures and any(one.state in _ENDED_BADLY for one in known):
+        return DependentAnswer.DEPENDENCY_FAILED
+    waiting = waits_for(by_id(known), ignores_failures=job.ignores_failures)
+    is_ours = await services.jobs.retry_dependent(job, waiting, services.clock.wall_ms(), once)
+    return DependentAnswer.OK if is_ours else DependentAnswer.CHANGED
+
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
 

@@ -2,30 +2,125 @@
 
 Ids are ``job:…`` for submitted jobs and ``fire:<schedule>:<nominal time in ms>`` for those that schedules make; the
 colon needs no escape in a path.
+
+``GET /v1/jobs:counts``: how many jobs match, by state.
+
+The replica's mirror counts live jobs as they come and go: where nothing else is asked than of which definition or of
+which tenant, it answers for them. All else is counted in the database, with bounded work.
 """
 
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Annotated
+from operator import attrgetter
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs.all_that_match import COUNTED_MAX
 from hascheduler.api.jobs.queries import selected
-from hascheduler.api.jobs.responses import job_response, show_job_summary
 from hascheduler.api.jobs.waiting import WaitForJobQuery, end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.long_poll import ClientGone
-from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.published import instant, instant_or_none, plain_json, query_of, texts
 from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page_of, place_text
 from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
-from hascheduler.model.job import TERMINAL
-from hascheduler.ports import StoredDocument
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.job import LIVE, TERMINAL, JobRef, JobState, tries
+from hascheduler.model.values.fields import integer
+from hascheduler.ports import JobCounts, JobSelection, StoredDocument
 from hascheduler.schema.filters import JobFilter
-from hascheduler.schema.job import JobResponse, JobSummary
-from hascheduler.schema.noun import AS_REQUEST
+from hascheduler.schema.job import AttemptResponse, JobResponse, JobSummary, ProgressResponse
+from hascheduler.schema.noun import AS_REQUEST, Part, made_of
+
+_DECODED = tuple(name for name in JobSummary.model_fields if name in JobRef.__match_args__)
+_decoded = attrgetter(*_DECODED)
+_OF_A_TIME = ("retry_at_ms", "overdue_since_ms")
+"""They mean nothing in other states."""
+_INSTANTS = tuple(name for name in JobSummary.model_fields if name.endswith("_ms") and name not in _OF_A_TIME)
+
+
+def show_job_summary(document: StoredDocument, unschedulable: Collection[str]) -> JobSummary:
+    """Raise `InvalidInput` if the stored document can't be read. ``unschedulable`` has the ids of all such jobs."""
+    return made_of(JobSummary, _summary(document, unschedulable))
+
+
+def show_job(document: StoredDocument, unschedulable: Collection[str], caller: Caller) -> JobResponse:
+    """As `show_job_summary`, with everything about it that the caller sees.
+
+    Who sees no payloads gets no traceback either: it ends with what was raised, and that may hold part of one. The
+    error is the handler's own sentence for people, and is shown.
+    """
+    attempts = document.get("attempts")
+    sees = caller.sees_payloads
+    shown = _summary(document, unschedulable)
+    shown["payload"] = plain_json(document.get("payload")) if sees else None
+    shown["result"] = plain_json(document.get("result")) if sees else None
+    shown["attempts"] = tuple(_attempt(record, sees) for record in attempts) if isinstance(attempts, list) else ()
+    return made_of(JobResponse, shown)
+
+
+def job_response(document: StoredDocument, services: ApiServices, caller: Caller) -> JobResponse:
+    """As `show_job`; raise `UnreadableDocument` if the stored document is unreadable."""
+    try:
+        return show_job(document, services.view.unschedulable(), caller)
+    except InvalidInput as error:
+        raise UnreadableDocument("job", str(document["_id"]), error) from error
+
+
+def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[str, Any]:
+    job = decode_job(document["_id"], document)
+    revivals = integer(document, "revivals", default=0)
+    shown = dict(zip(_DECODED, _decoded(job), strict=True))
+    shown |= {name: instant_or_none(document, name) for name in _INSTANTS}
+    is_pending = job.state is JobState.PENDING
+    return shown | {
+        "tries": tries(job.attempt, revivals),
+        "revivals": revivals,
+        "unschedulable": is_pending and job.id in unschedulable,
+        "labels": texts(document, "labels"),
+        "schedule": _text_or_none(document, "schedule"),
+        "retry_at_ms": instant_or_none(document, "retry_at_ms") if is_pending else None,
+        "depends_on": tuple(str(id) for id in document.get("depends_on") or ()),
+        "on_dependency_failure": "ignore" if job.ignores_failures else "fail",
+        "overdue_since_ms": instant_or_none(document, "overdue_since_ms") if job.is_overdue else None,
+        "progress": _progress(document.get("progress")),
+        "error": _text_or_none(document, "error"),
+    }
+
+
+def _progress(stored: object) -> ProgressResponse | None:
+    if not isinstance(stored, Mapping):
+        return None
+    percent = stored.get("percent")
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    shown = {
+        "percent": float(percent) if is_number else None,  # type: ignore[arg-type]  # a number: checked above
+        "text": str(stored.get("text", "")),
+        "at_ms": instant(stored, "at_ms"),
+    }
+    return made_of(ProgressResponse, shown)
+
+
+def _attempt(record: object, sees_payloads: bool) -> AttemptResponse:
+    if not isinstance(record, Mapping) or not isinstance(record.get("number"), int):
+        raise InvalidInput(("attempts",), "not a list of attempts")
+    shown: dict[str, Any] = {"number": record["number"], "outcome": str(record.get("outcome"))}
+    for name in ("processor", "error", "traceback"):
+        shown[name] = _text_or_none(record, name)
+    for name in ("dispatched_at_ms", "started_at_ms", "finished_at_ms"):
+        shown[name] = instant_or_none(record, name)
+    return made_of(AttemptResponse, shown if sees_payloads else shown | {"traceback": None})
+
+
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return None if value is None else str(value)
+
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -98,3 +193,63 @@ async def require_visible(id: str, caller: Caller, services: ApiServices) -> Non
         known = await services.jobs.known([id])
         if not any(caller.sees(job.tenant) for job in known):
             raise NotFound("job", id)
+
+
+counts_router = APIRouter(tags=["jobs"])
+
+
+class JobCountsResponse(Part):
+    """How many jobs match, by state."""
+
+    matched: int = Field(examples=[100_019])
+    """How many match, in all states"""
+    exact: bool = Field(examples=[False])
+    """False: there may be more than is said, in the states of `at_least`"""
+    at_least: list[JobState] = Field(examples=[["succeeded"]])
+    """The states in which there may be more: of no state more than 100000 are counted, and no more jobs are looked at
+    than one request may"""
+    pending: int = Field(default=0, examples=[12])
+    """How many wait"""
+    dispatched: int = Field(default=0, examples=[0])
+    """How many are promised to a processor"""
+    running: int = Field(default=0, examples=[4])
+    """How many run"""
+    succeeded: int = Field(default=0, examples=[100_000])
+    """How many succeeded, and are still kept"""
+    failed: int = Field(default=0, examples=[3])
+    """How many failed for good, and are still kept: the dead letters"""
+    cancelled: int = Field(default=0, examples=[0])
+    """How many were cancelled, and are still kept"""
+
+
+@counts_router.get("/jobs:counts", responses=problem_responses(403, 422))
+async def count_jobs(
+    filter: Annotated[JobFilter, query_of(JobFilter)], services: Services, caller: Viewer
+) -> JobCountsResponse:
+    """How many jobs match, by state; with the filters of the list.
+
+    Exact as long as an index has no more than 10,000 jobs that may match. Beyond that the newest are looked at, and the
+    answer says in which states there may be more.
+    """
+    which = selected(filter, caller, services)
+    live = _live_counts(which, services)
+    wanted = tuple(state for state in which.states or JobState if live is None or state not in LIVE)
+    stored = JobCounts({})
+    if wanted:
+        stored = await services.jobs.counts(which.model_copy(update={"states": wanted}), COUNTED_MAX)
+    by_state = {**(live or {}), **stored.by_state}
+    return JobCountsResponse(
+        matched=sum(by_state.values()),
+        exact=not stored.at_least,
+        at_least=[state for state in JobState if state in stored.at_least],
+        **{state.value: count for state, count in by_state.items()},
+    )
+
+
+def _live_counts(which: JobSelection, services: ApiServices) -> dict[JobState, int] | None:
+    """Return the counts of the live states that are asked for; None if the mirror can't tell."""
+    others = which.model_copy(update={"states": (), "definition": None, "tenant": None})
+    if not services.view.ready or others != JobSelection() or None not in (which.definition, which.tenant):
+        return None
+    live = services.view.live_jobs(definition=which.definition, tenant=which.tenant)
+    return {state: live.get(state, 0) for state in LIVE if not which.states or state in which.states}

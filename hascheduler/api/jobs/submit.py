@@ -2,7 +2,7 @@
 
 How it waits: `hascheduler.api.jobs.waiting`. If the client disconnects, the job goes on, unless
 ``cancel_on_disconnect`` was set and no other request is known to want the job
-(`hascheduler.api.routing.shared_waits`). If the caller's share of the waits is used up, the answer comes at once, as if
+(`hascheduler.api.routing.long_poll`). If the caller's share of the waits is used up, the answer comes at once, as if
 the time were over.
 """
 
@@ -17,10 +17,9 @@ from pydantic import Field
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.dependencies import Found, look_up, require_few, waits_for
+from hascheduler.api.jobs.dependencies import Found, definitions_of, look_up, require_few, waits_for, with_keys
 from hascheduler.api.jobs.idempotency import IdempotencyKey
-from hascheduler.api.jobs.keys import definitions_of, with_keys
-from hascheduler.api.jobs.responses import job_response
+from hascheduler.api.jobs.read import job_response
 from hascheduler.api.jobs.waiting import Unwanted, WaitForJobQuery, end_of
 from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Submitter

@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.limits import NoRoom, holding_of
-from hascheduler.api.middleware.timeouts import WAIT_S_MAX
+from hascheduler.api.middleware.overload import WAIT_S_MAX
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import TERMINAL

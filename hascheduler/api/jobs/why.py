@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.stored_values import instant_or_none
+from hascheduler.api.routing.published import instant_or_none
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation, QueuePosition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import TERMINAL, JobState

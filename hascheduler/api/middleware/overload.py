@@ -1,13 +1,29 @@
-"""Which submits are turned away before their bodies are read, as the leader can't keep up."""
+"""Which submits are turned away before their bodies are read, as the leader can't keep up.
+
+How long a request may take.
+
+Most requests have 30 s; those that are held open until something happens have longer. How many may be in flight or
+held open is up to `hascheduler.api.http.limits`.
+
+The answer to a write that may have been carried out or not: 503 with the id by which to ask, and where.
+
+The database did not answer in time, the time limit of the request is over, or another replica broke off. A route that
+makes something knows its id before it writes, and says in its note where to ask (`AuditNote.location`); of all others
+the path names what they change.
+"""
 
 from collections.abc import Callable
 from http import HTTPStatus
+from urllib.parse import quote
 
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.types import Scope
 
 from hascheduler.api.http.problems import problem
+from hascheduler.api.middleware.audit import id_in, named_in, note_of, pattern_of
 from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.middleware.cross_site import READING
 from hascheduler.errors import Overloaded
 
 TurnedAway = Callable[[str | None, int], Overloaded | None]
@@ -35,3 +51,71 @@ def overload_of(scope: Scope, turned_away: TurnedAway) -> Response | None:
     if length > _SHORT_BYTES:
         headers["Connection"] = "close"
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", str(overloaded), headers=headers)
+
+
+WAIT_S_MAX = 300
+"""The longest that one may wait for the end of a job, or a worker for work."""
+RECORDING_S_MAX = 3_600
+EVENTS_S_MAX = 3_600
+_ANSWER_S_MAX = 30
+_MARGIN_S = 30
+
+_LONG_S_MAX = {
+    ("GET", "/v1/cluster/recording"): RECORDING_S_MAX + _MARGIN_S,
+    ("GET", "/v1/cluster/live"): EVENTS_S_MAX + _MARGIN_S,
+    ("GET", "/v1/events"): EVENTS_S_MAX + _MARGIN_S,
+    ("POST", "/v1/work/fetch"): WAIT_S_MAX + _MARGIN_S,
+}
+
+
+def long_request_s_max(scope: Scope) -> int | None:
+    """The time limit of a request that may be held open; None for all others."""
+    method, path = request = (scope["method"], scope["path"])
+    waits_for_job = request == ("POST", "/v1/jobs") or (method == "GET" and path.startswith("/v1/jobs/"))
+    # Read as the route reads it: a name may be percent-encoded.
+    if waits_for_job and scope.get("query_string") and "wait" in QueryParams(scope["query_string"]):
+        return WAIT_S_MAX + _MARGIN_S
+    return _LONG_S_MAX.get(request)
+
+
+def time_limit_s(scope: Scope) -> int:
+    """The time limit of any request."""
+    limit_s = long_request_s_max(scope)
+    return _ANSWER_S_MAX if limit_s is None else limit_s
+
+
+_KEY = b"idempotency-key"
+_OF_WORKERS = "/v1/work/"
+
+
+def outcome_unknown(scope: Scope, because: str) -> Response | None:
+    """The answer to the request that was left ``because`` of that; None if it changes nothing, or is a worker's, which
+    may be repeated as it is."""
+    note = note_of(scope)
+    if scope["method"] in READING or note.unaudited:
+        return None
+    location = note.location
+    if location is None:
+        if scope["path"].startswith(_OF_WORKERS):
+            return None
+        location = _named_by_path(scope)
+    id = None if location is None else note.target or id_in(location)
+    ways = []
+    if any(name == _KEY for name, _ in scope["headers"]):
+        ways.append("repeat it under its Idempotency-Key")
+    if location is not None:
+        ways.append(f"ask by {id!r} at {location} before you repeat it")
+    detail = f"outcome unknown: {because}; {', or '.join(ways) or 'look before you repeat it'}"
+    headers = {"Retry-After": "2"} | ({} if location is None else {"Location": location})
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, "outcome-unknown", detail, headers=headers, id=id)
+
+
+def _named_by_path(scope: Scope) -> str | None:
+    """The path of what the request changes, without the verb; None where the path names nothing."""
+    pattern = pattern_of(scope)
+    if pattern is None:
+        return None
+    if "}" not in pattern:
+        return None if scope["method"] == "POST" else pattern
+    shown = {name: quote(str(value), safe=":") for name, value in named_in(scope).items()}
+    return pattern[: pattern.index("}") + 1].format_map(shown)

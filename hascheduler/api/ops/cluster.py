@@ -1,23 +1,42 @@
-"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; and the changes of leadership."""
+"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; and the changes of leadership.
 
+``/v1/cluster/pause`` and ``…/resume``: everything stops and goes on, on all replicas; repeating either is harmless.
+
+And how pauses are written, of everything and of processors (`hascheduler.api.ops.processors`).
+
+``/v1/cluster/recording``: the leader's inputs and decisions for a span of time, as lines of JSON.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+import orjson
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.middleware.auth import Viewer
+from hascheduler.api.middleware.audit import Noted
+from hascheduler.api.middleware.auth import AdminOfAll, OperatorOfAll, Viewer
+from hascheduler.api.middleware.overload import RECORDING_S_MAX
+from hascheduler.api.routing.revisions import TRIES_MAX
+from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import Services
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
+from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
-from hascheduler.ports import FAILOVERS_MAX, Cluster
+from hascheduler.ports import FAILOVERS_MAX, Cluster, Recording, ResourceStore
 from hascheduler.schema.failover import Failover
-from hascheduler.schema.forms import Instant, Integer
-from hascheduler.schema.noun import Part
-from hascheduler.schema.pause import PauseResponse
+from hascheduler.schema.forms import Instant, Integer, Text, span
+from hascheduler.schema.noun import AS_REQUEST, Part, read_document
+from hascheduler.schema.pause import EVERYTHING, PauseResponse, StandingPause
 from hascheduler.schema.replica import ReplicaResponse, show_replica
 
-router = APIRouter(prefix="/cluster", tags=["cluster"])
+router = APIRouter(prefix="/cluster", tags=["cluster"], route_class=JsonRoute)
 
 
 class LeaderResponse(Part):
@@ -185,3 +204,112 @@ async def list_failovers(
     """The latest changes of leadership, of all shards, the latest first."""
     failovers = await services.failovers.newest(services.work_terms.scheduler, query.limit)
     return FailoversResponse(items=[*failovers])
+
+
+class PauseAllBody(Part):
+    """Why and what."""
+
+    because: Text = Field(examples=["the database of the invoices moves"])
+    """Why, for all who wonder why nothing happens"""
+    schedules_only: bool = Field(default=False, examples=[False])
+    """No schedule fires, and jobs that wait are dispatched all the same"""
+
+
+class PausedResponse(Part):
+    """Whether everything is paused."""
+
+    paused: PauseResponse | None = None
+    """The pause of everything; null where there is none"""
+
+
+@router.post("/pause", responses=problem_responses(409, 413, 422))
+async def pause_all(
+    body: Annotated[PauseAllBody, AS_REQUEST], services: Services, caller: AdminOfAll, note: Noted
+) -> PausedResponse:
+    """No schedule fires and no job is dispatched, by any leader, until it is resumed; what has been dispatched goes on.
+
+    Said again, it is the same pause with another reason, author and extent.
+    """
+    note.target, note.because = EVERYTHING, body.because
+    asked = StandingPause(id=EVERYTHING, since_ms=services.clock.wall_ms(), by=caller.name, **body.model_dump())
+    return PausedResponse(paused=await store_pause(services.pauses, asked))
+
+
+@router.post("/resume", responses=problem_responses(422))
+async def resume_all(services: Services, caller: AdminOfAll, note: Noted) -> PausedResponse:
+    """Everything goes on. Of the nominal times since the pause, those fire that each schedule's misfire policy lets
+    fire, as after a time without a leader."""
+    note.target = EVERYTHING
+    await services.pauses.delete(EVERYTHING)
+    return PausedResponse(paused=None)
+
+
+async def store_pause(store: ResourceStore[StandingPause], asked: StandingPause) -> StandingPause:
+    """The pause as it is stored now: with its first ``since_ms``, and with its old reason where ``asked`` has none."""
+    for _ in range(TRIES_MAX):
+        stored = await store.get(asked.id)
+        if stored is None:
+            written = await store.create(asked)
+        else:
+            try:
+                known = read_document(StandingPause, stored["_id"], stored)
+            except InvalidInput:  # it pauses nothing
+                await store.delete(asked.id)
+                continue
+            because = known.because if asked.because is None else asked.because
+            pause = asked.model_copy(update={"since_ms": known.since_ms, "because": because})
+            written = await store.replace(pause, known.rev)
+        if written is not None:
+            return read_document(StandingPause, written["_id"], written)
+    raise Conflict("it is being paused and resumed by others; try again")
+
+
+MEDIA_TYPE = "application/x-ndjson"
+
+
+class RecordingQuery(BaseModel):
+    for_: Annotated[int, span(100, RECORDING_S_MAX * 1_000, of_query=True)] = Field(
+        default="30s",  # a number would be documented as it is, and be sent as seconds
+        validate_default=True,
+        alias="for",
+        description=f"How long; at most {RECORDING_S_MAX // 60} minutes",
+        examples=["30s"],
+    )
+
+
+@router.get(
+    "/recording",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {MEDIA_TYPE: {}}, "description": "A recording for `hascheduler simulate`"},
+        **problem_responses(409, 422, 429),
+    },
+)
+async def record(
+    query: Annotated[RecordingQuery, Query(), AS_REQUEST], services: Services, caller: OperatorOfAll, request: Request
+) -> StreamingResponse:
+    """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
+    caller.require_payloads()  # limits per key have values of payloads
+    holding_of(request.scope).hold_open("recordings")  # until the answer has ended
+    recording = services.view.record(query.for_)
+    if recording is None:
+        raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
+    return _Closing(_lines(recording), media_type=MEDIA_TYPE)
+
+
+class _Closing(StreamingResponse):
+    """Records for as long as it streams."""
+
+    body_iterator: AsyncGenerator[bytes, None]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self.body_iterator):
+            await super().__call__(scope, receive, send)
+
+
+async def _lines(recording: Recording) -> AsyncGenerator[bytes, None]:
+    heading, steps = recording
+    yield orjson.dumps(heading_line(heading), option=orjson.OPT_APPEND_NEWLINE)
+    async for step in steps:
+        line = {"end": step.reason} if isinstance(step, RecordingEnd) else step_line(step)
+        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

@@ -36,7 +36,7 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer, still_identified
-from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.middleware.overload import EVENTS_S_MAX
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput

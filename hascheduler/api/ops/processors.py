@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import AdminOfAll, ViewerOfAll
-from hascheduler.api.ops.pause_all import store_pause
+from hascheduler.api.ops.cluster import store_pause
 from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services

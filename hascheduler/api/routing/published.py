@@ -1,8 +1,13 @@
-"""Queries that are parts of a noun (`hascheduler.schema`): published names and forms, bounds, rules over fields."""
+"""Queries that are parts of a noun (`hascheduler.schema`): published names and forms, bounds, rules over fields.
 
+Values of stored documents that an answer shows as they are: instants, texts, any BSON value as plain JSON.
+"""
+
+import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from fastapi import Depends, Query
@@ -10,7 +15,9 @@ from pydantic import Field, GetCoreSchemaHandler, create_model
 from pydantic_core import CoreSchema, core_schema
 
 from hascheduler.api.routing.queries import LabelsQuery
-from hascheduler.schema.forms import REQUEST
+from hascheduler.errors import InvalidInput
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.forms import REQUEST, is_calendar_ms
 from hascheduler.schema.noun import Part
 
 P = TypeVar("P", bound=Part)
@@ -62,3 +69,40 @@ def _parameters(part: type[Part]) -> Iterator[tuple[str, tuple[Any, Any]]]:
             kind = list.__class_getitem__(get_args(kind)[0])
             shown = Field(default=[], alias=field.alias, description=shown.description, max_length=most)
         yield name, (kind, shown)
+
+
+def instant(fields: Mapping[str, Any], name: str) -> WallMs:
+    """Return the stored instant; raise `InvalidInput` if no calendar has it."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
+        raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
+    return WallMs(value)
+
+
+def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
+    return None if fields.get(name) is None else instant(fields, name)
+
+
+def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return a stored mapping of texts, such as labels; raise `InvalidInput` if it is none."""
+    value = fields.get(name) or {}
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise InvalidInput((name,), "not an object of texts")
+    return dict(value)
+
+
+def plain_json(value: Any) -> Any:
+    """Return ``value`` with a text for everything that JSON has no form for: BSON has more types."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime():
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+        case Mapping():
+            return {str(key): plain_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain_json(item) for item in value]
+        case _:
+            return str(value)

@@ -2,24 +2,49 @@
 ``?limit=``), ``?label=``.
 
 A page names a stored document that can't be read beside the others: it is neither left out nor fails the whole page.
+
+Runs long computations in short slices, so that no request blocks the event loop.
+
+The work of one request may take longer than the loop may be blocked. Such work is a generator that yields every few
+milliseconds; in each turn of the loop one slice of one generator runs, round robin.
 """
 
+import asyncio
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Annotated, Generic, TypeVar, get_args
+from weakref import WeakKeyDictionary
 
 import orjson
 from fastapi import Path, Query, Response
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.config import JsonDict
 
-from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
 from hascheduler.schema.forms import LABELS_MAX, NAME, REQUEST, TEXT_LENGTH_MAX, Name, wrong
 from hascheduler.schema.noun import Part, example_of
+
+Found = TypeVar("Found")
+
+_SLICE_LOCKS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]" = WeakKeyDictionary()
+
+
+async def run_in_slices(steps: Generator[None, None, Found]) -> Found:
+    """Run ``steps`` to their end, let other tasks run after each of them, and give what they return."""
+    lock = _SLICE_LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+    while True:
+        # The lock is first come, first served: a generator that has run a slice waits behind all others.
+        async with lock:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Found = end.value
+                return found
+        await asyncio.sleep(0)
+
 
 PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100

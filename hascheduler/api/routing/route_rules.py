@@ -33,7 +33,7 @@ from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemE
 from hascheduler.api.http.strict_json import VALUES_MAX, MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.middleware.auth import RequiredPower
 from hascheduler.api.middleware.cross_site import READING
-from hascheduler.api.middleware.outcomes import outcome_unknown
+from hascheduler.api.middleware.overload import outcome_unknown
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
 from hascheduler.model.values.error_texts import expected_name, quoted
 from hascheduler.schema.noun import parse_request

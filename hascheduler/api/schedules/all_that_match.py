@@ -28,10 +28,9 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY, JsonRoute, UnreadableDocument
+from hascheduler.api.schedules.actions import TriggerNowBody, pausing, resetting, resuming, trigger
 from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
-from hascheduler.api.schedules.pauses import pausing, resetting, resuming
 from hascheduler.api.schedules.selection import count_matching, first_names
-from hascheduler.api.schedules.trigger_now import TriggerNowBody, trigger
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import CallerError, InvalidInput, NotFound, TooMany, WorldError
 from hascheduler.ports import StoredDocument, SubmitAnswer

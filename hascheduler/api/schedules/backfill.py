@@ -14,13 +14,12 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
+from hascheduler.api.jobs.dependencies import definitions_of, with_limit_keys
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
-from hascheduler.api.routing.queries import PathName
+from hascheduler.api.routing.queries import PathName, run_in_slices
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.backfill import (

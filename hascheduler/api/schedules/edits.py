@@ -14,10 +14,9 @@ from pydantic import JsonValue
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.merge_patch import is_same_json, merge_patch
-from hascheduler.api.routing.revisions import Precondition
+from hascheduler.api.routing.published import plain_json
+from hascheduler.api.routing.revisions import Precondition, is_same_json, merge_patch
 from hascheduler.api.routing.route_rules import UnreadableDocument, read_body
-from hascheduler.api.routing.stored_values import plain_json
 from hascheduler.api.routing.warnings import require_lane
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule, show_schedule
 from hascheduler.api.services import ApiServices

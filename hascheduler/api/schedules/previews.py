@@ -11,9 +11,8 @@ from pydantic.config import JsonDict
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import CHANGES_NOTHING
 from hascheduler.api.middleware.auth import Caller, Viewer
-from hascheduler.api.routing.queries import PathName
+from hascheduler.api.routing.queries import PathName, run_in_slices
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,
     SchedulePatch,

@@ -4,16 +4,23 @@ Names, pauses, tenants and triggers are in the replica's mirror, labels in the d
 ``verdict`` the mirror says which schedules match, in slices of some milliseconds, and the database is asked for those
 names alone. Which verdict was the last, no document says: that of a schedule is among the newest decisions of all
 schedules, where its cursor is.
+
+``GET /v1/schedules:counts``: how many schedules match, by state.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from heapq import merge, nsmallest
 from itertools import chain, islice
+from typing import Annotated
 
-from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.queries import PageQuery
-from hascheduler.api.routing.time_slicing import run_in_slices
-from hascheduler.api.services import ApiServices
+from fastapi import APIRouter
+from pydantic import Field
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.auth import Caller, Viewer
+from hascheduler.api.routing.published import query_of
+from hascheduler.api.routing.queries import PageQuery, run_in_slices
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
@@ -21,6 +28,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
 from hascheduler.schema.filters import ScheduleFilter
+from hascheduler.schema.noun import Part
 from hascheduler.schema.schedule import ScheduleRef, ScheduleState
 from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
@@ -190,3 +198,32 @@ def _may_end(trigger: Trigger) -> bool:
 def _was_last(schedule: ScheduleRef, last: Collection[tuple[str, int]]) -> bool:
     """Return whether one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
     return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last
+
+
+router = APIRouter(tags=["schedules"])
+
+
+class ScheduleCountsResponse(Part):
+    """How many schedules match, by state."""
+
+    matched: int = Field(examples=[431])
+    """How many match"""
+    exact: bool = Field(examples=[True])
+    """False: there may be more, as no more than 10000 schedules are asked for their labels, and no more than 5000
+    decisions looked at for the last verdict"""
+    active: int = Field(examples=[412])
+    """How many of them have times to come"""
+    paused: int = Field(examples=[17])
+    """How many of them are paused"""
+    ended: int = Field(examples=[2])
+    """How many of them have a trigger that names no more times"""
+
+
+@router.get("/schedules:counts", responses=problem_responses(403, 422))
+async def count_schedules(
+    filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)], services: Services, caller: Viewer
+) -> ScheduleCountsResponse:
+    """How many schedules match, by state; with the filters of the list, as far as this replica has heard of them."""
+    counts, exact = await count_matching(filter, caller.filter_of(filter.tenant), services)
+    by_state = {state.value: counts[state] for state in ScheduleState}
+    return ScheduleCountsResponse(matched=sum(counts.values()), exact=exact, **by_state)

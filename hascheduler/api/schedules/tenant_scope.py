@@ -12,12 +12,12 @@ from fastapi import Response
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
+from hascheduler.api.routing.published import instant, plain_json, texts
 from hascheduler.api.routing.revisions import etag
 from hascheduler.api.routing.route_rules import UnreadableDocument
-from hascheduler.api.routing.stored_values import instant, plain_json, texts
 from hascheduler.api.services import ApiServices
+from hascheduler.dispatch.schedules.edits import reset_command
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.dispatch.schedules.resets import reset_command
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX

@@ -17,8 +17,7 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
-from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery
-from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery, run_in_slices
 from hascheduler.api.schedules.selection import known_schedules
 from hascheduler.api.schedules.tenant_scope import tenant_of
 from hascheduler.api.services import ApiServices, Services

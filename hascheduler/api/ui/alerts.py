@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.check.finding import FindingKind
-from hascheduler.model.values.durations import format_duration
+from hascheduler.model.values.instants import format_duration
 from hascheduler.ports import Cluster, Gauges
 
 _STREAM_LAG_MS_MAX = 5_000

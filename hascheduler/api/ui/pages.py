@@ -6,6 +6,11 @@ for everybody and hold nothing of any tenant, so they need no token.
 
 What must hold: the page loads nothing from other hosts and runs no script or style that stands in it (its
 Content-Security-Policy says so to the browser), and no text becomes markup (Trusted Types).
+
+``/docs``: the API's description for people; the page and every asset come from the package.
+
+The page may load nothing from other hosts: its Content-Security-Policy names this replica alone, and no inline script
+or style runs. The README in `swagger_ui/` says what is there and where it comes from.
 """
 
 import gzip
@@ -147,3 +152,31 @@ def routes() -> list[Route]:
         *(Route(path, _show_page, methods=["GET"]) for path in sorted(PAGES - {ROOT})),
         *(Route(asset_path(name), _show_asset, methods=["GET"]) for name in assets()),
     ]
+
+
+DOCS_PATH = "/docs"
+ASSETS = {
+    "swagger-ui-bundle.js": "text/javascript",
+    "swagger-ui.css": "text/css",
+    "start.js": "text/javascript",
+}
+"""The assets of the page, each at ``/docs/<name>``, and their media types."""
+_DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {**SAFE, "Content-Security-Policy": _DOCS_POLICY, "Cache-Control": "no-cache"}
+
+
+@cache
+def _read_docs(name: str) -> bytes:
+    return (files("hascheduler.api") / "swagger_ui" / name).read_bytes()
+
+
+async def _show(request: Request) -> Response:
+    name = request.scope["path"].removeprefix(DOCS_PATH).lstrip("/") or "page.html"
+    return Response(_read_docs(name), headers=_HEADERS, media_type=ASSETS.get(name, "text/html"))
+
+
+def docs_routes() -> list[Route]:
+    return [Route(path, _show, methods=["GET"]) for path in (DOCS_PATH, *(f"{DOCS_PATH}/{name}" for name in ASSETS))]

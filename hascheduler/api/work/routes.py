@@ -32,8 +32,8 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
+from hascheduler.api.routing.published import instant_or_none
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.routing.stored_values import instant_or_none
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.work.schemas import (
     WORK_VALUES_MAX,

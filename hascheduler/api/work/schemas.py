@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
-from hascheduler.api.routing.stored_values import plain_json
+from hascheduler.api.routing.published import plain_json
 from hascheduler.model.processor import ANY_DEFINITION
 from hascheduler.model.resources import NO_RESOURCES
 from hascheduler.model.values.error_texts import quoted

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, located, read_documents
-from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule, requested
+from hascheduler.cli.input.documents import NORMAL, TEXT_LENGTH_MAX, located, normal_schedule, read_documents, requested
 from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.values.error_texts import quoted

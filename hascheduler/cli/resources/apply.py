@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from hascheduler.cli.input.documents import NORMAL, normal_schedule
 from hascheduler.cli.input.manifests import (
     MANAGED,
     OWNER,
@@ -27,16 +28,14 @@ from hascheduler.cli.input.manifests import (
     owner_of,
     read_manifests,
 )
-from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
-from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.input.values import confirmed
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Yes
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console
-from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.cli.output.console import console, one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
 from hascheduler.cli.replica import Scheduler, as_cli_errors, named_api, unless_unreadable
-from hascheduler.cli.resources.uses import Noun, uses
+from hascheduler.cli.resources.named import Noun, uses
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.values.instants import WallMs

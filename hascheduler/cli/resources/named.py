@@ -1,12 +1,18 @@
 """The commands of a noun that has a name: list, get, put, edit and delete, made of the noun's class.
 
-`hascheduler.cli.resources.nouns` has a row for each noun; its options and columns are those of its fields.
+``hascheduler definition``, ``lane``, ``calendar`` and ``tenant``: the order of columns and the examples of each.
+
+What still uses a definition, a lane, a calendar or a tenant, so that ``apply --prune`` deletes none of those.
+
+References are names, and nothing stops anybody from naming what is not there: what is found here held when it was asked
+for. Schedules, jobs that have not ended, and a tenant's tokens count.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from rich.console import RenderableType
@@ -14,15 +20,17 @@ from rich.text import Text
 
 from hascheduler.cli.completion import NewName, NounName
 from hascheduler.cli.fields import body_of, columns_of, options_of
-from hascheduler.cli.input.normal_forms import NORMAL, body_class
-from hascheduler.cli.input.prompts import delete_stored, edit_stored
-from hascheduler.cli.input.values import check_name
+from hascheduler.cli.input.documents import NORMAL, body_class
+from hascheduler.cli.input.values import check_name, delete_stored, edit_stored
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Command, Given, Yes, with_options, with_parameters
 from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.tables import Cell, table_of
 from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
 from hascheduler.cli.replica import Scheduler, named_api
+from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.schema.lane import DEFAULT_LANE
+from hascheduler.schema.tenant import DEFAULT_TENANT
 
 _HELP = {
     "list": "List the {kind}s.",
@@ -107,3 +115,127 @@ def _said(body: Answer) -> dict[str, Any]:
     return {
         name: _said(value) if isinstance(value, Mapping) else value for name, value in body.items() if value is not None
     }
+
+
+DEFINITION = NamedCommands(
+    "definition",
+    "max_concurrency tier conflict_group rate_limit default_cost resources retry timeout owner key_limits unique",
+    none="There are no definitions; every job has the default limits.",
+    deleted=". Its jobs go on, with the default limits.",
+    examples={
+        "put": (
+            "repack --max-concurrency 3 --conflict-group git --tier 10 --rate-limit 100/1s --resources cpu=2",
+            "repack --timeout 5m --total-timeout 1h --retry-attempts 5 --retry-backoff 2s --retry-max 1m",
+        ),
+        "edit": ("repack --max-concurrency none", "repack    (in $EDITOR)"),
+    },
+)
+LANE = NamedCommands(
+    "lane",
+    "weight promote_after policy owner",
+    none="There are no lanes; every lane has the defaults.",
+    deleted=". Its jobs go on, in a lane with the defaults.",
+    examples={
+        "put": ("bulk --weight 2 --promote-after 30s --policy aged_priority,arrival",),
+        "edit": ("bulk --weight 3 --policy none", "bulk    (in $EDITOR)"),
+    },
+)
+CALENDAR = NamedCommands(
+    "calendar",
+    "weekdays include exclude owner",
+    none="There are no calendars.",
+    deleted=" that no schedule uses.",
+    examples={
+        "put": (
+            "business-days --weekdays mon-fri",
+            "holidays-de --include 01-01,05-01,10-03,12-25,12-26,2030-04-19",
+        ),
+        "edit": ("business-days --exclude 12-24,12-31", "business-days    (in $EDITOR)"),
+    },
+)
+TENANT = NamedCommands(
+    "tenant",
+    "max_running max_pending submit_rate max_schedules fire_rate owner",
+    none="There are no tenants; no tenant has a quota.",
+    deleted=". Its jobs go on, without a quota.",
+    examples={
+        "put": ("acme --max-running 10 --max-pending 10000 --submit-rate 100/1s",),
+        "edit": ("acme --max-running none", "acme    (in $EDITOR)"),
+    },
+)
+
+
+Noun = tuple[str, str]
+"""Its kind and its name."""
+Planned = Mapping[str, Mapping[str, Any] | None]
+"""By a schedule's name, what it will be; None where it goes."""
+
+_LIVE = [state for state in JobState if state not in TERMINAL]
+_OF_JOBS = ("definition", "lane", "tenant")
+_UNSAID = {"lane": DEFAULT_LANE, "tenant": DEFAULT_TENANT}
+LOOKED_AT_MAX = 10_000
+"""How many live jobs are looked at to find one of a lane, as no list of jobs is by lane."""
+
+
+def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[Noun, str]:
+    """Of those ``nouns`` that are used, by what: one line each."""
+    if not nouns:
+        return {}
+    found = _schedules(scheduler, set(nouns), planned)
+    for kind, name in nouns:
+        if (kind, name) in found:
+            continue
+        if kind == "calendar":
+            continue  # only schedules name one
+        said = _live_job(scheduler, kind, name) or (_token(scheduler, name) if kind == "tenant" else None)
+        if said is not None:
+            found[kind, name] = said
+    return found
+
+
+def _schedules(scheduler: Scheduler, nouns: Set[Noun], planned: Planned) -> dict[Noun, str]:
+    users: dict[Noun, list[str]] = {}
+    for name, body in _bodies(scheduler, planned):
+        jobs = body.get("jobs") or [body.get("job") or {}]
+        named = {(kind, job.get(kind) or _UNSAID.get(kind, "")) for job in jobs for kind in _OF_JOBS}
+        for noun in named & nouns:
+            users.setdefault(noun, []).append(name)
+        use = body["trigger"].get("calendars") or {}
+        for calendar in {*(use.get("only") or ()), *(use.get("except") or ())}:
+            if ("calendar", calendar) in nouns:
+                users.setdefault(("calendar", calendar), []).append(name)
+    return {noun: f"schedule {names[0]}{_more(len(names) - 1)} it" for noun, names in users.items()}
+
+
+def _more(count: int) -> str:
+    return " still uses" if not count else f" and {count} more still use"
+
+
+def _bodies(scheduler: Scheduler, planned: Planned) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each schedule as it will be."""
+    for stored in scheduler.schedules.list():
+        if stored["name"] not in planned:
+            yield stored["name"], stored
+    for name, body in planned.items():
+        if body is not None:
+            yield name, body
+
+
+def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:
+    said: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # no list is by lane
+    live = scheduler.list(state=_LIVE, **said)
+    looked_at = 0
+    for job in islice(live, LOOKED_AT_MAX):
+        looked_at += 1
+        if getattr(job, kind) == name:
+            return f"job {job.id}, which has not ended, uses it"
+    if looked_at == LOOKED_AT_MAX:
+        return f"{LOOKED_AT_MAX:,} jobs or more have not ended, which are too many to see whether one uses it"
+    return None
+
+
+def _token(scheduler: Scheduler, tenant: str) -> str | None:
+    for token in scheduler.tokens.list():
+        if token["tenant"] == tenant:
+            return f"token {token['id']} ({token['name']}) is of it"
+    return None

@@ -8,13 +8,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hascheduler.cli.completion import NewName, complete_tenant
-from hascheduler.cli.input.prompts import confirmed
-from hascheduler.cli.input.values import check_name
+from hascheduler.cli.input.values import check_name, confirmed
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Yes
 from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
+from hascheduler.cli.output.console import printable
 from hascheduler.cli.output.instants import instant_text
-from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput, NotFound

@@ -12,8 +12,8 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import parse_duration
 from hascheduler.model.values.error_texts import quoted
+from hascheduler.model.values.instants import parse_duration
 from hascheduler.settings import INSTEAD_OF_PUBLISHED, PUBLISHED, is_published, read_settings
 
 _KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")

@@ -1,31 +1,105 @@
-"""``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again."""
+"""``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again.
 
+The figures of runs for people: one table with a column for each policy.
+
+``hascheduler record``: writes the leader's inputs and decisions to a file, for `hascheduler simulate`.
+"""
+
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import one_of
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, Url
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.console import new_table, progress_bar
 from hascheduler.cli.output.instants import instant_text
-from hascheduler.cli.simulate.tables import comparison, difference_lines
+from hascheduler.cli.replica import replica
+from hascheduler.client.answers import ClusterResponse
 from hascheduler.dispatch.decisions import encode_decisions
 from hascheduler.dispatch.recording import is_recording, read_recording
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.policy import PRESETS, policy_name
-from hascheduler.model.values.instants import format_instant
+from hascheduler.model.values.instants import format_duration, format_instant, parse_duration
 from hascheduler.simulate.examples import example_names, example_note, example_text
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.simulate.recorded import recorded_scenario, replay
+from hascheduler.simulate.report import RunReport, report, start_shifts
 from hascheduler.simulate.run import RunOutcome, as_document, run
 from hascheduler.simulate.scenario import Scenario
+
+_ROWS_MAX = 20
+"""The most rows of one kind: the groups that waited longest."""
+
+
+def comparison(outcomes: Sequence[RunOutcome]) -> Table:
+    reports = [report(outcome) for outcome in outcomes]
+    table = new_table("", "", *(each.policy for each in reports))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, *figures in _rows(reports):
+        table.add_row(Text(name), *figures)
+    return table
+
+
+def _rows(reports: Sequence[RunReport]) -> Iterator[list[str]]:
+    counts = ("jobs", "completed", "pending", "expired", "gave_up", "lost", "unschedulable")
+    for name in counts:
+        found = [getattr(each, name) for each in reports]
+        numbers = [len(each) if isinstance(each, tuple) else each for each in found]
+        if name in counts[:3] or any(numbers):
+            label = {"pending": "still waiting", "gave_up": "gave up", "lost": "attempts lost"}.get(name, name)
+            yield [label, *(f"{number:,}" for number in numbers)]
+    yield ["per hour", *(f"{float(each.per_hour):,.{0 if each.per_hour >= 100 else 1}f}" for each in reports)]
+    yield ["slots used", *(f"{float(each.utilisation):.0%}" for each in reports)]
+    waits = {"mean": "mean_ms", "median": "p50_ms", "95 %": "p95_ms", "longest": "longest_ms"}
+    for name, figure in waits.items():
+        yield [f"wait, {name}", *(short_span_text(getattr(each.waits, figure)) for each in reports)]
+    for kind, groups in reports[0].waits_by.items():
+        names = sorted(groups, key=lambda name: groups[name].longest_ms, reverse=True)
+        for name in names[:_ROWS_MAX] if len(names) > 1 else ():
+            figures = [each.waits_by[kind].get(name) for each in reports]
+            means = ["–" if each is None else short_span_text(each.mean_ms) for each in figures]
+            yield [f"mean, {kind} {name or '(none)'}", *means]
+        if len(names) > _ROWS_MAX:
+            yield [f"{len(names) - _ROWS_MAX:,} more, which waited less"]
+    for id in list(reports[0].used)[:_ROWS_MAX]:
+        yield [f"used of {id}", *(f"{float(each.used[id]):.0%}" for each in reports)]
+
+
+def difference_lines(outcomes: Sequence[RunOutcome]) -> Iterator[Text]:
+    """Yield what no processor could run, and whose start each policy but the first moves."""
+    if ids := outcomes[0].unschedulable:
+        more = f" and {len(ids) - 5:,} more" if len(ids) > 5 else ""
+        yield Text(f"no processor that was there at the end could run: {', '.join(ids[:5])}{more}", style="yellow")
+    first = outcomes[0].scenario.policy.name
+    for other in outcomes[1:]:
+        shifts, in_one_only = start_shifts(outcomes[0], other)
+        parts = []
+        for how, sign in (("sooner", -1), ("later", 1)):
+            moved = {id: sign * by_ms for id, by_ms in shifts.items() if sign * by_ms > 0}
+            most = max(moved, key=moved.__getitem__, default=None)
+            by = f" (most: {most}, by {short_span_text(moved[most])})" if most is not None else ""
+            parts.append(f"{len(moved):,} jobs start {how}{by}")
+        parts.append(f"{sum(not by_ms for by_ms in shifts.values()):,} at the same time")
+        parts += [f"{in_one_only:,} in one of the two runs only"] if in_one_only else []
+        yield Text.assemble((other.scenario.policy.name, "bold"), f": {', '.join(parts)}, than under {first}")
+
+
+def short_span_text(span_ms: int) -> str:
+    """Return the span with three digits below a minute, in whole seconds above."""
+    return f"{span_ms / 1_000:.3g}s" if span_ms < 59_950 else format_duration((span_ms + 500) // 1_000 * 1_000)
+
 
 _SHOWN_MAX = 5
 
@@ -168,3 +242,52 @@ def _replayed(text: str) -> Shown:
     lines.append(f"{replayed.decisions} decisions {'before it are the same' if rows else same}")
     answer = {**document, "identical": not rows, "difference": difference}
     return Shown(answer, Text("\n".join(lines)), int(bool(rows)))
+
+
+_REFRESH_EVERY = 50
+
+
+@example("hascheduler record afternoon.jsonl --for 1m\nhascheduler simulate afternoon.jsonl")
+def record(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist.")],
+    span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long.")] = "30s",
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Record the leader's inputs and decisions. Ctrl-C ends it early, and what was written counts."""
+    span_ms = parse_duration(span, ("--for",))
+    with replica(url) as scheduler:
+        leader = _leader(scheduler.cluster.status(), url)
+    # On standard error, so that what the command prints stays its own.
+    live = Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
+    steps, end = 0, "it was cut off"
+    with replica(leader, "broke off") as scheduler, _new(file) as out, live:
+        try:
+            for line in scheduler.cluster.record(format_duration(span_ms)):
+                out.write(line + "\n")
+                read = json.loads(line)
+                end = read.get("end", end)
+                steps += "decisions" in read
+                if steps % _REFRESH_EVERY == 1:
+                    live.update(Text(f"{steps} steps"), refresh=True)
+        except KeyboardInterrupt:
+            end = "ended by Ctrl-C"
+    typer.echo(f"{steps} steps recorded in {file}: {end}")
+
+
+def _leader(cluster: ClusterResponse, url: str) -> str:
+    """Where the leader answers."""
+    if cluster["leading"]:
+        return url
+    holder = cluster["leader"]["holder"] if cluster["leader"] else None
+    for one in cluster["replicas"]:
+        if one["id"] == holder:
+            # All replicas speak what this one does.
+            return f"{url.partition('://')[0]}://{one['http_endpoint']}"
+    raise WorldError("nobody leads at the moment, so there is nothing to record")
+
+
+def _new(file: Path) -> TextIO:
+    try:
+        return file.open("x", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(("FILE",), f"{file}: {error.strerror}", "a new file that can be written") from None

@@ -12,7 +12,7 @@ from hascheduler.client.bodies import plain
 from hascheduler.client.options import AttemptName, AuditFilter, FinishOptions, RegisterBody, Report, Role
 from hascheduler.client.requests import delete, named, take_back
 from hascheduler.client.synchronous.asking import Part
-from hascheduler.model.values.durations import parse_duration
+from hascheduler.model.values.instants import parse_duration
 
 _SILENCE_MAX_S = 20.0
 """A replica sends a picture every second."""

@@ -6,8 +6,7 @@ import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, Clock, FailoverStore
 from hascheduler.schema.failover import Cause, Failover

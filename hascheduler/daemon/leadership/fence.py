@@ -47,7 +47,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponen
 
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
 

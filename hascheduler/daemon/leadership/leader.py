@@ -27,8 +27,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClaimStore, Clock, Journal, LeaseStore
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics

@@ -15,7 +15,7 @@ import structlog
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.errors import StoreUnavailable
 from hascheduler.lifecycle import leave_if_cancelled
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.ports import LeaseStore
 
 log = structlog.get_logger(__name__)

@@ -31,7 +31,7 @@ from typing import Protocol
 import structlog
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 
 log = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import GreetsInTime
 from hascheduler.election.suspicion import Comeback, LeaderSuspicion
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics

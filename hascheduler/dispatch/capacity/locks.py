@@ -19,7 +19,7 @@ Jobs of 0.2.0 do not say a creation: they and all jobs of that name and tenant w
 
 from collections.abc import Iterable
 
-from hascheduler.dispatch.capacity.key_rates import KeyGroup, KeyRates, groups_of
+from hascheduler.dispatch.capacity.rate_limits import KeyGroup, KeyRates, groups_of
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.job import JobRef, ScheduleId
 from hascheduler.schema.definition import ConflictScope

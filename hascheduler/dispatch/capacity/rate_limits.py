@@ -1,13 +1,20 @@
-"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers. (Those of groups of jobs
-are in `key_rates`.)
+"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers.
 
 A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
 takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
+
+Rate limits per key: one token bucket for each value that jobs had at a limited key a while ago.
+
+A full bucket is as good as none, so only those that are not full again are kept, and of these at most `BUCKETS_MAX`;
+beyond that the one that was used longest ago counts as full. All begin full, and do so with each leader.
 """
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hascheduler.dispatch.rules import Rules
+from hascheduler.model.job import JobRef
 from hascheduler.schema.definition import RateLimit
 
 
@@ -109,3 +116,89 @@ class FireRates:
             bucket = self._buckets[tenant] = TokenBucket.full(limit, now)
         bucket.refill(now)
         return bucket
+
+
+KeyGroup = tuple[str, ...]
+"""``("key", definition, tenant, key, value)``: the jobs that one limit per key counts together."""
+BUCKETS_MAX = 100_000
+_SWEPT_MIN = 1_024
+
+
+def groups_of(job: JobRef) -> Iterator[KeyGroup]:
+    """The groups in which the job counts, whether or not they have limits now."""
+    for key, value in job.limit_keys or ():
+        yield ("key", job.definition, job.tenant, key, value)
+
+
+class KeyRates:
+    """Owner of the buckets of groups, and of when each dry one holds a token again."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._buckets: dict[KeyGroup, TokenBucket] = {}
+        self._dry_until_ms: dict[KeyGroup, int] = {}
+        self._refills: list[tuple[int, KeyGroup]] = []
+        """A heap; an entry that is not as `_dry_until_ms` has it is old."""
+        self._lifted: list[KeyGroup] = []
+        self._swept_at = _SWEPT_MIN
+
+    def spend(self, job: JobRef, now: int) -> None:
+        """The job was dispatched: it takes a token in each of its groups; a bucket may be empty where another replica
+        decided that."""
+        for group in groups_of(job):
+            limit = self._rules.definition(job.definition).key_limit(group[3])
+            if limit is None or limit.rate_limit is None:
+                continue
+            bucket = self._buckets.pop(group, None) or TokenBucket.full(limit.rate_limit, now)
+            bucket.refill(now)
+            bucket.take()
+            self._buckets[group] = bucket  # the last, as the one that was used last
+            if bucket.wait_ms:
+                self._dry_until_ms[group] = now + bucket.wait_ms
+                heapq.heappush(self._refills, (now + bucket.wait_ms, group))
+            if len(self._buckets) > self._swept_at:
+                self._sweep(now)
+
+    def dry_until(self, group: KeyGroup) -> int | None:
+        """When the group's bucket holds a token again; None: it does now, or has no limit."""
+        return self._dry_until_ms.get(group)
+
+    def advance(self, now: int) -> list[KeyGroup]:
+        """Time has passed: the groups of which jobs may go again."""
+        lifted, self._lifted = self._lifted, []
+        while self._refills and self._refills[0][0] <= now:
+            at_ms, group = heapq.heappop(self._refills)
+            if self._dry_until_ms.get(group) == at_ms:
+                del self._dry_until_ms[group]
+                lifted.append(group)
+        return lifted
+
+    def next_at(self) -> int | None:
+        """The instant of the next token for a group that is dry now."""
+        while self._refills and self._dry_until_ms.get(self._refills[0][1]) != self._refills[0][0]:
+            heapq.heappop(self._refills)
+        return self._refills[0][0] if self._refills else None
+
+    def redefined(self, name: str) -> None:
+        """Forget the buckets of that definition whose limit is another one now, or gone."""
+        for group, bucket in list(self._buckets.items()):
+            if group[1] == name:
+                limit = self._rules.definition(name).key_limit(group[3])
+                if limit is None or limit.rate_limit != bucket.limit:
+                    self._forget(group)
+
+    def _sweep(self, now: int) -> None:
+        for group, bucket in list(self._buckets.items()):
+            bucket.refill(now)
+            if bucket.is_full:
+                self._forget(group)
+        while len(self._buckets) > BUCKETS_MAX:
+            self._forget(next(iter(self._buckets)))
+        self._swept_at = min(max(_SWEPT_MIN, 2 * len(self._buckets)), BUCKETS_MAX + _SWEPT_MIN)
+        self._refills = [(at_ms, group) for group, at_ms in self._dry_until_ms.items()]
+        heapq.heapify(self._refills)
+
+    def _forget(self, group: KeyGroup) -> None:
+        del self._buckets[group]
+        if self._dry_until_ms.pop(group, None) is not None:
+            self._lifted.append(group)

@@ -11,12 +11,10 @@ from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.queue.class_queues import ClassQueue, HeapEntry, LaneTier, TenantQueue
-from hascheduler.dispatch.queue.criteria import Measures
-from hascheduler.dispatch.queue.fifo_buckets import FifoBucket, arrival
-from hascheduler.dispatch.queue.orders import SPLITTING, CriteriaOrder
-from hascheduler.dispatch.queue.score import (
+from hascheduler.dispatch.queue.criteria import (
     RARITY_POINTS,
     AgingRate,
+    Measures,
     aged_priority,
     bonuses,
     deadline_ms,
@@ -24,6 +22,8 @@ from hascheduler.dispatch.queue.score import (
     rarity,
     submitted_by,
 )
+from hascheduler.dispatch.queue.fifo_buckets import FifoBucket, arrival
+from hascheduler.dispatch.queue.orders import SPLITTING, CriteriaOrder
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.job import JobRef
 from hascheduler.model.policy import Criterion

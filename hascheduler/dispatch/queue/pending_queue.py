@@ -12,27 +12,24 @@ from dataclasses import replace
 from typing import cast
 
 from hascheduler.dispatch.accounts import FairAccounts
-from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits, SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
 from hascheduler.dispatch.capacity.locks import Lock, LockTable
-from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.queue.class_queues import ClassQueue, LaneTier, TenantQueue
+from hascheduler.dispatch.queue.class_queues import ClassQueue, LaneTier, LockWaiters, Origin, TenantQueue
 from hascheduler.dispatch.queue.comparison import Comparison, best_of
-from hascheduler.dispatch.queue.criteria import Measures
-from hascheduler.dispatch.queue.fifo_buckets import BucketKey, FifoBucket
-from hascheduler.dispatch.queue.lock_waiters import LockWaiters, Origin
-from hascheduler.dispatch.queue.oldest_waits import OldestWaits
-from hascheduler.dispatch.queue.orders import CriteriaOrder, own_criteria
-from hascheduler.dispatch.queue.score import (
+from hascheduler.dispatch.queue.criteria import (
     GROWING,
     GROWN,
     ON_DEMAND,
     QUEUED,
     AgingRate,
+    Measures,
     grown_after_ms,
 )
+from hascheduler.dispatch.queue.fifo_buckets import BucketKey, FifoBucket, OldestWaits
+from hascheduler.dispatch.queue.orders import CriteriaOrder, own_criteria
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.job import JobRef
 from hascheduler.model.policy import Criterion

@@ -1,10 +1,8 @@
 """Which collections a mirror has, and which of their fields: the stream and the snapshot project to those."""
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import HOLD_FIELDS
 from hascheduler.model.documents.job import JOB_FIELDS
-from hascheduler.model.documents.journal import JOURNAL_FIELDS
-from hascheduler.model.documents.lease import LEASE_FIELDS
+from hascheduler.model.documents.leadership import HOLD_FIELDS, JOURNAL_FIELDS, LEASE_FIELDS
 from hascheduler.model.documents.processor import PROCESSOR_FIELDS
 from hascheduler.model.documents.schedule import SCHEDULE_FIELDS
 from hascheduler.model.schema_version import SCHEMA_FIELDS

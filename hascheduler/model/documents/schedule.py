@@ -9,7 +9,7 @@ unstorable, missed, cursor_offsets}`` by the leader. ``unstorable``, 0 if absent
 them. It stays until the next such move: what it tells is the change that brings it. ``cursor_offsets``, a text such as
 ``1785600000000 Europe/Paris=7200``, names its cursor first: 0.2.0 moves the cursor without it, and then it is void.
 ``reset_at_ms``, absent or null if there is none, is a request of the API that the leader carries out
-(`hascheduler.dispatch.schedules.resets`).
+(`hascheduler.dispatch.schedules.edits`).
 """
 
 import re

@@ -4,7 +4,7 @@
 
     claims ──┬─► time_outcomes ──┬─► fired_jobs         inserts the jobs of nominal times
              │                   ├─► verdict_records    records the times that do not fire
-             │                   └─► the cursors, along `hascheduler.dispatch.schedules.cursor_steps`
+             │                   └─► the cursors, along `hascheduler.dispatch.schedules.planner`
              ├─► cursor_resets                      takes cursors back, and verdicts with them
              ├─► failure counts of schedules
              └─► job_updates                            dispatch, requeue, fail, cancel jobs that exist

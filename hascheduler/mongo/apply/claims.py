@@ -24,15 +24,14 @@ from hascheduler.dispatch.decisions import (
     Settlement,
     TimeOutcome,
 )
-from hascheduler.dispatch.schedules.cursor_steps import CursorSteps
+from hascheduler.dispatch.schedules.planner import CursorSteps
 from hascheduler.dispatch.settlements import freeing, riding
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.apply.cursor_resets import CursorResets
 from hascheduler.mongo.apply.job_updates import JobUpdates
-from hascheduler.mongo.apply.time_outcomes import TimeOutcomeWriter
+from hascheduler.mongo.apply.time_outcomes import CursorResets, TimeOutcomeWriter
 from hascheduler.mongo.connection import MAJORITY, ONE, Database
 from hascheduler.mongo.faults import EXCHANGE_LIMIT_S, faults
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer

@@ -2,7 +2,7 @@
 
 ::
 
-    read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.schedules.cursor_steps`)
+    read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.schedules.planner`)
                       ─► insert the jobs of times that fire, record those that do not
                       ─► advance each cursor along its steps, as far as all of it is written
 
@@ -10,17 +10,30 @@ The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means
 database can hold is recorded as unstorable instead, and the update of the cursor counts it in the schedule. After a
 crash between these writes and the cursor, the journal entry is applied again. The update of a cursor demands the
 cursor that was read.
+
+Applies `ResetCursor`: the cursor goes back and the verdicts that are withdrawn go, in one transaction.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any, NamedTuple
 
-from pymongo import UpdateMany
+from pymongo import ASCENDING, DESCENDING, UpdateMany
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, RecordVerdict, Settlement, TimeOutcome, missed, throttled
-from hascheduler.dispatch.schedules.cursor_steps import (
+from hascheduler.dispatch.decisions import (
+    Dispatch,
+    Fire,
+    RecordVerdict,
+    ResetCursor,
+    Settlement,
+    TimeOutcome,
+    missed,
+    throttled,
+)
+from hascheduler.dispatch.schedules.edits import reset_cursor
+from hascheduler.dispatch.schedules.planner import (
     SETTLEMENT_OF,
     CursorStep,
     CursorSteps,
@@ -28,17 +41,24 @@ from hascheduler.dispatch.schedules.cursor_steps import (
     cursor_steps,
     is_current,
 )
-from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed, encode_offsets
+from hascheduler.model.documents.schedule import (
+    decode_schedule,
+    encode_fire_counts,
+    encode_missed,
+    encode_offsets,
+    encode_reset,
+)
 from hascheduler.model.documents.trigger import ZONE_FIELDS
+from hascheduler.model.documents.verdict import decode_verdict, verdict_id
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import FireCounts, MissedTimes
+from hascheduler.model.verdict import FireCounts, MissedTimes, Verdict, VerdictRun
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.mongo.apply.verdict_records import VerdictRecords
-from hascheduler.mongo.connection import MAJORITY, ONE, Database
+from hascheduler.mongo.connection import MAJORITY, ONE, Database, transaction
 from hascheduler.mongo.faults import faults
-from hascheduler.schema.schedule import ZoneOffsets
+from hascheduler.schema.schedule import ScheduleRef, ZoneOffsets
 from hascheduler.telemetry.tracing import Tracer
 
 _READ = [
@@ -218,3 +238,68 @@ def _written_in_a_row(sequence: CursorSteps, settled: Settlements) -> list[TimeO
                 break
             written.append(outcome)
     return written
+
+
+_RUNS_MAX = 1_000
+
+
+class CursorResets:
+    """The part of the claims that concerns `ResetCursor`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._schedules = database[Collection.SCHEDULES.value]
+        self._verdicts = database[Collection.VERDICTS.value]
+
+    async def reset(self, decisions: Sequence[ResetCursor]) -> dict[ResetCursor, Settlement]:
+        """LOST if the schedule is gone or another one; DONE if the request is gone: it was carried out before."""
+        settled = dict.fromkeys(decisions, Settlement.UNKNOWN)
+        with suppress(StoreUnavailable, HistoryLost):
+            for decision in decisions:
+                with faults("reset the cursor"):
+                    settled[decision] = await self._reset(decision)
+        return settled
+
+    async def _reset(self, decision: ResetCursor) -> Settlement:
+        asked = {
+            "_id": decision.schedule,
+            "created_at_ms": decision.created_at_ms,
+            "reset_at_ms": decision.reset_at_ms,
+        }
+        stored = await self._schedules.find_one(asked)
+        if stored is None:
+            answered = {"_id": decision.schedule, "created_at_ms": decision.created_at_ms}
+            is_same = await self._schedules.count_documents(answered, limit=1)
+            return Settlement.DONE if is_same else Settlement.LOST
+        try:
+            schedule = decode_schedule(decision.schedule, stored)
+            done = reset_cursor(schedule, await self._runs(schedule, decision.reset_at_ms))
+            fields = encode_reset(done.schedule)
+        except InvalidInput:  # broken by hand since
+            done, fields = None, {"reset_at_ms": None}
+        as_it_was = {**asked, "rev": stored.get("rev"), "cursor_ms": stored.get("cursor_ms")}
+        async with transaction(self._database) as session:
+            change = {"$set": fields, "$inc": {"rev": 1}}
+            answer = await self._schedules.update_one(as_it_was, change, session=session)
+            if not answer.matched_count:
+                await session.abort_transaction()
+                return Settlement.UNKNOWN  # an edit came in between
+            for run, left in done.withdrawn if done is not None else ():
+                which = {"_id": verdict_id(run.schedule, run.first_ms)}
+                if left is None:
+                    await self._verdicts.delete_one(which, session=session)
+                else:
+                    cut = {"$set": {"last_ms": left.last_ms, "count": left.count}}
+                    await self._verdicts.update_one(which, cut, session=session)
+            await session.commit_transaction()
+        return Settlement.DONE
+
+    async def _runs(self, schedule: ScheduleRef, at_ms: int) -> list[VerdictRun]:
+        """Those that end after ``at_ms``, oldest first, and begin by the cursor; no more than `_RUNS_MAX`."""
+        made = {"schedule_created_at_ms": schedule.created_at_ms}
+        ids = {"$gt": verdict_id(schedule.name, at_ms), "$lte": verdict_id(schedule.name, schedule.cursor_ms)}
+        later = await self._verdicts.find({"_id": ids, **made}).sort("_id", ASCENDING).limit(_RUNS_MAX).to_list(None)
+        earlier = {"$gt": f"{schedule.name}:", "$lte": verdict_id(schedule.name, at_ms)}
+        before = await self._verdicts.find_one({"_id": earlier, **made}, sort=[("_id", DESCENDING)])
+        runs = [decode_verdict(document) for document in ([] if before is None else [before]) + later]
+        return [run for run in runs if run.last_ms > at_ms and run.verdict is not Verdict.UNSTORABLE]

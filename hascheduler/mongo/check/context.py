@@ -1,6 +1,11 @@
-"""Reads the small collections (processors, definitions, tenants, leases, replicas) that jobs are checked against."""
+"""Reads the small collections (processors, definitions, tenants, leases, replicas) that jobs are checked against.
 
-from collections.abc import Mapping, Sequence
+Bounds a scan: batch by batch, with pauses, and within its time limit.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -12,13 +17,59 @@ from hascheduler.check.finding import Finding, FindingKind, Report, short_id
 from hascheduler.check.jobs import CheckContext, RegisteredProcessor
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.hold import partition_of_key
+from hascheduler.model.partition import partition_of_key
 from hascheduler.mongo.check.indexes import PresentIndexes
-from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.faults import faults
+from hascheduler.mongo.faults import faults, local_faults
 from hascheduler.mongo.replicas import REPLICA_KEPT_MS
 from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
+from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
+
+BATCH_LIMIT_S = 30.0
+
+
+class ScanTimeOver(Exception):  # no error: the next scan reads the rest
+    """The time limit of the scan has passed."""
+
+
+class ScanPace:
+    """Owner of the progress of a scan: how many documents of each section it has read."""
+
+    def __init__(self, bounds: ScanBounds, progress: ScanProgress) -> None:
+        self._bounds = bounds
+        self._progress = progress
+        loop = asyncio.get_running_loop()
+        self._until_s = None if bounds.limit_s is None else loop.time() + bounds.limit_s
+        self.looked_at: Counter[str] = Counter()
+
+    async def pause(self) -> None:
+        """Sleep for the pause between batches; `ScanTimeOver` after the time limit."""
+        await asyncio.sleep(self._bounds.pause_s)
+        if self._until_s is not None and asyncio.get_running_loop().time() > self._until_s:
+            raise ScanTimeOver
+
+    def advanced(self, section: str, count: int) -> None:
+        self.looked_at[section] += count
+        self._progress(section, self.looked_at[section])
+
+    async def batches(
+        self, section: str, cursor: Any, size: int | None = None
+    ) -> AsyncGenerator[list[dict[str, Any]], None]:
+        """The documents of ``cursor`` in batches, with a pause after each."""
+        size = size or self._bounds.batch
+        cursor = cursor.batch_size(size)
+        try:
+            while True:
+                async with local_faults(f"read {section}", BATCH_LIMIT_S):
+                    documents = await cursor.to_list(size)
+                if not documents:
+                    return
+                self.advanced(section, len(documents))
+                yield documents
+                await self.pause()
+        finally:
+            await cursor.close()
+
 
 _SMALL = (
     Collection.META, Collection.LEASES, Collection.PROCESSORS, Collection.REPLICAS, Collection.DEFINITIONS,

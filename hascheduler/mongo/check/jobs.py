@@ -14,7 +14,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState, is_batch
 from hascheduler.model.values.fields import is_integer
-from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.check.context import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import BY_ID

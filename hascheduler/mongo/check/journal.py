@@ -24,10 +24,10 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import decode_journal_head, journal_id
+from hascheduler.model.documents.leadership import decode_journal_head, journal_id
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.values.fields import is_integer
-from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.check.context import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.journal import entries_of

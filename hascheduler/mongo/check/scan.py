@@ -19,11 +19,10 @@ from typing import Any
 from hascheduler.check.finding import CheckConfig, CheckReport, Finding, FindingCollector, FindingKind, Report
 from hascheduler.check.jobs import CheckContext
 from hascheduler.check.journal import check_is_led, check_lease, check_zone_data
-from hascheduler.mongo.check.context import long_expired, read_small_collections, server_now_ms
+from hascheduler.mongo.check.context import ScanPace, ScanTimeOver, long_expired, read_small_collections, server_now_ms
 from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
 from hascheduler.mongo.check.jobs import JobScan
 from hascheduler.mongo.check.journal import JournalScan
-from hascheduler.mongo.check.pace import ScanPace, ScanTimeOver
 from hascheduler.mongo.check.schedules import ScheduleScan, certain_since_ms, kept_for_ms
 from hascheduler.mongo.connection import Database
 from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress

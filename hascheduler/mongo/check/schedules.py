@@ -32,9 +32,8 @@ from hascheduler.model.partition import partition_of
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.model.verdict import VerdictRun
-from hascheduler.mongo.check.context import expiry_ms
+from hascheduler.mongo.check.context import ScanPace, expiry_ms
 from hascheduler.mongo.check.indexes import PresentIndexes
-from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.schema.schedule import ScheduleRef

@@ -19,8 +19,7 @@ from hascheduler.model.job import JobState
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.jobs.lists import begin_few, job_ranges, most_ms
-from hascheduler.mongo.newest_first import IndexRange
-from hascheduler.mongo.queries import begins_with, job_query
+from hascheduler.mongo.queries import IndexRange, begins_with, job_query
 from hascheduler.mongo.state_updates import BY_ID
 from hascheduler.ports import JobCounts, JobSelection
 

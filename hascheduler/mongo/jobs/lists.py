@@ -1,4 +1,4 @@
-"""Lists jobs, the newest by submission first, along an index: see `hascheduler.mongo.newest_first`.
+"""Lists jobs, the newest by submission first, along an index: see `hascheduler.mongo.queries`.
 
 Of several indexes the one is read whose range is short enough to be read whole, or else that reaches back the furthest.
 The ids are in another order than the list. So where few ids begin as is asked, those jobs are read and sorted; where
@@ -15,8 +15,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState, schedule_of
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.newest_first import SCANNED_MAX, IndexRange
-from hascheduler.mongo.queries import begins_with, job_query
+from hascheduler.mongo.queries import SCANNED_MAX, IndexRange, begins_with, job_query
 from hascheduler.mongo.state_updates import BY_ID
 from hascheduler.ports import (
     ERROR_BEGINNING_MAX,

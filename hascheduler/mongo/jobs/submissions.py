@@ -6,7 +6,7 @@ but waits for the winner's majority. A key is free again `IDEMPOTENCY_MS` after 
 takes it from that job.
 
 Unique keys are a unique index likewise. Where the job that holds one keeps it, the submit is answered with that job.
-Where it gives it away (`hascheduler.model.documents.unique_job.fate_of`), the submit takes it by a compare-and-set on
+Where it gives it away (`hascheduler.model.documents.job.fate_of`), the submit takes it by a compare-and-set on
 the state and attempt that it has seen, and inserts again. A submit that may replace the holder cancels it last, and
 only while it is not dispatched. At one replica such submits of one key go one after another, apart from all others:
 they would only race, and no other submit is to wait for them.
@@ -23,8 +23,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS, new_job_document
-from hascheduler.model.documents.unique_job import HolderFate, fate_of, replacing
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, HolderFate, fate_of, new_job_document, replacing
 from hascheduler.model.job import JobState, NewJob, replaced_error
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database, awaited

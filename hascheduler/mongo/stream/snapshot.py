@@ -13,7 +13,7 @@ from pymongo import DESCENDING
 
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import JOURNAL_NAME
+from hascheduler.model.documents.leadership import JOURNAL_NAME
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.mongo.connection import Database, awaited

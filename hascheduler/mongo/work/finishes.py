@@ -28,7 +28,7 @@ from hascheduler.mongo.state_updates import (
     source_states,
     to_terminal,
 )
-from hascheduler.mongo.work.started_attempts import StartedAttempts
+from hascheduler.mongo.work.starts import StartedAttempts
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 
 LATE_RESULTS_KEPT_MAX = 3

@@ -4,12 +4,22 @@ A lone start is one command, which returns the job that it has started. For seve
 under way. Only its holder changes a held job. So if the write matched every requested start, the jobs that were read
 are the jobs that were started; otherwise they are read again after the write, and then with a majority, as a deposed
 primary may still show writes that will be rolled back.
+
+Remembers the times of attempts that this process started, so that their ends need no pipeline.
+
+The record of an attempt is made of fields that its end clears, which in general takes a pipeline; that costs the server
+twice as much as a plain update. The process that started the attempt has read those fields. They are part of the
+filter, so with wrong times the write matches nothing, and the pipeline is used after all.
+
+`StartedAttempts` owns the times of at most `STARTED_ATTEMPTS_MAX` attempts, the newest; a forgotten one costs a
+pipeline.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from bson import Int64
@@ -20,14 +30,41 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import JobState, Move
 from hascheduler.model.trace import trace_context
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, source_states
-from hascheduler.mongo.work.started_attempts import StartedAttempts
+from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, AttemptTimes, source_states
 from hascheduler.ports import StartedJob
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import read_document
+
+STARTED_ATTEMPTS_MAX = 20_000
+
+
+class StartedAttempts:
+    """Attempts of jobs that are deleted ``job_retention_ms`` after their ends; a job that a key keeps for longer is not
+    remembered.
+    """
+
+    def __init__(self, job_retention_ms: int) -> None:
+        self._job_retention_ms = job_retention_ms
+        self._times: dict[tuple[str, int], AttemptTimes] = {}
+
+    def remember(self, job: Mapping[str, Any], started_at_ms: int) -> None:
+        """``job`` as it was read when its attempt was started."""
+        dispatched_at_ms, kept_until = job.get("dispatched_at_ms"), job.get("kept_until")
+        expires_at_ms = started_at_ms + self._job_retention_ms
+        is_kept_longer = kept_until is not None and (
+            not isinstance(kept_until, datetime) or from_datetime(kept_until) > expires_at_ms
+        )
+        if isinstance(dispatched_at_ms, int) and not is_kept_longer:
+            self._times[(job["_id"], job["attempt"])] = AttemptTimes(dispatched_at_ms, started_at_ms)
+            if len(self._times) > STARTED_ATTEMPTS_MAX:
+                del self._times[next(iter(self._times))]
+
+    def take(self, job_id: str, attempt: int) -> AttemptTimes | None:
+        return self._times.pop((job_id, attempt), None)
+
 
 DEFINITION_AGE_MAX_S = 2.0
 _DEFINITIONS_KEPT_MAX = 1_000

@@ -2,18 +2,21 @@
 
 Every write of a job names the attempt and the processor and is acknowledged by a majority, so that a handler never
 runs for a start that a failover rolls back. Starts and ends of many attempts share exchanges (`request_batcher`).
+
+How many processors serve a database.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import structlog
 from pymongo import UpdateOne
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.job import OCCUPYING, AttemptEnd, JobState, Move
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef
 from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
@@ -21,8 +24,7 @@ from hascheduler.mongo.faults import faults
 from hascheduler.mongo.request_batcher import RequestBatcher
 from hascheduler.mongo.state_updates import BY_ID, back_to_pending, source_states
 from hascheduler.mongo.work.finishes import ENDS, Finish, Finishes, attempt_filter, ended_attempt_filter
-from hascheduler.mongo.work.started_attempts import StartedAttempts
-from hascheduler.mongo.work.starts import Start, Starts
+from hascheduler.mongo.work.starts import Start, StartedAttempts, Starts
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
 
 REGISTRATION_KEPT_MS = 600_000
@@ -163,3 +165,26 @@ class MongoWorkStore:
 
 def _is_held(job: Mapping[str, Any], attempt: int, processor_id: str) -> bool:
     return str(job.get("state")) in OCCUPYING and job.get("attempt") == attempt and job.get("processor") == processor_id
+
+
+log = structlog.get_logger(__name__)
+
+_LIMIT_S = 1.0
+_COUNTED_MAX = 1_000
+
+
+async def count_servers(database: Database, definitions: frozenset[str], dead_after_ms: int) -> int | None:
+    """Return how many processors take jobs there that run some of these definitions, at most a thousand.
+
+    None: the database does not answer. A registration tells by when it expires when its last heartbeat was written.
+    """
+    last_beat = {"$add": ["$$NOW", REGISTRATION_KEPT_MS - dead_after_ms]}
+    wanted: dict[str, Any] = {"draining": False, "$expr": {"$gt": ["$expire_at", last_beat]}}
+    if ANY_DEFINITION not in definitions:
+        wanted["definitions"] = {"$in": [ANY_DEFINITION, *sorted(definitions)]}
+    try:
+        with faults("count the processors", _LIMIT_S):
+            return await database[Collection.PROCESSORS.value].count_documents(wanted, limit=_COUNTED_MAX)
+    except WorldError as error:
+        log.debug("servers_unknown", database=database.name, error=str(error))
+        return None

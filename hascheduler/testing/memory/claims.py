@@ -26,8 +26,8 @@ from hascheduler.dispatch.decisions import (
     missed,
     throttled,
 )
-from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
-from hascheduler.dispatch.schedules.resets import reset_cursor
+from hascheduler.dispatch.schedules.edits import reset_cursor
+from hascheduler.dispatch.schedules.planner import SETTLEMENT_OF, CursorStep, counted, cursor_steps
 from hascheduler.dispatch.settlements import is_carried_out, riding
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection

@@ -7,12 +7,14 @@ from dataclasses import replace
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import (
     IDEMPOTENCY_MS,
+    HolderFate,
     decode_job_state,
+    fate_of,
     maker_of,
     new_job_document,
+    replacing,
     stored_waits_for,
 )
-from hascheduler.model.documents.unique_job import HolderFate, fate_of, replacing
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch, replaced_error
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs

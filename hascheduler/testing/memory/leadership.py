@@ -5,10 +5,14 @@ from collections.abc import Iterator, Sequence
 from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
-from hascheduler.model.documents.lease import encode_lease, readable_lease
-from hascheduler.model.journal import JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.documents.leadership import (
+    decode_journal_head,
+    encode_journal_head,
+    encode_lease,
+    journal_id,
+    readable_lease,
+)
+from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, JournalEntry
 from hascheduler.schema.failover import Failover, encode_failover, failover_id, readable_failovers

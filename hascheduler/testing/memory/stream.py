@@ -11,7 +11,7 @@ from contextlib import suppress
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.journal import JOURNAL_NAME
+from hascheduler.model.documents.leadership import JOURNAL_NAME
 from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL, JobState, is_batch
 from hascheduler.ports import Batch

@@ -10,7 +10,7 @@ import aio_pika
 from aio_pika.abc import AbstractChannel
 
 from hascheduler.model.message import Message, MessageKind, encode_message
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, bundle_key, queue_name
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, queue_name
 from tests.chaos.load import LoadPlan
 from tests.chaos.mutations import mutated_bytes
 from tests.chaos.row import Row

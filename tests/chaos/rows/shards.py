@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.journal import EntryKind
+from hascheduler.model.leadership import EntryKind
 from hascheduler.model.partition import partition_of
 from hascheduler.mongo.connection import open_database
 from hascheduler.shards.home import LayoutStore

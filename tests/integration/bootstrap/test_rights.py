@@ -15,8 +15,7 @@ from pymongo.errors import OperationFailure
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.schema.indexes import SUPERSEDED
-from hascheduler.rabbitmq.connection import require_access
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, require_access
 from tests.integration.bootstrap.deployment import PROCESSOR, SCHEDULER, Deployment, deployed, done, hascheduler
 from tests.integration.bootstrap.members import Client
 from tests.system.processes import Processes, eventually

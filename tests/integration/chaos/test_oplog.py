@@ -7,10 +7,9 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import encode_hold
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.hold import Hold, partition_key
-from hascheduler.model.partition import partition_of
+from hascheduler.model.documents.leadership import encode_hold
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports.tenants import Key

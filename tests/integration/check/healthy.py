@@ -8,13 +8,12 @@ from hascheduler.check.finding import CheckConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, encode_decisions
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.documents.journal import encode_journal_head
-from hascheduler.model.documents.lease import encode_lease
+from hascheduler.model.documents.leadership import encode_journal_head, encode_lease
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.check.context import server_now_ms

@@ -1,9 +1,8 @@
 """Times of a schedule are not compared with their verdicts while its partition is held: some may be elsewhere."""
 
 from hascheduler.check.finding import FindingKind
-from hascheduler.model.documents.hold import encode_hold
-from hascheduler.model.hold import Hold, partition_key
-from hascheduler.model.partition import partition_of
+from hascheduler.model.documents.leadership import encode_hold
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from tests.integration.check.healthy import AT_ONCE, Healthy
 
 

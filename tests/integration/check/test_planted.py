@@ -9,7 +9,7 @@ from bson import Int64
 
 from hascheduler.check.finding import FindingKind
 from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Requeue
-from hascheduler.model.documents.journal import journal_id
+from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.values.instants import WallMs

@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.lean_fields import MIRRORED
-from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.check.context import ScanPace
 from hascheduler.mongo.connection import Database, open_database
 from hascheduler.mongo.stream.snapshot import SLICE_MAX
 from hascheduler.mongo.stream.source import MongoChangeSource

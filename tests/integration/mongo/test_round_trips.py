@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.job import JobState
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Database, open_database

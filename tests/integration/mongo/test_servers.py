@@ -6,8 +6,7 @@ from typing import Any
 from hascheduler.model.collection import Collection
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.work.servers import count_servers
-from hascheduler.mongo.work.store import MongoWorkStore
+from hascheduler.mongo.work.store import MongoWorkStore, count_servers
 
 LOG = frozenset({"log"})
 DEAD_AFTER_MS = 5_000

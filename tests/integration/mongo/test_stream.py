@@ -15,7 +15,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.event import EventType
 from hascheduler.model.job import JobState
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.mongo.apply.claims import MongoClaimStore

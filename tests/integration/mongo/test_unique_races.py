@@ -8,7 +8,7 @@ from pymongo.errors import AutoReconnect, DuplicateKeyError
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.job import NewJob
-from hascheduler.model.uniqueness import OnDuplicate, UniqueKey
+from hascheduler.model.limit_keys import OnDuplicate, UniqueKey
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.submissions import Submissions

@@ -9,9 +9,9 @@ import aio_pika
 from hascheduler.model.message import Message, MessageKind, decode_bundle, decode_message, encode_bundle
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, declare_processor_queue, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, bundle_key, declare_processor_queue, queue_name
 from tests.integration.rabbitmq.conftest import LIMIT_S, Inbox, delivered, run_message, running
 
 TRACE = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")

@@ -18,8 +18,7 @@ from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.ports import Delivery
 from hascheduler.rabbitmq.deliveries import ParkedQueue, RabbitDeliveries
-from hascheduler.rabbitmq.events import RabbitEventExchange
-from hascheduler.rabbitmq.publisher import RabbitTransport
+from hascheduler.rabbitmq.publisher import RabbitEventExchange, RabbitTransport
 from tests.tiers import in_tier
 
 LIMIT_S = 30

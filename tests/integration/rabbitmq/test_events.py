@@ -12,7 +12,7 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
 from hascheduler.daemon.outbound.event_log import EventPublisher
 from hascheduler.model.event import Event, EventType, encode_event, position
-from hascheduler.rabbitmq.events import PIPELINED_MAX, RabbitEventExchange
+from hascheduler.rabbitmq.publisher import EVENTS_PIPELINED_MAX, RabbitEventExchange
 from tests.integration.rabbitmq.conftest import LIMIT_S, running, until
 from tests.integration.rabbitmq.wire import Wire
 from tests.unit.daemon.happenings import happened, log_of
@@ -112,7 +112,7 @@ async def test_a_message_is_the_event_as_the_api_has_it_under_its_id(
 async def test_many_are_published_in_their_order_whether_or_not_a_queue_is_bound(
     amqp_url: str, name: str, channel: AbstractChannel
 ) -> None:
-    events = [happened(second, f"job:{second}") for second in range(2 * PIPELINED_MAX + 3)]
+    events = [happened(second, f"job:{second}") for second in range(2 * EVENTS_PIPELINED_MAX + 3)]
     async with connected(amqp_url, name) as exchange:
         assert await exchange.publish(events)
         listener = await listening(channel, name, "#")
@@ -132,7 +132,7 @@ async def test_a_name_that_was_written_by_hand_holds_nothing_up(
 async def test_a_broker_that_answers_nothing_takes_nothing_and_comes_back(
     wire: Wire, name: str, channel: AbstractChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hascheduler.rabbitmq.events.PUBLISH_LIMIT_S", 0.2)
+    monkeypatch.setattr("hascheduler.rabbitmq.publisher.PUBLISH_LIMIT_S", 0.2)
     async with connected(wire.url, name) as exchange:
         listener = await listening(channel, name, "#")
         wire.silent = True

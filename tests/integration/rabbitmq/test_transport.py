@@ -11,9 +11,9 @@ from aio_pika.exceptions import ChannelClosed
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import PIPELINED_MAX, RabbitTransport
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
 from tests.integration.rabbitmq.conftest import Inbox, delivered, run_message, running, until
 from tests.integration.rabbitmq.wire import Wire
 

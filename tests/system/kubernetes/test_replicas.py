@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.embedded.children import Daemon, free_port
 from hascheduler.kubernetes.leases import record_in
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
 from tests.system.processes import Processes, eventually

@@ -7,7 +7,7 @@ import aio_pika
 
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.message import Message, MessageKind, encode_message
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE
 from tests.contract.test_messages import HOSTILE
 from tests.factories import make_job
 from tests.system.processes import Processes, eventually

@@ -17,7 +17,7 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.app import DESCRIPTION, create_routes, with_edge
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import limits
-from hascheduler.api.middleware.audit_writer import AuditWriter
+from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.services import ApiServices
 from hascheduler.daemon.outbound.event_log import EventLog
@@ -30,8 +30,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.job import JobState
-from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun

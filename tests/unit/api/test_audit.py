@@ -12,8 +12,8 @@ import structlog
 from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.middleware import audit_writer
-from hascheduler.api.middleware.audit_writer import AuditWriter
+from hascheduler.api.middleware import audit
+from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.audit import AuditRecord
@@ -294,13 +294,13 @@ async def test_records_are_written_in_groups_by_a_task(world: World) -> None:
     store = HastyStore(world.connection)
     writer = AuditWriter(store, StandingClock())
     writing = asyncio.create_task(writer.run())
-    for number in range(audit_writer.GROUP_MAX + 1):
+    for number in range(audit.GROUP_MAX + 1):
         writer.add(record(number))
     async with asyncio.timeout(10):
         await store.stored.wait()
     await ended(writing)
-    assert store.groups == [audit_writer.GROUP_MAX, 1]
-    assert len(stored_ids(world.connection)) == audit_writer.GROUP_MAX + 1
+    assert store.groups == [audit.GROUP_MAX, 1]
+    assert len(stored_ids(world.connection)) == audit.GROUP_MAX + 1
 
 
 async def test_what_waits_is_written_when_the_process_ends(world: World) -> None:
@@ -313,8 +313,8 @@ async def test_what_waits_is_written_when_the_process_ends(world: World) -> None
 
 
 async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_writer, "_RETRY_AFTER_S", 0)
-    monkeypatch.setattr(audit_writer, "_GROUP_EVERY_S", 0)
+    monkeypatch.setattr(audit, "_RETRY_AFTER_S", 0)
+    monkeypatch.setattr(audit, "_GROUP_EVERY_S", 0)
     world.connection.fail_next(1, of="audit.append")
     world.connection.fail_next(1, of="audit.append", carried_out=True)
     store = HastyStore(world.connection)
@@ -332,12 +332,12 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeyp
 async def test_a_full_queue_drops_records_logs_that_and_never_waits(world: World) -> None:
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     with structlog.testing.capture_logs() as lines:
-        for number in range(audit_writer.QUEUE_MAX + 5):
+        for number in range(audit.QUEUE_MAX + 5):
             writer.add(record(number).model_copy(update={"who": f"ci-{number % 10}"}))
     assert writer.dropped == 5
     assert [line["dropped"] for line in lines if line["event"] == "audit_records_dropped"] == [1, 2, 4]
     await writer.flush()
-    assert stored_ids(world.connection)[-1] == f"{audit_writer.QUEUE_MAX - 1:04d}"
+    assert stored_ids(world.connection)[-1] == f"{audit.QUEUE_MAX - 1:04d}"
 
 
 async def test_a_request_is_answered_though_the_log_can_not_be_written(app: Edge, world: World) -> None:

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.uniqueness import OnDuplicate
+from hascheduler.model.limit_keys import OnDuplicate
 from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.retry import RetryPolicy

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.peer import BATCH_ID
+from hascheduler.api.http.server import BATCH_ID
 from hascheduler.api.services import ApiServices
 from hascheduler.api.ui.live import LivePictures
 from hascheduler.errors import Overloaded

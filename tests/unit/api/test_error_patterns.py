@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.api.jobs.error_pattern import NO_ERROR, PATTERN_LENGTH_MAX, error_pattern, first_line
+from hascheduler.api.jobs.errors import NO_ERROR, PATTERN_LENGTH_MAX, error_pattern, first_line
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ async def test_a_mirror_that_is_not_complete_counts_nothing(client: httpx.AsyncC
 async def test_where_there_may_be_more_a_count_says_so(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hascheduler.api.jobs.counts.COUNTED_MAX", 1)
+    monkeypatch.setattr("hascheduler.api.jobs.read.COUNTED_MAX", 1)
     some(world)
     answer = await get(client, "/v1/jobs:counts?state=failed&state=succeeded")
     assert (answer["failed"], answer["succeeded"]) == (1, 1)

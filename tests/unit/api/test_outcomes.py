@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.middleware.outcomes import outcome_unknown
+from hascheduler.api.middleware.overload import outcome_unknown
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.testing.memory.jobs import MemoryJobStore

@@ -9,7 +9,7 @@ import pytest
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Slot, address_party
-from hascheduler.api.http.peer import BATCH_ID, passed_on_by_peer, peer_headers
+from hascheduler.api.http.server import BATCH_ID, passed_on_by_peer, peer_headers
 from tests.unit.api.doubles import World, the_routes
 
 KEY, CLIENT = b"k" * 32, "192.0.2.7"

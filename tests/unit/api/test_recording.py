@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.ops import recording
+from hascheduler.api.ops import cluster
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.inputs import TransportSeen
@@ -55,9 +55,9 @@ def _fails(*_: object) -> Any:
 ENDS: dict[str, tuple[object, str, object] | None] = {
     "it ends by itself": None,
     "the leader's state cannot be copied": ("view", "record", _fails),
-    "no answer is made of it": (recording, "_Closing", _fails),
-    "its first line cannot be written": (recording, "heading_line", _fails),
-    "it is cut off before the answer begins": (recording._Closing, "__call__", "stands still"),
+    "no answer is made of it": (cluster, "_Closing", _fails),
+    "its first line cannot be written": (cluster, "heading_line", _fails),
+    "it is cut off before the answer begins": (cluster._Closing, "__call__", "stands still"),
     "it is cut off before the first line": ("lines", "", "stands still"),
 }
 
@@ -82,7 +82,7 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
 
     match ENDS[end]:
         case ("lines", _, _):
-            monkeypatch.setattr(recording, "_lines", lines)
+            monkeypatch.setattr(cluster, "_lines", lines)
         case (where, str() as name, "stands still"):
             monkeypatch.setattr(where, name, stands_still)
         case (where, str() as name, instead):

@@ -13,7 +13,7 @@ from hascheduler.mirror.changes import Change, JobSeen, Operation, ProcessorSeen
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import LeaderLag

@@ -75,7 +75,7 @@ async def test_so_many_are_looked_at_and_no_more(client: httpx.AsyncClient, worl
     ids = await batch(client, a="", b="a", c="a", d="b")
     fail(world, ids, a="", b="a", c="a", d="b")
     for most, found in ((1, 1), (2, 2), (3, 3)):
-        with patch("hascheduler.api.jobs.revival.DEPENDENTS_MAX", most):
+        with patch("hascheduler.api.jobs.changes.DEPENDENTS_MAX", most):
             answer = await post(client, f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True})
         assert (len(answer["dependents"]), answer["complete"]) == (found, most == 3)
 

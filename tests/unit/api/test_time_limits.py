@@ -7,7 +7,7 @@ import pytest
 from fastapi import Request
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.middleware.timeouts import WAIT_S_MAX, long_request_s_max, time_limit_s
+from hascheduler.api.middleware.overload import WAIT_S_MAX, long_request_s_max, time_limit_s
 from hascheduler.api.routing.route_rules import answer_to
 from hascheduler.errors import NotFound
 from tests.unit.api.doubles import World

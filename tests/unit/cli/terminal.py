@@ -11,13 +11,13 @@ _PATIENCE_S = 60
 _MAIN = "import sys; sys.argv[0] = 'hascheduler'; from hascheduler.__main__ import main; main()"
 _IMPORTED = (
     "hascheduler.__main__",
-    "hascheduler.cli.input.normal_forms",
-    "hascheduler.cli.input.prompts",
+    "hascheduler.cli.input.documents",
+    "hascheduler.cli.input.values",
     "hascheduler.cli.jobs.events",
     "hascheduler.cli.replica",
     "hascheduler.cli.resources.apply",
-    "hascheduler.cli.resources.nouns",
-    "hascheduler.cli.schedules.edit",
+    "hascheduler.cli.resources.named",
+    "hascheduler.cli.schedules.actions",
     "hascheduler.cli.schedules.preview",
     "hascheduler.cli.simulate",
     "httpcore",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.cli.resources import uses
+from hascheduler.cli.resources import named
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
@@ -135,7 +135,7 @@ async def test_what_a_live_job_is_of_stays_until_it_has_ended(replica: Replica, 
 async def test_of_more_live_jobs_than_are_looked_at_each_may_be_of_the_lane(
     replica: Replica, team_a: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uses, "LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(named, "LOOKED_AT_MAX", 2)
     await team_a.apply(_LANE)
     for target in ("x", "y"):
         await replica.done("job", "submit", "repack", "--target", target)
@@ -160,7 +160,7 @@ async def test_what_comes_to_use_it_after_the_plan_is_noticed(
 
     def blind_at_first(*asked: Any) -> Any:
         looks.append(asked)
-        return {} if len(looks) == 1 else uses.uses(*asked)
+        return {} if len(looks) == 1 else named.uses(*asked)
 
     monkeypatch.setattr("hascheduler.cli.resources.apply.uses", blind_at_first)
     await replica.done("schedule", "add", "late", "--every", "1h", "--definition", "repack")

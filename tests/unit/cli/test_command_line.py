@@ -117,7 +117,9 @@ def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
 
 
 def test_a_replica_has_nothing_in_memory_to_draw_with_and_no_http_client() -> None:
-    code = "import sys, hascheduler.__main__, hascheduler.cli.run.processes, hascheduler.assembly; print(*sys.modules)"
+    code = (
+        "import sys, hascheduler.__main__, hascheduler.cli.run.whole_system, hascheduler.assembly; print(*sys.modules)"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert "structlog" in loaded.split()
     assert not {"rich", "pygments", "httpx", "hascheduler.client"} & set(loaded.split())

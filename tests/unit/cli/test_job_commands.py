@@ -229,7 +229,7 @@ async def test_jobs_are_counted_by_state(replica: Replica, world: World) -> None
 async def test_a_count_says_where_there_may_be_more(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hascheduler.api.jobs.counts.COUNTED_MAX", 0)
+    monkeypatch.setattr("hascheduler.api.jobs.read.COUNTED_MAX", 0)
     await replica.done("job", "submit", "log")
     world.rewrite(Collection.JOBS, ID, state="failed")
     assert "0 or more" in (await replica.done("job", "counts")).out

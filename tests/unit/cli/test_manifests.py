@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hascheduler.cli.input.documents import NORMAL
 from hascheduler.cli.input.manifests import Manifest, read_manifests
-from hascheduler.cli.input.normal_forms import NORMAL
 from hascheduler.errors import CallerError
 from hascheduler.model.values.instants import WallMs
 from tests.unit.cli.invoking import Replica

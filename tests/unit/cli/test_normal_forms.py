@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.cli.input.normal_forms import NORMAL as FORMS
+from hascheduler.cli.input.documents import NORMAL as FORMS
 
 TICK: dict[str, Any] = {
     "name": "tick",

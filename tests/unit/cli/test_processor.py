@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.cli.run.processes import _OF_PROCESSORS
+from hascheduler.cli.run.whole_system import _OF_PROCESSORS
 from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
 from hascheduler.model.resources import parse_resources
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
-from hascheduler.rabbitmq.topology import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
+from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
 from hascheduler.settings import Settings
 from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.processor.world import HandClock, World, until

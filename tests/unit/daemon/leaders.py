@@ -10,7 +10,7 @@ from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.election.elector import Elector
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from tests.unit.daemon.doubles import CONFIG, AnsweringClaims, HandClock, RecordingPublisher
 

@@ -6,9 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.daemon.outbound import event_tail as witness_module
-from hascheduler.daemon.outbound.event_log import EventLog
-from hascheduler.daemon.outbound.event_tail import EventTail
+from hascheduler.daemon.outbound import event_log as witness_module
+from hascheduler.daemon.outbound.event_log import EventLog, EventTail
 from hascheduler.dispatch.decisions import Dispatch, Requeue
 from hascheduler.errors import StoreUnavailable
 from hascheduler.mirror.changes import Change

@@ -12,7 +12,7 @@ from tenacity import stop_after_attempt, wait_none
 
 from hascheduler.daemon.leadership import failover
 from hascheduler.daemon.leadership.failover import FailoverReporter
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.failover import Cause, Failover
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics

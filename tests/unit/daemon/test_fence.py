@@ -10,7 +10,7 @@ import pytest
 from hascheduler.daemon.leadership.fence import Deposed, Fence
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase

@@ -16,14 +16,12 @@ from hascheduler.errors import BrokerUnavailable, StoreUnavailable
 from hascheduler.lifecycle import _prepared
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.ports import Confirm, Delivery, StopRequests
-from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempt_loops import StopPoller
-from hascheduler.processor.attempts import HeldAttempts, Phase
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, Phase
 from hascheduler.processor.config import ProcessorConfig
-from hascheduler.processor.heartbeat import Heartbeat
+from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
-from hascheduler.processor.retrying import always, until_answered
-from hascheduler.processor.self_fence import SelfFence
+from hascheduler.processor.outcomes import always, until_answered
 from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from tests.unit.daemon.happenings import log_of
 

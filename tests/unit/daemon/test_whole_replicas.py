@@ -8,8 +8,7 @@ import pytest
 
 from hascheduler.dispatch.decisions import NOT_STARTED
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.inputs import Input, Settled
-from hascheduler.dispatch.step import Step
+from hascheduler.dispatch.inputs import Input, Settled, Step
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.values.instants import WallMs
 from hascheduler.testing import VirtualScheduler

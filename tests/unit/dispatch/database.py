@@ -23,8 +23,8 @@ from hascheduler.dispatch.decisions import (
     TimeOutcome,
     throttled,
 )
-from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, counted, cursor_steps
-from hascheduler.dispatch.schedules.resets import reset_cursor
+from hascheduler.dispatch.schedules.edits import reset_cursor
+from hascheduler.dispatch.schedules.planner import SETTLEMENT_OF, CursorStep, counted, cursor_steps
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection

@@ -21,9 +21,8 @@ from hascheduler.dispatch.decisions import (
     Settlement,
 )
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.inputs import Input, Resynced, Settled, TermBegan, TrustLost
+from hascheduler.dispatch.inputs import Input, Resynced, Settled, Step, TermBegan, TrustLost
 from hascheduler.dispatch.settlements import is_carried_out, riding
-from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import Quarantined, Seen
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection

@@ -6,8 +6,7 @@ from typing import Any
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.inputs import Input, Settled, TermBegan
-from hascheduler.dispatch.step import Step
+from hascheduler.dispatch.inputs import Input, Settled, Step, TermBegan
 from hascheduler.mirror.changes import (
     JobSeen,
     ProcessorSeen,

@@ -4,7 +4,7 @@ import pytest
 
 from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
-from hascheduler.dispatch.queue import class_queues, fifo_buckets, lock_waiters, pending_queue
+from hascheduler.dispatch.queue import class_queues, fifo_buckets, pending_queue
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
@@ -21,7 +21,7 @@ def test_losses_and_takeovers_change_no_decision(part: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_nor_does_forgetting_what_is_empty_as_soon_as_can_be(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where there are very many, and most have gone."""
-    for room in (fifo_buckets, class_queues, lock_waiters):
+    for room in (fifo_buckets, class_queues, class_queues):
         monkeypatch.setattr(room, "SWEEP_MIN", 2)
     for owner, limit in (
         (pending_queue, "_CLASS_QUEUES_MAX"), (pending_queue, "_CLASSES_MAX"),

@@ -4,8 +4,16 @@ from dataclasses import replace
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
-from hascheduler.dispatch.step import Step
+from hascheduler.dispatch.inputs import (
+    Input,
+    ProcessorLost,
+    Resynced,
+    Settled,
+    Step,
+    TermBegan,
+    TransportSeen,
+    TrustLost,
+)
 from hascheduler.mirror.changes import (
     DefinitionGone,
     DefinitionSeen,

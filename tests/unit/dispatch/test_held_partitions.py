@@ -16,9 +16,8 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
 from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen, TenantSeen
-from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import JobState
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall

@@ -2,13 +2,12 @@
 
 import pytest
 
-from hascheduler.dispatch.capacity import key_rates
-from hascheduler.dispatch.capacity.key_rates import KeyRates, groups_of
+from hascheduler.dispatch.capacity import rate_limits
+from hascheduler.dispatch.capacity.rate_limits import KeyRates, groups_of
 from hascheduler.dispatch.decisions import Dispatch, Fire
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.dispatch.inputs import TermBegan
+from hascheduler.dispatch.inputs import Step, TermBegan
 from hascheduler.dispatch.rules import Rules
-from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState
@@ -147,7 +146,7 @@ def test_a_fired_job_is_expected_without_values_where_it_has_no_limits() -> None
 
 
 def test_full_buckets_are_forgotten_and_others_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_rates, "BUCKETS_MAX", 2_000)
+    monkeypatch.setattr(rate_limits, "BUCKETS_MAX", 2_000)
     rules = Rules()
     rules.definitions["log"] = Definition(
         name="log", key_limits=(KeyLimit(key=KEY, rate_limit=RateLimit(count=1, per_ms=1_000)),)

@@ -9,8 +9,8 @@ import pytest
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Resynced
-from hascheduler.dispatch.queue.oldest_waits import OldestWaits
-from hascheduler.dispatch.queue.score import overtaken_for_ms
+from hascheduler.dispatch.queue.criteria import overtaken_for_ms
+from hascheduler.dispatch.queue.fifo_buckets import OldestWaits
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.job import JobRef, JobState

@@ -11,8 +11,8 @@ from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Settled, TermBegan, TrustLost
 from hascheduler.dispatch.rules import Rules
 from hascheduler.mirror.changes import DefinitionSeen, HoldGone, HoldSeen, JobGone
-from hascheduler.model.hold import ALL_JOBS, Hold, definition_key, tier_key
 from hascheduler.model.job import JobState
+from hascheduler.model.partition import ALL_JOBS, Hold, definition_key, tier_key
 from hascheduler.schema.definition import Definition, RateLimit
 from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, wall

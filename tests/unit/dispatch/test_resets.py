@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, ResetCursor
-from hascheduler.dispatch.schedules.resets import reset_cursor
+from hascheduler.dispatch.schedules.edits import reset_cursor
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.schema.schedule import SchedulePolicy, ScheduleRef, TriggerPeriod

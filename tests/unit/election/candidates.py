@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer, LeaseAttempt
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs, WallMs
 
 LEASE_MS, DEADLINE_MS, RETRY_MS = 10_000, 6_000, 1_000

@@ -2,10 +2,9 @@
 
 import pytest
 
-from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Elector, LeaseAnswer
+from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer
 from hascheduler.errors import InvalidInput
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs
 from tests.unit.election.candidates import (
     LEASE_MS,

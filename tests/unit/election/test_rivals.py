@@ -13,9 +13,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer, LeaseAttempt
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs, WallMs
 from tests.tiers import examples
 

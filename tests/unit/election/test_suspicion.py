@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.election.elector import LeaseAnswer
 from hascheduler.election.suspicion import SIGNS_MIN, UNANSWERED_MIN, Comeback, LeaderSuspicion
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from tests.unit.election.candidates import LEASE_MS, RETRY_MS, WALL, at, attempt_of, candidate, lease
 
 AFTER_MS = 2_000

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Elector, LeaseAnswer
+from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import DURATION_MS, RENEWALS, TERM, KubernetesLeaseStore
 from hascheduler.model.values.instants import MonoMs

@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.kubernetes.leases import DURATION_MS, ENDPOINT, RENEWALS, TERM, new_lease, record_in
 from hascheduler.kubernetes.leases import replaced_lease as replaced
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from tests.doubles.kubernetes.stored_leases import StoredLeases
 from tests.factories import NOW, make_lease

@@ -9,7 +9,7 @@ import pytest
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import LeaseRecord
 from tests.factories import make_lease
 
 

@@ -12,7 +12,7 @@ from kubernetes_validate.utils import all_versions
 
 from hascheduler import __version__
 from hascheduler.api.http.connection import KEEP_ALIVE_S
-from hascheduler.api.middleware.timeouts import WAIT_S_MAX
+from hascheduler.api.middleware.overload import WAIT_S_MAX
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 from tests.manifests.objects import Object
 from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered

@@ -4,13 +4,12 @@ from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import encode_hold
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.job_template import encode_template
+from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.model.documents.trigger import encode_trigger
-from hascheduler.model.hold import Hold, partition_key
 from hascheduler.model.job import NewJob
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.model.values.fields import Document
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.schedule import JobTemplate

@@ -23,7 +23,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.mirror.mirror import QUARANTINE_MAX, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.journal import journal_id
+from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.job import JobState
 from tests.unit.mirror.nouns import (
     delete,

@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job, new_fired_jobs
-from hascheduler.model.documents.hold import decode_hold, encode_hold
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
 from hascheduler.model.documents.job_template import decode_template, encode_template
-from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.documents.leadership import (
+    decode_hold,
+    decode_journal_head,
+    decode_lease,
+    encode_hold,
+    encode_journal_head,
+    encode_lease,
+    journal_id,
+)
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
-from hascheduler.model.documents.lease import decode_lease, encode_lease
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.schedule import (
     NewSchedule,
@@ -31,10 +37,10 @@ from hascheduler.model.documents.schedule import (
 )
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger, stored_zone
 from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
-from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
+from hascheduler.model.limit_keys import OnDuplicate
+from hascheduler.model.partition import Hold
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
@@ -45,7 +51,6 @@ from hascheduler.model.schema_version import (
     encode_schema_version,
 )
 from hascheduler.model.token import Role
-from hascheduler.model.uniqueness import OnDuplicate
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.durations import LONGEST_MS, format_duration, parse_duration
-from hascheduler.model.values.instants import LATEST_MS, format_instant, parse_instant
+from hascheduler.model.values.instants import (
+    LATEST_MS,
+    LONGEST_MS,
+    format_duration,
+    format_instant,
+    parse_duration,
+    parse_instant,
+)
 
 
 @pytest.mark.parametrize(

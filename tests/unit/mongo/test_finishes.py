@@ -2,7 +2,7 @@
 
 from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.state_updates import AttemptTimes
-from hascheduler.mongo.work.started_attempts import STARTED_ATTEMPTS_MAX, StartedAttempts
+from hascheduler.mongo.work.starts import STARTED_ATTEMPTS_MAX, StartedAttempts
 
 
 def test_remembered_attempts_are_bounded_and_taken_once() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import TimeOutcome
-from hascheduler.dispatch.live_jobs import by_schedule
-from hascheduler.dispatch.schedules import cursor_steps as chains
-from hascheduler.dispatch.schedules.cursor_steps import CursorStep, CursorSteps
+from hascheduler.dispatch.live_jobs import table
+from hascheduler.dispatch.schedules import planner as chains
+from hascheduler.dispatch.schedules.planner import CursorStep, CursorSteps
 from tests.tiers import spread
 from tests.unit.dispatch import database
 from tests.unit.dispatch.test_machine import Seeded
@@ -53,7 +53,7 @@ def test_the_world_notices(bug: Callable[..., CursorSteps], monkeypatch: pytest.
 
 
 def test_the_world_notices_schedules_that_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_schedule, "_maker", lambda schedule: (schedule.name, ""))
+    monkeypatch.setattr(table, "_maker", lambda schedule: (schedule.name, ""))
     with pytest.raises(AssertionError, match="stranger"):
         live()
 

@@ -20,7 +20,7 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import Change
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
-from hascheduler.model.journal import EntryKind
+from hascheduler.model.leadership import EntryKind
 from hascheduler.model.message import Message
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry

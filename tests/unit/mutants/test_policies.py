@@ -9,8 +9,8 @@ from hascheduler.dispatch.accounts import CompetingAccounts, FairAccounts
 from hascheduler.dispatch.capacity import locks, slot_pool
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
-from hascheduler.dispatch.capacity.key_rates import KeyRates
 from hascheduler.dispatch.capacity.locks import LockTable
+from hascheduler.dispatch.capacity.rate_limits import KeyRates
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.queue import comparison, fifo_buckets, pending_queue
 from hascheduler.dispatch.queue.class_queues import ClassQueue, TenantQueue

@@ -9,7 +9,7 @@ from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.explainer import Explainer
 from hascheduler.dispatch.live_jobs.table import LiveJobs
-from hascheduler.dispatch.queue.lock_waiters import LockWaiters
+from hascheduler.dispatch.queue.class_queues import LockWaiters
 from hascheduler.model.job import JobState
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check

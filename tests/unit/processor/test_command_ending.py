@@ -16,7 +16,7 @@ import uvloop
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
-from hascheduler.processor import load_handlers, process_group
+from hascheduler.processor import child_process, load_handlers
 from processors import command as running
 from processors.command import ALLOW, CommandFailed, command
 from tests.unit.processor.ready_made import make_job
@@ -287,7 +287,7 @@ async def test_a_command_whose_end_nobody_can_watch_is_killed(monkeypatch: pytes
         started.append(int(name.removeprefix("exit of ")))
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(process_group, "threading", SimpleNamespace(Thread=refused))
+    monkeypatch.setattr(child_process, "threading", SimpleNamespace(Thread=refused))
     with pytest.raises(CommandFailed, match=r"^can't be watched: can't start new thread$"):
         await command(make_job({"argv": ["/bin/sh", "-c", "sleep 600"]}))
     assert [psutil.pid_exists(pid) for pid in started] == [False]

@@ -17,8 +17,7 @@ from hascheduler.model.message import MessageKind
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.processor.heartbeat import AWAY_MS
-from hascheduler.processor.self_fence import SelfFence
+from hascheduler.processor.heartbeat import AWAY_MS, SelfFence
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
 from tests.unit.processor.world import HandClock, Stage, World, staged, until

@@ -6,8 +6,7 @@ from hascheduler.errors import BrokerUnavailable, InvalidInput
 from hascheduler.model.event import EventType
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
-from hascheduler.rabbitmq.events import RabbitEventExchange, routing_key
-from hascheduler.rabbitmq.publisher import RabbitTransport
+from hascheduler.rabbitmq.publisher import RabbitEventExchange, RabbitTransport, routing_key
 from tests.integration.rabbitmq.conftest import run_message, running
 from tests.unit.daemon.happenings import happened
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from hascheduler.api.jobs.submit import WaitQuery
 from hascheduler.api.jobs.waiting import WaitForJobQuery
-from hascheduler.api.ops.recording import RecordingQuery
+from hascheduler.api.ops.cluster import RecordingQuery
 from hascheduler.errors import InvalidInput
 from hascheduler.schema.definition import DefinitionBody
 from hascheduler.schema.lane import LaneBody

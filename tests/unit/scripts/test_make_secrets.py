@@ -11,7 +11,7 @@ import pytest
 from yarl import URL
 
 from hascheduler.cli.setup.bootstrap import read_key, read_password
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
 from hascheduler.settings import read_settings
 from tests.manifests.making import make_secrets
 from tests.manifests.rendering import ROOT, render

@@ -7,8 +7,8 @@ import pytest
 import structlog
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.middleware import audit_writer
-from hascheduler.api.middleware.audit_writer import SHARE_MAX, TRIM_EVERY, AuditWriter, Sampler
+from hascheduler.api.middleware import audit
+from hascheduler.api.middleware.audit import SHARE_MAX, TRIM_EVERY, AuditWriter, Sampler
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import audit_id
@@ -103,7 +103,7 @@ def record(number: int, who: str, at_ms: int = NOW) -> AuditRecord:
 
 async def test_one_party_does_not_push_out_the_records_of_others(world: World) -> None:
     writer = AuditWriter(world.audit, StandingClock())
-    flood = [writer.add(record(number, "mallory")) for number in range(audit_writer.QUEUE_MAX)]
+    flood = [writer.add(record(number, "mallory")) for number in range(audit.QUEUE_MAX)]
     assert sum(flood) == SHARE_MAX
     assert writer.add(record(99_999, "alice"))
     await writer.flush()

@@ -7,7 +7,7 @@ from importlib.resources import files
 import httpx
 import pytest
 
-from hascheduler.api.ui.docs_page import ASSETS
+from hascheduler.api.ui.pages import ASSETS
 
 FOLDER = files("hascheduler.api") / "swagger_ui"
 

@@ -29,10 +29,10 @@ TOO_LONG_S = 0.05
 
 # The pattern: how it is used, and how long its texts may be; None is as long as a body, a log line or a file.
 NAMED: dict[str, tuple[str, int | None]] = {
-    "hascheduler/api/jobs/error_pattern.py:_ESCAPE_SEQUENCE": ("search", 512),
-    "hascheduler/api/jobs/error_pattern.py:_HEX_ID": ("search", 512),
-    "hascheduler/api/jobs/error_pattern.py:_NUMBER": ("search", 512),
-    "hascheduler/api/jobs/error_pattern.py:_QUOTED": ("search", 512),
+    "hascheduler/api/jobs/errors.py:_ESCAPE_SEQUENCE": ("search", 512),
+    "hascheduler/api/jobs/errors.py:_HEX_ID": ("search", 512),
+    "hascheduler/api/jobs/errors.py:_NUMBER": ("search", 512),
+    "hascheduler/api/jobs/errors.py:_QUOTED": ("search", 512),
     "hascheduler/api/middleware/audit.py:_REQUEST_ID": ("fullmatch", 16_384),
     "hascheduler/api/middleware/cross_site.py:_HOST": ("fullmatch", 16_384),
     "hascheduler/api/middleware/cross_site.py:_ORIGIN": ("fullmatch", 16_384),
@@ -51,7 +51,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/demo/kubernetes.py:_OPENED": ("match", None),
     "hascheduler/schema/calendar.py:_DAY": ("fullmatch", None),
     "hascheduler/schema/calendar.py:_YEARLY": ("fullmatch", None),
-    "hascheduler/model/values/durations.py:_PART": ("match", 64),
+    "hascheduler/model/values/instants.py:_PART": ("match", 64),
     "hascheduler/model/documents/schedule.py:_OFFSET": ("fullmatch", None),
     "hascheduler/model/event.py:_POSITION": ("match", None),
     "hascheduler/model/partition.py:_PARTITION_AT_END": ("search", None),

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.middleware.audit_writer import party_of
+from hascheduler.api.middleware.audit import party_of
 from hascheduler.api.middleware.auth import charged, identified
 from hascheduler.api.middleware.session_cookie import NAME, session_secrets
 from hascheduler.model.collection import Collection

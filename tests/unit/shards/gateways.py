@@ -16,7 +16,7 @@ from hascheduler.model.token import Role
 from hascheduler.shards.answers import Exchange
 from hascheduler.shards.gateway import Gateway
 from hascheduler.shards.layout import Layout
-from hascheduler.shards.place import WholeAnswer
+from hascheduler.shards.peers import WholeAnswer
 from hascheduler.shards.registrations import Registrations
 from hascheduler.shards.routes import ROUTES, Rule
 from hascheduler.telemetry.metrics_http import HttpMetrics

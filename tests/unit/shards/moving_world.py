@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import decode_hold, encode_hold
-from hascheduler.model.hold import Hold, partition_key
+from hascheduler.model.documents.leadership import decode_hold, encode_hold
 from hascheduler.model.job import JobState
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports.tenants import MARK
 from hascheduler.shards.layout import Layout

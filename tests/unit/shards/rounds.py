@@ -8,7 +8,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from hascheduler.model.hold import Hold
+from hascheduler.model.partition import Hold
 from hascheduler.shards.turns import CapTurns
 from tests.doubles.holds import MemoryHoldStore
 from tests.doubles.turns import MemoryTurnStore

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.shards.place import WholeAnswer
+from hascheduler.shards.peers import WholeAnswer
 from tests.unit.shards.gateways import HOME, ONE, TWO, Ring, Sent, only
 from tests.unit.shards.worlds import shards
 

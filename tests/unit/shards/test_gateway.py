@@ -13,7 +13,7 @@ from hascheduler.model.partition import partition_of, with_partition
 from hascheduler.model.token import ALL_TENANTS, Role
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.merging import MERGED
-from hascheduler.shards.place import ONE_SHARD
+from hascheduler.shards.peers import ONE_SHARD
 from hascheduler.shards.routes import ROUTES, Rule
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from tests.unit.api.doubles import description

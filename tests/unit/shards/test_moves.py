@@ -11,10 +11,9 @@ import pytest
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.hold import encode_hold
-from hascheduler.model.hold import Hold
+from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.model.job import JobState
-from hascheduler.model.partition import partition_of
+from hascheduler.model.partition import Hold, partition_of
 from hascheduler.ports.tenants import Key, Version
 from hascheduler.shards import moves
 from hascheduler.shards.moves import PartitionMover

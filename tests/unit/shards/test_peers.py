@@ -11,7 +11,7 @@ import pytest
 from hascheduler.api.http.limits import FORWARDED_MAX
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from hascheduler.errors import StoreUnavailable
-from hascheduler.shards.addresses import HostAddresses
+from hascheduler.shards.peers import HostAddresses
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem as any_problem
 from tests.unit.shards.replicas import JOB, SHARD, Peer, replica, serving
@@ -234,7 +234,7 @@ async def test_what_was_read_is_kept_for_a_moment_and_while_the_database_is_away
     for _ in range(3):
         assert await addresses.read() == ["a:1"]
     assert replicas.reads == 1
-    monkeypatch.setattr("hascheduler.shards.addresses._KEPT_S", 0.0)
+    monkeypatch.setattr("hascheduler.shards.peers._KEPT_S", 0.0)
     addresses = host_addresses(leases, replicas)
     for leases.is_away in (False, True):
         assert await addresses.read() == ["a:1"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.hold import Hold
+from hascheduler.model.partition import Hold
 from hascheduler.shards.turns import CapTurn
 from tests.tiers import examples
 from tests.unit.shards.rounds import ForgetfulHolds, HastyTurns, Rounds, jobs, released_in_any_case

@@ -56,8 +56,8 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.hold import Hold
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.partition import Hold
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs

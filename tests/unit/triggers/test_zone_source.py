@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 _ZONE = "America/Vancouver"
 _ASKED = f"""
 from hascheduler.cli.output.instants import instant_text
-from hascheduler.cli.schedules.upcoming import zone_or_default
+from hascheduler.cli.schedules.preview import zone_or_default
 from hascheduler.dispatch.schedules.previews import finished, make_preview
 from hascheduler.schema.trigger import Cron, Trigger
 from hascheduler.model.values.instants import parse_instant

@@ -1,25 +1,37 @@
-"""``/v1/schedules/{name}/trigger``: what a fire of the schedule makes, now, outside its nominal times."""
+"""``/v1/schedules/{name}/trigger``: what a fire of the schedule makes, now, outside its nominal times.
 
-from collections.abc import Sequence
+``/v1/schedules/{name}/pause``, ``…/resume`` and ``…/reset``: repeating any of them is harmless.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field, JsonValue, SkipValidation, Strict
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation, Strict
+from pydantic.json_schema import SkipJsonSchema
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.dependencies import definitions_of, with_limit_keys
 from hascheduler.api.jobs.idempotency import IdempotencyKey
-from hascheduler.api.jobs.keys import definitions_of, with_limit_keys
-from hascheduler.api.jobs.responses import show_job
+from hascheduler.api.jobs.read import show_job
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
-from hascheduler.api.middleware.auth import Caller, Submitter
+from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
+from hascheduler.api.routing.revisions import TAGGED, IfMatch
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
+from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
+from hascheduler.api.schedules.tenant_scope import (
+    readable_schedule,
+    schedule_response,
+    stored_schedule,
+    too_large_to_render,
+)
 from hascheduler.api.services import ApiServices, Services
+from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.fired_job import (
     JobMaker,
@@ -29,6 +41,7 @@ from hascheduler.model.documents.fired_job import (
     require_storable_payload,
 )
 from hascheduler.model.documents.job_template import decode_template
+from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.model.job import (
     OCCUPYING,
     JobState,
@@ -40,10 +53,11 @@ from hascheduler.model.job import (
 )
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
+from hascheduler.schema.forms import Text
 from hascheduler.schema.job import JobResponse
 from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.schedule import Overlap, ScheduleRef
-from hascheduler.schema.schedule_bodies import require_known_placeholders
+from hascheduler.schema.schedule_bodies import ScheduleResponse, require_known_placeholders
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -254,3 +268,104 @@ def _jobs(
     if not jobs:
         raise too_large_to_render(name)
     return jobs
+
+
+class PauseBody(Part):
+    because: Text | None = Field(default=None, examples=["the printer is on fire"])
+    """Why, for people; default: as it was"""
+
+
+class ResumeBody(Part):
+    catch_up: bool = Field(default=False, examples=[True])
+    """What becomes of the nominal times since the pause: false: the verdict `paused`; true: the misfire policy says"""
+
+
+class ResetBody(Part):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"from": "now"}]})
+
+    from_: Literal["now"] = Field(default="now", alias="from")
+    """The times after this instant fire again"""
+    start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 takes the field by this name too
+
+
+@router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+async def pause_schedule(
+    name: PathName,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    note: Noted,
+    *,
+    precondition: IfMatch,
+    body: Annotated[PauseBody, AS_REQUEST] | None = None,
+) -> ScheduleResponse:
+    """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
+    because = note.because = None if body is None else body.because
+    document = await edit_schedule(name, caller, services, precondition, pausing(because))
+    return schedule_response(document, response, services, caller)
+
+
+@router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+async def resume_schedule(
+    name: PathName,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    body: Annotated[ResumeBody, AS_REQUEST] | None = None,
+) -> ScheduleResponse:
+    """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
+    catch_up = body is not None and body.catch_up
+    document = await edit_schedule(name, caller, services, precondition, resuming(catch_up=catch_up))
+    return schedule_response(document, response, services, caller)
+
+
+@router.post("/{name}/reset", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+async def reset_schedule(
+    name: PathName,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    body: Annotated[ResetBody, AS_REQUEST] | None = None,
+) -> ScheduleResponse:
+    """A schedule that fired ahead of time, by a clock that was wrong, fires again from now on; `ahead_until` says
+    whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once."""
+    document = await edit_schedule(name, caller, services, precondition, resetting)
+    return schedule_response(document, response, services, caller)
+
+
+def pausing(because: str | None) -> ScheduleChange:
+    """The change of a pause; ``because`` None: as it was."""
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
+        return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
+
+    return change
+
+
+def resuming(*, catch_up: bool) -> ScheduleChange:
+    """The change of a resume."""
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        if schedule.paused_at_ms is None:
+            return {}
+        edited = resumed(schedule, edit.now, from_now=not catch_up)
+        return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
+
+    return change
+
+
+def resetting(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+    """The change of a reset; `Conflict` if the schedule is paused."""
+    schedule = readable_schedule(stored)
+    if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
+        return {}
+    if schedule.paused_at_ms is not None:
+        raise Conflict(f"schedule {schedule.name!r} is paused; resume it first, and reset it then")
+    return {"reset_at_ms": edit.now}

@@ -14,27 +14,30 @@ The first token is created with the one in the settings: replicas that were star
     HASCHEDULER_TOKEN=$HASCHEDULER_ADMIN_TOKEN hascheduler token create ops --role admin --tenant '*'
 
 After that the setting may be removed.
+
+``/v1/audit``: which caller changed what, or tried to. `hascheduler.api.middleware.audit` writes it.
 """
 
 from http import HTTPStatus
 from secrets import token_hex, token_urlsafe
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
-from hascheduler.api.routing.queries import Page, Paging, page
+from hascheduler.api.routing.queries import Page, PageQuery, Paging, page
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of
-from hascheduler.model.values.durations import format_duration
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import WallMs, format_instant
-from hascheduler.ports import StoredDocument
+from hascheduler.model.values.instants import WallMs, format_duration, format_instant
+from hascheduler.ports import AuditFilter, StoredDocument
+from hascheduler.schema.audit import AuditRecord
+from hascheduler.schema.forms import Instant
 from hascheduler.schema.noun import AS_REQUEST, read_document
 from hascheduler.schema.token import CreateTokenBody, NewTokenResponse, Token, TokenResponse, show_token
 
@@ -135,3 +138,31 @@ async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
         may=[power for power in Power if caller.may(power)],
         tokens_demanded=services.auth.required,
     )
+
+
+class AuditQuery(PageQuery):
+    who: str | None = Field(default=None, max_length=256, description="Only of the token with this name, or id")
+    tenant: str | None = Field(default=None, max_length=256, description="Only of tokens of this tenant")
+    path: str | None = Field(
+        default=None, max_length=512, description="Only of paths that begin so", examples=["/v1/schedules"]
+    )
+    since: Instant | None = Field(default=None, description="Only from this instant on")
+
+    def filter(self, tenant: str | None) -> AuditFilter:
+        return AuditFilter(who=self.who, tenant=tenant, path=self.path, since_ms=self.since)
+
+
+audit_router = APIRouter(prefix="/audit", tags=["access"])
+
+
+@audit_router.get("", responses=problem_responses(403, 422))
+async def list_audit_records(
+    query: Annotated[AuditQuery, Query(), AS_REQUEST], services: Services, caller: Admin
+) -> Page[AuditRecord]:
+    """The newest first, a page at a time. An admin of one tenant sees what that tenant's tokens did.
+
+    A record is here some tenths of a second after its request, and stays for the retention time.
+    """
+    which = query.filter(caller.filter_of(query.tenant))
+    documents = await services.audit.list(which, query.after, query.limit + 1)
+    return page(documents, query.limit, lambda document: read_document(AuditRecord, document["_id"], document))
