@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.timeout(600)]
 
 _COMMITS = ("v0.2.0", "f684198")
 """The tag of the release, and the commit that it names, if tags were not fetched."""
-_ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[3]
 REPLICAS, PROCESSORS = ("one", "two", "three"), ("worker", "helper")
 SCHEDULES = {"fast": 250, "steady": 1_000, "also-steady": 1_000}
 SUPERSEDED_NAMES = [f"jobs.{name}" for name in SUPERSEDED[Collection.JOBS]]
@@ -30,12 +30,12 @@ SUPERSEDED_NAMES = [f"jobs.{name}" for name in SUPERSEDED[Collection.JOBS]]
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """A folder with the packages of 0.2.0."""
+    """A folder with the packages of 0.2.0, and its tests."""
     into = tmp_path / "release"
     into.mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     for commit in _COMMITS:
-        command = ["git", "-C", str(_ROOT), "archive", commit, "hascheduler", "processors"]
+        command = ["git", "-C", str(ROOT), "archive", commit, "hascheduler", "processors", "tests"]
         packed = subprocess.run(command, capture_output=True, check=False, env=environment)
         if not packed.returncode:
             subprocess.run(["tar", "-x", "-C", into], input=packed.stdout, check=True)

@@ -1,9 +1,11 @@
-"""Release 0.2.0 beside this code: its SDK asks this API, and each reads the documents that the other has stored."""
+"""Release 0.2.0 beside this code: the SDK and the commands of each ask the API of the other, and each reads the
+documents that the other has stored."""
 
 import asyncio
 import json
 import os
 import sys
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.http.server import ApiServer
+from hascheduler.client import AsyncScheduler
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import Noun, document_of, read_document
 from hascheduler.schema.tenant import Tenant
-from tests.system.upgrade.test_rolling_upgrade import release
+from hascheduler.schema.uniqueness import Uniqueness
+from tests.system.upgrade.test_rolling_upgrade import ROOT, release
 from tests.unit.api.doubles import World, app_of
 
 __all__ = ["release"]
@@ -67,6 +71,26 @@ else:
         assert read == [replace(one, rev=9) for one in nouns[kind]], read
 """
 
+SERVES = """
+import asyncio, sys
+
+sys.path.insert(0, ".")
+from hascheduler.api.app import create_app
+from hascheduler.api.server import ApiServer
+from tests.api.doubles import World
+
+async def main():
+    server = ApiServer(create_app(World().services()), "127.0.0.1", 0)
+    await server.bind()
+    print(server.port, flush=True)
+    await server.run()
+
+asyncio.run(main())
+"""
+COMMANDS = "import sys; from hascheduler.__main__ import main; sys.argv[0] = 'hascheduler'; main()"
+NEW_FIELDS = {"unique": {"by": ["target"]}, "key_limits": [{"key": "target", "max_concurrency": 2}]}
+"""What definitions of 0.2.0 do not have."""
+
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
@@ -80,12 +104,28 @@ async def url() -> AsyncIterator[str]:
             await serving
 
 
-async def told(release: Path, script: str, *arguments: str) -> str:
-    """Return what the script prints, run with the code of the release."""
-    started = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", script, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        cwd=release, env={**os.environ, "PYTHONPATH": str(release)},
-    )  # fmt: skip
+@pytest.fixture
+async def url_of_the_release(release: Path) -> AsyncIterator[str]:
+    serving = await run(release, SERVES, stderr=None)
+    assert serving.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(await asyncio.wait_for(serving.stdout.readline(), 60))}"
+    finally:
+        serving.kill()
+        await serving.wait()
+
+
+async def run(code: Path, script: str, *arguments: str, url: str = "", stderr: int | None = PIPE) -> Process:
+    """Start the script with the code of a release; its commands ask the replica at ``url``."""
+    environment = {**os.environ, "PYTHONPATH": str(code), "HASCHEDULER_URL": url}
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, *arguments, stdout=PIPE, stderr=stderr, cwd=code, env=environment
+    )
+
+
+async def told(code: Path, script: str, *arguments: str, url: str = "") -> str:
+    """Return what the script prints."""
+    started = await run(code, script, *arguments, url=url)
     out, err = await asyncio.wait_for(started.communicate(), 60)
     assert started.returncode == 0, err.decode()
     return out.decode()
@@ -103,3 +143,40 @@ async def test_each_reads_what_the_other_has_stored(release: Path) -> None:
     }
     assert all({*one} <= {*other} for kind in stored for one, other in zip(stored[kind], edited[kind], strict=True))
     await told(release, DOCUMENTS, json.dumps(edited))
+
+
+async def test_the_commands_of_the_release_edit_what_has_new_fields(release: Path, url: str) -> None:
+    async with AsyncScheduler(url) as scheduler:
+        await scheduler.definitions.put_document("log", NEW_FIELDS)
+        for command in (
+            "definition edit log --timeout 5s",
+            "lane put slow --weight 2",
+            "schedule add hourly --every 1h --definition log",
+            "schedule edit hourly --label team=a",
+            "job submit log",
+        ):
+            await told(release, COMMANDS, *command.split(), url=url)
+        assert "hourly" in await told(release, COMMANDS, "schedule", "list", url=url)
+        assert "pending" in await told(release, COMMANDS, "job", "list", url=url)
+        kept = await scheduler.definitions.get("log")
+        assert (kept.timeout_ms, kept.unique, len(kept.key_limits)) == (5_000, Uniqueness(by=("target",)), 1)
+        assert (await scheduler.schedules.get("hourly"))["labels"] == {"team": "a"}
+
+
+async def test_todays_sdk_and_commands_ask_the_release(url_of_the_release: str) -> None:
+    async with AsyncScheduler(url_of_the_release) as scheduler:
+        await scheduler.definitions.put(Definition(name="log", max_concurrency=2))
+        for command in (
+            "definition edit log --timeout 5s",
+            "lane put slow --weight 2",
+            "schedule put hourly --every 1h --definition log",
+            "schedule edit hourly --label team=a",
+            "job submit log",
+        ):
+            await told(ROOT, COMMANDS, *command.split(), url=url_of_the_release)
+        kept = await scheduler.definitions.get("log")
+        assert (kept.timeout_ms, kept.max_concurrency) == (5_000, 2)
+        assert (await scheduler.schedules.get("hourly"))["labels"] == {"team": "a"}
+        job = await scheduler.submit("log", {"n": 1}, idempotency_key="k")
+        assert await scheduler.cancel(job.id) == "cancelled"
+        assert [one.state async for one in scheduler.list(definition="log", state="cancelled")] == ["cancelled"]
