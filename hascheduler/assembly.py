@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.ops.health import HealthPort
+from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.assembly_replica import (
     ReplicaParts,

@@ -26,8 +26,9 @@ from hascheduler.mongo.faults import faults
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of
 from hascheduler.shards.home import why_not_keepable
-from hascheduler.shards.hosting import HostedShard, Hosting, repeat
+from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.peers import ask_all
+from hascheduler.shards.repeating import repeat
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.shards.home import LayoutWatch
-from hascheduler.shards.hosting import repeat
+from hascheduler.shards.repeating import repeat
 
 log = structlog.get_logger(__name__)
 

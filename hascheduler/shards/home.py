@@ -15,9 +15,9 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.schema.definition import ConflictScope, Definition
 from hascheduler.schema.noun import read_document
-from hascheduler.shards.hosting import repeat
 from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_layout
 from hascheduler.shards.names import Names, slices
+from hascheduler.shards.repeating import repeat
 
 _SETTING = ("HASCHEDULER_SHARDS",)
 _LOOK_S, _BUSY_LOOK_S = 0.5, 0.05

@@ -29,10 +29,9 @@ from hascheduler.api.services import ApiServices
 from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.election.preferences import candidates_of
-from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.errors import WorldError
 from hascheduler.ports import Clock
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
-from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 
@@ -241,17 +240,3 @@ class Hosting:
 async def _run(replica: Replica) -> None:
     bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
     await replica.run()
-
-
-async def repeat(doing: Callable[[], Awaitable[object]], pause_s: Callable[[], float], outage: str) -> None:
-    """Do it, pause, and so on. Log an outage, or a document that can't be read, once a minute as the event ``outage``,
-    and try again after the pause."""
-    reminders, loop = Reminders(), asyncio.get_running_loop()
-    while True:
-        try:
-            await doing()
-            reminders.over()
-        except (WorldError, InvalidInput) as error:
-            if reminders.is_due(str(error), int(loop.time() * 1_000)):
-                log.warning(outage, error=str(error))
-        await asyncio.sleep(pause_s())

@@ -45,8 +45,8 @@ from hascheduler.ports.leadership import HoldStore
 from hascheduler.ports.tenants import Key, Version
 from hascheduler.shards.gateways import GatewayBoard
 from hascheduler.shards.home import LayoutStore
-from hascheduler.shards.hosting import repeat
 from hascheduler.shards.layout import Layout
+from hascheduler.shards.repeating import repeat
 from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)

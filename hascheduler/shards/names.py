@@ -27,8 +27,8 @@ from hascheduler.model.values.fields import as_document, is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, local_faults
-from hascheduler.shards.hosting import repeat
 from hascheduler.shards.layout import Layout
+from hascheduler.shards.repeating import repeat
 
 _UNUSED_FOR_MS = 60_000
 _AT_ONCE = 1_000

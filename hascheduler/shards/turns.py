@@ -51,7 +51,7 @@ from hascheduler.mongo.faults import faults
 from hascheduler.ports import Clock
 from hascheduler.ports.leadership import HoldStore
 from hascheduler.schema.definition import Definition
-from hascheduler.shards.hosting import repeat
+from hascheduler.shards.repeating import repeat
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from hascheduler.api.ops import health
-from hascheduler.api.ops.health import HealthPort
+from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.daemon.leadership import liveness as liveness_module
 from hascheduler.daemon.leadership.liveness import GREETING, LivenessServer
 from hascheduler.telemetry.registry import new_registry

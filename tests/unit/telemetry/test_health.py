@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from hascheduler.api.ops.health import health_application
+from hascheduler.api.ops.health_port import health_application
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.processor import health as of_processors
