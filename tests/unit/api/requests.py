@@ -4,6 +4,8 @@ from typing import Any
 
 import httpx
 
+from hascheduler.schema.noun import Part
+
 NOW_TEXT = "2030-01-01T00:00:00.000Z"
 TICK: dict[str, Any] = {
     "name": "tick",
@@ -20,6 +22,11 @@ DEFAULT_NARROWING: dict[str, Any] = {
 }
 REQUESTED = ("trigger", "misfire", "overlap", "pause_after_failures", "job", "labels")
 """The fields of an answer that a request may have."""
+
+
+def complete(body: type[Part], shown: dict[str, Any]) -> dict[str, Any]:
+    """Return ``shown`` with the defaults of the fields that it does not name, such as those that are added later."""
+    return {**body().model_dump(mode="json", by_alias=True), **shown}
 
 
 async def create(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
+from hascheduler.schema.calendar import CalendarBody
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, create, get
+from tests.unit.api.requests import check_problem, complete, create, get
 
 ON = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
 USE = {"only": ["business-days"], "except": ["holidays-de"]}
@@ -28,10 +29,13 @@ async def calendars(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.usefixtures("calendars")
 async def test_a_calendar_is_shown_in_one_form(client: httpx.AsyncClient) -> None:
-    assert await get(client, "/v1/calendars/holidays-de") == {
-        "name": "holidays-de", "rev": 1, "weekdays": [], "exclude": [], "owner": None,
-        "include": ["2026-01-05/2026-01-06", "--01-01", "--12-25"],
-    }  # fmt: skip
+    assert await get(client, "/v1/calendars/holidays-de") == complete(
+        CalendarBody,
+        {
+            "name": "holidays-de", "rev": 1, "weekdays": [], "exclude": [], "owner": None,
+            "include": ["2026-01-05/2026-01-06", "--01-01", "--12-25"],
+        },
+    )  # fmt: skip
     assert (await get(client, "/v1/calendars/business-days"))["weekdays"] == ["mon", "tue", "wed", "thu", "fri"]
 
 

@@ -7,21 +7,24 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.limit_keys import OnDuplicate
-from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, RateLimit
+from hascheduler.schema.definition import ConflictScope, Definition, DefinitionBody, KeyLimit, RateLimit
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.uniqueness import Uniqueness
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, get
+from tests.unit.api.requests import check_problem, complete, get
 
 LOG = "/v1/definitions/log"
 RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"}
-PLAIN: dict[str, Any] = {
-    "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
-    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "key_limits": [], "unique": None, "resources": {},
-    "retry": RETRY,
-    "timeout": None, "total_timeout": None, "owner": None,
-}  # fmt: skip
+PLAIN = complete(
+    DefinitionBody,
+    {
+        "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
+        "conflict_scope": "tenant", "tier": None, "rate_limit": None, "key_limits": [], "unique": None, "resources": {},
+        "retry": RETRY,
+        "timeout": None, "total_timeout": None, "owner": None,
+    },
+)  # fmt: skip
 FULL: dict[str, Any] = {
     "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"},
@@ -53,7 +56,7 @@ async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, 
 
 async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, world: World) -> None:
     shown = (await client.put(LOG, json=FULL)).json()
-    assert shown == {"name": "log", "rev": 1, **FULL}
+    assert shown == {**PLAIN, **FULL}
     stored = world.stored(Collection.DEFINITIONS, "log")
     assert read_document(Definition, "log", stored) == Definition(
         name="log",

@@ -8,14 +8,16 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.policy import PRESETS, Criterion
 from hascheduler.schema.definition import RateLimit
-from hascheduler.schema.lane import Lane
+from hascheduler.schema.lane import Lane, LaneBody
 from hascheduler.schema.noun import read_document
-from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.tenant import Tenant, TenantBody
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, get
+from tests.unit.api.requests import check_problem, complete, get
 
 BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
-PLAIN: dict[str, Any] = {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None, "owner": None}
+PLAIN = complete(
+    LaneBody, {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None, "owner": None}
+)
 
 
 async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) -> None:
@@ -83,7 +85,7 @@ async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: Wo
         "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
         "fire_rate": {"count": 600, "per": "1m"}, "owner": "team-a",
     }  # fmt: skip
-    none = {"name": "acme", "rev": 1, **dict.fromkeys(quota)}
+    none = complete(TenantBody, {"name": "acme", "rev": 1, **dict.fromkeys(quota)})
     assert (await client.put(ACME, json=quota)).json() == none | quota
     stored = read_document(Tenant, "acme", world.stored(Collection.TENANTS, "acme"))
     assert stored == Tenant(
