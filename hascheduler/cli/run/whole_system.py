@@ -51,6 +51,8 @@ def dev(
 ) -> None:
     """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
 
+    Replicas listen on the first free ports from 8080 on, and it prints their addresses.
+
     HASCHEDULER_MONGODB_URI and HASCHEDULER_AMQP_URL, where set, are used instead of servers of its own.
     """
     from rich.console import Console
