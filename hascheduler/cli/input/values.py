@@ -21,7 +21,8 @@ import typer
 
 from hascheduler.cli.input.documents import NORMAL, read_document
 from hascheduler.cli.output.answers import Shown
-from hascheduler.cli.output.console import console, printable
+from hascheduler.cli.output.console import console
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
 from hascheduler.cli.replica import NamedApi, RevisionChanged, Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError

@@ -17,7 +17,8 @@ from hascheduler.cli.input.values import check_job_id, confirmed, sendable_key, 
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, widened
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, one_printable_line, progress_bar
+from hascheduler.cli.output.console import console, progress_bar
+from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.client import Changed
 from hascheduler.errors import CallerError, InvalidInput

@@ -22,7 +22,8 @@ from hascheduler.cli.jobs.show import ended_job
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, IdempotencyKey, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, new_table, printable
+from hascheduler.cli.output.console import console, new_table
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
 from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError

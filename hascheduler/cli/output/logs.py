@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 import orjson
 
-from hascheduler.cli.output.console import printable
 from hascheduler.cli.output.plain_structlog import structlog
+from hascheduler.cli.output.printable import printable
 from hascheduler.model.values.redaction import redacted, redacted_value
 from hascheduler.settings import Settings
 from hascheduler.telemetry.log_lines import add_process, add_span

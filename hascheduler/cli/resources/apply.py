@@ -32,7 +32,8 @@ from hascheduler.cli.input.values import confirmed
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Yes
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, one_printable_line
+from hascheduler.cli.output.console import console
+from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
 from hascheduler.cli.replica import Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.cli.resources.named import Noun, uses
