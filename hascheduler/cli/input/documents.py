@@ -20,7 +20,6 @@ from hascheduler.cli.output.yaml_text import ANSWERED
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
-from hascheduler.schema.tenant import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from hascheduler.schema.noun import Part
@@ -175,6 +174,8 @@ def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
     """Return ``job`` without what follows from the schedule's name and the tenant, in the order of files."""
+    from hascheduler.schema.tenant import DEFAULT_TENANT
+
     tenant = job.get("tenant", DEFAULT_TENANT)
     unsaid = {"target": schedule, "tenant": DEFAULT_TENANT, "fairness_key": tenant}
     names = (name for name in dict.fromkeys(("definition", "ref", *job)) if name in job)

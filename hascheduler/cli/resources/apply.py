@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.input.documents import NORMAL, normal_schedule
+from hascheduler.cli.input.documents import NORMAL
 from hascheduler.cli.input.manifests import (
     MANAGED,
     OWNER,
@@ -271,14 +271,14 @@ def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
 def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
     kind, name, after = manifest.kind, manifest.name, dict(manifest.body)
     if manifest.paused:
-        after = normal_schedule({**after, "paused": True})
+        after["paused"] = True
     stored: Any = unless_unreadable(lambda: named_api(scheduler, kind).find(name), False)
     if not stored:
         return PlanStep(kind, name, PlannedChange.CREATED if stored is None else PlannedChange.REPAIRED, None, after)
     before = NORMAL[kind](stored)
     if kind == "schedule":
         if manifest.paused is None and before.get("paused"):
-            after = normal_schedule({**after, "paused": True})
+            after["paused"] = True
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
     owner = owner_of(kind, before)
     if owner is not None and owner_of(kind, after) is None:

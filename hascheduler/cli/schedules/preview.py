@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -41,12 +41,8 @@ from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_answer
 from hascheduler.schema.trigger import Trigger
-from hascheduler.triggers import count_firing, on_calendars, upcoming
-from hascheduler.triggers.requests import read_trigger
-
-if TYPE_CHECKING:
-    from hascheduler.schema.trigger import Trigger
-    from hascheduler.triggers import Upcoming
+from hascheduler.triggers import Upcoming, count_firing, count_nominal, excluded_until, on_calendars, upcoming
+from hascheduler.triggers.requests import checked_trigger, read_trigger
 
 
 @example(
@@ -94,7 +90,6 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
     ``schedule`` is the name that decides the jitter.
     """
     from hascheduler.dispatch.schedules import previews
-    from hascheduler.triggers.requests import checked_trigger
 
     now_ms = SystemClock().wall_ms()
     trigger, after_ms = checked_trigger(said, now_ms), now_ms if after_ms is None else after_ms
@@ -104,13 +99,11 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
     return {**made, "fires": [{**fire, "payload": None} for fire in made["fires"]]}
 
 
-def _times(schedule: str, trigger: "Trigger", after_ms: WallMs, count: int) -> "Iterator[Upcoming]":
+def _times(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Iterator[Upcoming]:
     """``count`` fires, and of each window of excluded times that lies between them the first, with how many there are.
 
     A window may hold millions of them, so they are counted and not looked at.
     """
-    from hascheduler.triggers import Upcoming, count_nominal, excluded_until, upcoming
-
     fired, passed_ms = 0, after_ms
     while True:
         for one in upcoming(schedule, trigger, passed_ms, fired=fired):
