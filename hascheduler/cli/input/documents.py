@@ -37,13 +37,16 @@ def read_documents(text: str, source: str) -> Iterator[Any]:
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidInput((source,), f"larger than {TEXT_LENGTH_MAX >> 20} MiB", "smaller files")
     try:
-        _demand_shallow(text, source)
+        line = too_deep_at(text, _DEPTH_MAX)
+        if line is not None:
+            where = f"{source}, line {line}" if line else source
+            raise InvalidInput((where,), "nested too deeply", f"at most {_DEPTH_MAX} levels")
         for number, document in enumerate(yaml.load_all(text, StrictLoader), 1):
             _demand_json(document, source, number)
             yield document
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise InvalidInput((f"{source}{line}",), f"{error.problem}", _hint(error)) from None
+        where = source if error.problem_mark is None else f"{source}, line {error.problem_mark.line + 1}"
+        raise InvalidInput((where,), f"{error.problem}", _hint(error)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise InvalidInput((source,), " ".join(str(error).split()), "YAML") from None
 
@@ -60,13 +63,6 @@ def located(source: str, number: int, path: Path) -> Path:
     """``path`` in that document: ``a.yaml, document 2, trigger.at``."""
     head = f"{source}, document {number}"
     return (f"{head}, {path[0]}", *path[1:]) if path else (head,)
-
-
-def _demand_shallow(text: str, source: str) -> None:
-    line = too_deep_at(text, _DEPTH_MAX)
-    if line is not None:
-        where = f"{source}, line {line}" if line else source
-        raise InvalidInput((where,), "nested too deeply", f"at most {_DEPTH_MAX} levels")
 
 
 def _hint(error: yaml.MarkedYAMLError) -> str:

@@ -1,6 +1,5 @@
 """``hascheduler schedule preview``: the next fires, by a replica or computed here, and how clock changes move them.
-
-``hascheduler schedule timeline`` and ``calendar``: when all schedules fire in the next hours or days.
+``timeline`` and ``calendar``: when all schedules fire in the next hours or days.
 """
 
 import json
