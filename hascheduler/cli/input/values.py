@@ -62,31 +62,32 @@ def read_source(source: str, expected: str, path: tuple[str, ...] = ("FILE",)) -
         raise InvalidInput(path, f"{source} is not UTF-8", expected) from None
 
 
-def or_none(text: str) -> str | None:
-    return None if text == NONE else text
+def nullable(read: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Return ``read``, which gets the flag of an option and what is given, with ``none`` for null."""
+    return lambda flag, given: None if given in (NONE, [NONE]) else read(flag, given)
 
 
-def text_or_none(_flag: str, text: str) -> str | None:
-    return or_none(text)
+def as_given(_flag: str, given: Any) -> Any:
+    return given
 
 
-def whole_or_none(flag: str, text: str) -> int | None:
-    """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
+def whole(flag: str, text: str) -> int:
+    """Return the number that ``text`` is; raise an `InvalidInput` at ``flag``."""
     try:
-        return None if text == NONE else int(text)
+        return int(text)
     except ValueError:
         raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
 
 
-def number_or_none(flag: str, text: str) -> int | float | None:
-    """As `whole_or_none`, of any number that JSON has."""
+def number(flag: str, text: str) -> int | float:
+    """As `whole`, of any number that JSON has."""
     try:
-        number = None if text == NONE else float(text)
+        found = float(text)
     except ValueError:
-        number = nan
-    if number is not None and not isfinite(number):
+        found = nan
+    if not isfinite(found):
         raise InvalidInput((flag,), f"{text[:64]!r} is not a number", "such as 2 or 1.5")
-    return int(number) if number is not None and number.is_integer() else number
+    return int(found) if found.is_integer() else found
 
 
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
@@ -101,23 +102,16 @@ def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
             raise InvalidInput((flag,), f"{text[:64]!r} is neither", expected) from None
 
 
-def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
-    """The part of a request that ``N/SPAN`` is, None for ``none``; `InvalidInput` at ``flag``."""
-    if or_none(text) is None:
-        return None
+def rate(flag: str, text: str) -> dict[str, Any]:
+    """Return the part of a request that ``N/SPAN`` is; raise an `InvalidInput` at ``flag``."""
     count, slash, per = text.partition("/")
     if not slash:
         raise InvalidInput((flag,), f"{text[:64]!r} is not N/SPAN", "such as 100/1s")
-    return {"count": whole_or_none(flag, count), "per": per}
+    return {"count": whole(flag, count), "per": per}
 
 
-def key_limits_or_none(flag: str, texts: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The part of a request that several ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` are, None for ``none``;
-    `InvalidInput` at ``flag``."""
-    return None if list(texts) == [NONE] else [_key_limit(flag, text) for text in texts]
-
-
-def _key_limit(flag: str, text: str) -> dict[str, Any]:
+def key_limit(flag: str, text: str) -> dict[str, Any]:
+    """Return the part of a request that ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` is."""
     key, given, limits = text.partition("=")
     numbers = [part for part in limits.split(",") if "/" not in part]
     rates = [part for part in limits.split(",") if "/" in part]
@@ -125,25 +119,25 @@ def _key_limit(flag: str, text: str) -> dict[str, Any]:
         raise InvalidInput((flag,), f"{text[:64]!r} is not KEY=LIMIT", "such as payload.customer=2,10/1m")
     limit: dict[str, Any] = {"key": key}
     if numbers:
-        limit["max_concurrency"] = whole_or_none(flag, numbers[0])
+        limit["max_concurrency"] = whole(flag, numbers[0])
     if rates:
-        limit["rate_limit"] = rate_or_none(flag, rates[0])
+        limit["rate_limit"] = rate(flag, rates[0])
     return limit
 
 
-def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
-    """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``flag``."""
-    return None if or_none(text) is None else dict(parse_resources(text, (flag,)))
+def resources(flag: str, text: str) -> dict[str, int]:
+    """Return ``cpu=2,gpu=1`` by their names; raise an `InvalidInput` at ``flag``."""
+    return dict(parse_resources(text, (flag,)))
 
 
-def list_or_none(_flag: str, text: str) -> list[str] | None:
-    """What stands between commas, None for ``none``."""
-    return None if or_none(text) is None else [part.strip() for part in text.split(",")]
+def several(_flag: str, text: str) -> list[str]:
+    """Return what stands between commas."""
+    return [part.strip() for part in text.split(",")]
 
 
-def one_or_several(flag: str, text: str) -> Any:
-    """One text, or the list of what stands between commas."""
-    return list_or_none(flag, text) if "," in text else or_none(text)
+def one_or_several(flag: str, text: str) -> str | list[str]:
+    """Return one text, or the list of what stands between commas."""
+    return several(flag, text) if "," in text else text
 
 
 def labels(texts: Sequence[str]) -> dict[str, str]:

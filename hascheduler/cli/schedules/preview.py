@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_schedule
-from hascheduler.cli.input.values import check_name, whole_or_none
+from hascheduler.cli.input.values import check_name, whole
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, LabelFilter, Url, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
@@ -125,8 +125,8 @@ def _times(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Ite
 def _count(text: str) -> int:
     from hascheduler.dispatch.schedules.previews import PREVIEW_COUNT_MAX
 
-    count = whole_or_none("--count", text)
-    if count is None or not 1 <= count <= PREVIEW_COUNT_MAX:
+    count = whole("--count", text)
+    if not 1 <= count <= PREVIEW_COUNT_MAX:
         raise InvalidInput(("--count",), f"{text[:64]!r}", f"1 to {PREVIEW_COUNT_MAX}")
     return count
 
