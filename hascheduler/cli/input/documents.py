@@ -33,7 +33,7 @@ Path = tuple[str | int, ...]
 
 
 def read_documents(text: str, source: str) -> Iterator[Any]:
-    """The documents of ``text``, as JSON values; `InvalidInput` names the source, and the line or the document."""
+    """Yield the documents of ``text``, as JSON values; an `InvalidInput` names the source, and the line or document."""
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidInput((source,), f"larger than {TEXT_LENGTH_MAX >> 20} MiB", "smaller files")
     try:
@@ -52,7 +52,7 @@ def read_documents(text: str, source: str) -> Iterator[Any]:
 
 
 def read_document(text: str, source: str) -> dict[str, Any]:
-    """The one document of ``text``, an object."""
+    """Return the one document of ``text``, an object."""
     documents = list(read_documents(text, source))
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InvalidInput((source,), "is not one object", "one YAML document of names and values")

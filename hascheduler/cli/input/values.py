@@ -1,6 +1,5 @@
-"""The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default.
-
-Questions to the user: a confirmation, a deletion after one, and a document edited in ``$EDITOR``.
+"""The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default; and
+questions to the user: a confirmation, a deletion after one, and a document edited in ``$EDITOR``.
 
 Without a terminal nothing is asked: ``--yes`` has to answer.
 """
@@ -36,7 +35,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 
 
 def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
-    """``name``; `InvalidInput` at ``path`` when nothing can have it."""
+    """Return ``name``; raise an `InvalidInput` at ``path`` if nothing can have it."""
     if not _NAME.fullmatch(name):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)
@@ -44,7 +43,7 @@ def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
 
 
 def check_job_id(id: str) -> str:
-    """``id``; `InvalidInput` when no job can have it."""
+    """Return ``id``; raise an `InvalidInput` if no job can have it."""
     if not _JOB_ID.fullmatch(id):
         raise InvalidInput(
             ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
@@ -91,7 +90,7 @@ def number(flag: str, text: str) -> int | float:
 
 
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
-    """RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says; `InvalidInput` at ``flag``."""
+    """Return RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says."""
     try:
         return format_instant(parse_instant(text))
     except InvalidInput as no_instant:
@@ -160,7 +159,7 @@ def labels_to_change(texts: Sequence[str]) -> dict[str, str | None]:
 
 
 def read_payload(_flag: str, text: str) -> Any:
-    """JSON, or that of the file after ``@`` (``@-``: standard input); `InvalidInput` at ``--payload``."""
+    """Return JSON, or that of the file after ``@`` (``@-``: standard input)."""
     path = ("--payload",)
     if text.startswith("@"):
         text = read_source(text[1:], "JSON in UTF-8", path)
@@ -171,7 +170,7 @@ def read_payload(_flag: str, text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """A JSON value; `ValueError` or `RecursionError` where it is none, ``NaN`` and ``Infinity`` included."""
+    """Return a JSON value; raise a `ValueError` or `RecursionError` if it is none, as ``NaN`` and ``Infinity``."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 
@@ -234,14 +233,14 @@ def _again(line: str) -> bool:
 
 
 def _kept(line: str, text: str) -> str:
-    """Saves the text, which would be lost; ``line`` with the name of the file."""
+    """Save the text, which would be lost; return ``line`` with the name of the file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml", delete=False) as file:
         file.write(text)
     return f"{line}; what you wrote is in {file.name}"
 
 
 def _edited(text: str) -> str | None:
-    """The text after the editor; None when it was saved unchanged, or not at all."""
+    """Return the text after the editor; None if it was saved unchanged, or not at all."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "edit.yaml")
@@ -260,7 +259,7 @@ def has_terminal() -> bool:
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Whether the user agrees; `InvalidInput` when there is no terminal to ask on."""
+    """Return whether the user agrees; raise an `InvalidInput` if there is no terminal to ask on."""
     if yes:
         return True
     if not has_terminal():

@@ -1,6 +1,6 @@
 """``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter.
 
-Change all jobs or schedules that match: count them, ask, and show the progress.
+All that match, jobs or schedules, are counted, asked about, and changed under a progress bar.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,5 @@
-"""``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``; and ``hascheduler why``.
-
-Jobs as tables, and how a job ended: its result or error, and the exit status.
+"""``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``, and ``hascheduler why``: tables of jobs,
+and how one ended: its result or error, and the exit status.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -205,7 +205,7 @@ def _cells(result: Result) -> tuple[Text, Text]:
 
 
 def read_jobs(source: str) -> list[Any]:
-    """The jobs of a file, or of ``-``; `InvalidInput` says where it can't be read, and where there are none."""
+    """Return the jobs of a file, or of ``-``; raise an `InvalidInput` if it can't be read, or has none."""
     text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix("\ufeff")  # some editors begin files so
     name = "standard input" if source == "-" else source
     if text.lstrip().startswith("{"):

@@ -232,7 +232,7 @@ def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[
 
 
 def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
-    """Does it; `Refused`, 409 or 412, when what is stored is not what the plan saw."""
+    """Carry out a step; raise `Refused`, 409 or 412, if what is stored is not what the plan saw."""
     api = named_api(scheduler, step.kind)
     if step.change is PlannedChange.PRUNED:
         if not api.delete(step.name, if_match=step.rev):

@@ -175,7 +175,7 @@ LOOKED_AT_MAX = 10_000
 
 
 def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[Noun, str]:
-    """Of those ``nouns`` that are used, by what: one line each."""
+    """Return which of ``nouns`` are used, and by what: one line each."""
     if not nouns:
         return {}
     found = _schedules(scheduler, set(nouns), planned)
