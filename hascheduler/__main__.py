@@ -6,7 +6,7 @@ Exit status: 2 the caller's, 1 the world's, 130 Ctrl-C. Each of those is at most
 import sys
 
 from hascheduler.cli.app import app
-from hascheduler.cli.output.console import one_printable_line
+from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.gc_tuning import collect_seldom
 from hascheduler.model.values.redaction import redacted

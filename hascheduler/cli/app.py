@@ -51,7 +51,7 @@ def hascheduler(
 
 class _OnStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        from hascheduler.cli.output.console import one_printable_line
+        from hascheduler.cli.output.printable import one_printable_line
 
         sys.stderr.write(f"warning: {one_printable_line(record.getMessage())}\n")
 

@@ -1,12 +1,11 @@
-"""Refuses variables ``HASCHEDULER_…`` that nothing reads: a misspelt setting would leave its default in silence.
-
-The settings are imported only where one of the variables may be theirs: most commands have none.
-
-The credentials that commands present to a replica, and the authorities that they trust.
+"""The variables ``HASCHEDULER_…`` of the command line: what a replica is shown, and which are refused.
 
 ``HASCHEDULER_TOKEN`` (or a file, ``HASCHEDULER_TOKEN_FILE``) is the token. ``--ca-file`` and ``HASCHEDULER_CA_FILE``
 name the authorities of replicas that speak HTTPS, ``HASCHEDULER_CLIENT_CERT_FILE`` and ``HASCHEDULER_CLIENT_KEY_FILE``
 the client certificate for those that demand one. Secrets are never options: every user of the machine can read those.
+
+A variable that nothing reads is refused: a misspelt setting would leave its default in silence. The settings are
+imported only if one of the variables may be theirs: most commands have none.
 
 Owner of ``--ca-file``, which comes before the command.
 """

@@ -28,18 +28,19 @@ from hascheduler.cli.completion import (
 )
 from hascheduler.cli.input.values import (
     NONE,
+    as_given,
     instant_or_ago,
-    key_limits_or_none,
+    key_limit,
     labels,
     labels_to_change,
-    list_or_none,
-    number_or_none,
+    nullable,
+    number,
     one_or_several,
-    rate_or_none,
+    rate,
     read_payload,
-    resources_or_none,
-    text_or_none,
-    whole_or_none,
+    resources,
+    several,
+    whole,
 )
 from hascheduler.cli.options import Given, Options, text_option
 from hascheduler.clock import SystemClock
@@ -214,21 +215,21 @@ def _kind(field: FieldInfo) -> _Kind:
     if field.annotation is bool:
         return _FLAG
     if Resources in found:
-        return _Kind("NAME=N,…", resources_or_none, format_resources)
+        return _Kind("NAME=N,…", nullable(resources), format_resources)
     if dict in origins:
         return _Kind("KEY=VALUE", lambda _, texts: labels_to_change(texts), _shown, many=True)
     if JsonValue in found:
         return _Kind("JSON|@FILE", read_payload, _shown)
     for form in (one for one in found if isinstance(one, Form)):
-        return _Kind(form.metavar, _READERS.get(form.schema.get("type"), one_or_several), _shown)
+        return _Kind(form.metavar, nullable(_READERS.get(form.schema.get("type"), one_or_several)), _shown)
     choices = [each for one in found if isinstance(one, type) and issubclass(one, StrEnum) for each in one]
     choices += [each for one in found if get_origin(one) is Literal for each in get_args(one)]
     if tuple in origins:
         metavar = "|".join(choices) or "KEY"
-        return _Kind(metavar, lambda _, texts: None if texts == [NONE] else texts, _shown, True, choices)
+        return _Kind(metavar, nullable(as_given), _shown, True, choices)
     if field.is_required():
-        return _Kind("NAME", lambda _, text: text, _shown)
-    return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), text_or_none, _shown, False, choices)
+        return _Kind("NAME", as_given, _shown)
+    return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), nullable(as_given), _shown, False, choices)
 
 
 def _inside(annotation: Any) -> Iterator[Any]:
@@ -260,18 +261,21 @@ def _unique_text(unique: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (",".join(unique["by"]), unique["on_duplicate"], unique["period"])))
 
 
-_FLAG = _Kind("", lambda _, value: value, _shown)
+_FLAG = _Kind("", as_given, _shown)
 _READERS: Mapping[Any, Callable[[str, str], Any]] = {
-    "integer": whole_or_none,
-    "number": number_or_none,
-    "array": list_or_none,
+    "integer": whole,
+    "number": number,
+    "array": several,
 }
 """What reads the values of a form, by the type that its JSON schema names."""
 _BY_PART: Mapping[type[Part], _Kind] = {
-    RateLimit: _Kind("N/SPAN", rate_or_none, _rate_text),
+    RateLimit: _Kind("N/SPAN", nullable(rate), _rate_text),
     KeyLimit: _Kind(
-        "KEY=N,N/SPAN", key_limits_or_none, lambda limits: " ".join(map(_key_limit_text, limits)), many=True
+        "KEY=N,N/SPAN",
+        nullable(lambda flag, texts: [key_limit(flag, one) for one in texts]),
+        lambda limits: " ".join(map(_key_limit_text, limits)),
+        many=True,
     ),
-    Uniqueness: _Kind("", text_or_none, _unique_text),
-    RetryPolicy: _Kind("", text_or_none, lambda retry: str(retry["attempts"])),
+    Uniqueness: _Kind("", as_given, _unique_text),
+    RetryPolicy: _Kind("", as_given, lambda retry: str(retry["attempts"])),
 }

@@ -112,7 +112,7 @@ def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
         group = typer.Typer(
             cls=lazy_group(entry.commands), no_args_is_help=True, add_completion=False, rich_markup_mode=None
         )
-        group.callback(help=entry.summary)(_do_nothing)
+        group.callback(help=entry.summary)(lambda: None)  # its commands do the work
         return get_command(group)
     module, _, attribute = entry.where.partition(":")
     found = attrgetter(attribute)(import_module(f"hascheduler.cli.{module}"))
@@ -120,7 +120,3 @@ def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
     cls = lazy_command(entry.commands) if entry.commands else None
     alone.command(name, cls=cls, epilog=getattr(found, "example", None))(found)
     return get_command(alone)
-
-
-def _do_nothing() -> None:
-    """The callback of a group: its commands do the work."""

@@ -1,13 +1,11 @@
-"""Reads YAML with the values of JSON only: texts, numbers, true and false, null, lists, and objects with text keys.
+"""Reads documents of YAML, and puts nouns into one form, so that equal ones compare equal.
 
-Instants stay the texts that they are, a key may stand only once, and a document that means more than it says (aliases
-of aliases) is refused before it is unfolded.
+YAML has the values of JSON only: texts, numbers, true and false, null, lists, and objects with text keys. Instants stay
+the texts that they are, a key may stand only once, and a document that means more than it says (aliases of aliases) is
+refused before it is unfolded.
 
-Schedules, definitions, lanes, calendars and tenants in one form, whether a file or a replica wrote them, so that
-equal ones compare equal.
-
-The form is that of a request: the name first, then what differs from the default, and nothing that only answers
-have.
+The form, of a file or of an answer, is that of a request: the name first, then what differs from the default, and
+nothing that only answers have.
 """
 
 import math
@@ -22,7 +20,6 @@ from hascheduler.cli.output.yaml_text import ANSWERED
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.model.values.strict_yaml import StrictLoader, too_deep_at
-from hascheduler.schema.tenant import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from hascheduler.schema.noun import Part
@@ -36,23 +33,26 @@ Path = tuple[str | int, ...]
 
 
 def read_documents(text: str, source: str) -> Iterator[Any]:
-    """The documents of ``text``, as JSON values; `InvalidInput` names the source, and the line or the document."""
+    """Yield the documents of ``text``, as JSON values; an `InvalidInput` names the source, and the line or document."""
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidInput((source,), f"larger than {TEXT_LENGTH_MAX >> 20} MiB", "smaller files")
     try:
-        _demand_shallow(text, source)
+        line = too_deep_at(text, _DEPTH_MAX)
+        if line is not None:
+            where = f"{source}, line {line}" if line else source
+            raise InvalidInput((where,), "nested too deeply", f"at most {_DEPTH_MAX} levels")
         for number, document in enumerate(yaml.load_all(text, StrictLoader), 1):
             _demand_json(document, source, number)
             yield document
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise InvalidInput((f"{source}{line}",), f"{error.problem}", _hint(error)) from None
+        where = source if error.problem_mark is None else f"{source}, line {error.problem_mark.line + 1}"
+        raise InvalidInput((where,), f"{error.problem}", _hint(error)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise InvalidInput((source,), " ".join(str(error).split()), "YAML") from None
 
 
 def read_document(text: str, source: str) -> dict[str, Any]:
-    """The one document of ``text``, an object."""
+    """Return the one document of ``text``, an object."""
     documents = list(read_documents(text, source))
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InvalidInput((source,), "is not one object", "one YAML document of names and values")
@@ -63,13 +63,6 @@ def located(source: str, number: int, path: Path) -> Path:
     """``path`` in that document: ``a.yaml, document 2, trigger.at``."""
     head = f"{source}, document {number}"
     return (f"{head}, {path[0]}", *path[1:]) if path else (head,)
-
-
-def _demand_shallow(text: str, source: str) -> None:
-    line = too_deep_at(text, _DEPTH_MAX)
-    if line is not None:
-        where = f"{source}, line {line}" if line else source
-        raise InvalidInput((where,), "nested too deeply", f"at most {_DEPTH_MAX} levels")
 
 
 def _hint(error: yaml.MarkedYAMLError) -> str:
@@ -114,21 +107,32 @@ def _demand_json(document: object, source: str, number: int) -> None:
 
 
 def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
-    from hascheduler.schema.lenient_form import lenient_form
-    from hascheduler.schema.schedule_bodies import CreateScheduleBody
+    """Return the normal form of a schedule; what is invalid stays as it is, for the replica to refuse."""
+    from pydantic import ValidationError
 
-    said = {name: value for name, value in body.items() if name not in ANSWERED}
-    normal = dict(sorted(lenient_form(CreateScheduleBody, said).items(), key=lambda field: field[0] != "name"))
-    trigger, job, jobs = normal.get("trigger"), normal.get("job"), normal.get("jobs")
-    if isinstance(trigger, Mapping):
-        normal["trigger"] = _trigger(trigger)
-    if isinstance(jobs, list):
-        normal["jobs"] = [_job(each, body.get("name")) if isinstance(each, Mapping) else each for each in jobs]
+    from hascheduler.schema.noun import normal_form, read_answer
+    from hascheduler.schema.schedule_bodies import ScheduleFields
+
+    said = _said(body)
+    if said.get("paused") is False:
+        del said["paused"]
+    try:
+        normal = normal_form(read_answer(ScheduleFields, said))
+    except ValidationError:
+        return said
+    normal = {name: normal[name] for name in dict.fromkeys(("name", *normal)) if name in normal}
+    normal["trigger"] = _trigger(normal["trigger"])
+    if "jobs" in normal:
+        normal["jobs"] = [_job(job, body.get("name")) for job in normal["jobs"]]
         if body.get("rev") is not None:
             normal.pop("job", None)  # an answer shows the last of them there, too
-    elif isinstance(job, Mapping):
-        normal["job"] = _job(job, body.get("name"))
+    elif "job" in normal:
+        normal["job"] = _job(normal["job"], body.get("name"))
     return normal
+
+
+def _said(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in ANSWERED and value is not None}
 
 
 def body_class(kind: str) -> "type[Part]":
@@ -152,7 +156,7 @@ def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
     from hascheduler.schema.noun import answer_of, normal_form, read_answer
 
-    said = {name: value for name, value in document.items() if name not in ANSWERED and value is not None}
+    said = _said(document)
     head = {name: said.pop(name) for name in ("name",) if name in said}
     try:
         body = read_answer(body_class(kind), said)
@@ -165,31 +169,42 @@ def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
-    """Return ``job`` without what follows from the schedule's name and the tenant."""
+    """Return ``job`` without what follows from the schedule's name and the tenant, in the order of files."""
+    from hascheduler.schema.tenant import DEFAULT_TENANT
+
     tenant = job.get("tenant", DEFAULT_TENANT)
     unsaid = {"target": schedule, "tenant": DEFAULT_TENANT, "fairness_key": tenant}
-    return {name: value for name, value in job.items() if name not in unsaid or value != unsaid[name]}
+    names = (name for name in dict.fromkeys(("definition", "ref", *job)) if name in job)
+    return {name: job[name] for name in names if name not in unsaid or job[name] != unsaid[name]}
 
 
-def _trigger(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
-    if trigger.get("type") == "any" and isinstance(trigger.get("of"), list):
-        return {**trigger, "of": [_trigger(part) if isinstance(part, Mapping) else part for part in trigger["of"]]}
-    return _cron(trigger) if trigger.get("type") == "cron" else trigger
-
-
-def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As the replica stores it: an interval, for `@every 90s`."""
-    expression, timezone = trigger.get("expression"), trigger.get("timezone", "UTC")
-    if not isinstance(expression, str) or not isinstance(timezone, str):
-        return trigger
-    rest = {name: value for name, value in trigger.items() if name not in ("type", "expression", "timezone")}
+def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
+    """Return ``trigger`` as the replica stores it: an interval for `@every 90s`."""
+    said = {name: _short(value) for name, value in trigger.items()}
+    if said["type"] == "any":
+        return {**said, "of": [_trigger(part) for part in said["of"]]}
+    if said["type"] != "cron":
+        return said
     from hascheduler.schema.trigger import Cron
     from hascheduler.triggers import read_pattern
 
-    pattern = read_pattern(expression, timezone, WallMs(0))
+    pattern = read_pattern(said.pop("expression"), said.pop("timezone", "UTC"), WallMs(0))
+    del said["type"]
     if not isinstance(pattern, Cron):
-        return {"type": "interval", "every": format_duration(pattern.every_ms), **rest}
-    return {"type": "cron", "expression": pattern.expression, "timezone": pattern.timezone, **rest}
+        return {"type": "interval", "every": format_duration(pattern.every_ms), **said}
+    return {"type": "cron", "expression": pattern.expression, "timezone": pattern.timezone, **said}
+
+
+def _short(written: Any) -> Any:
+    """Return instants of whole seconds without thousandths."""
+    match written:
+        case str():
+            return written.removesuffix(".000Z") + "Z" if written.endswith(".000Z") else written
+        case list():
+            return [_short(one) for one in written]
+        case dict():
+            return {name: _short(value) for name, value in written.items()}
+    return written
 
 
 NORMAL: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

@@ -155,25 +155,10 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
     if not isinstance(name, str):
         raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not a text", "a text")
     check_name(name, ("name",))
-    if kind == "schedule":
-        return _schedule(name, _said(fields), now_ms)
-    return Manifest(kind, name, requested(kind, fields))
-
-
-_PARTS = ("trigger", "misfire", "job")
-
-
-def _said(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is null: it has its default."""
-    parts: dict[str, Any] = {name: _said(document[name]) for name in _PARTS if isinstance(document.get(name), dict)}
-    if isinstance(document.get("jobs"), list):
-        parts["jobs"] = [_said(each) if isinstance(each, dict) else each for each in document["jobs"]]
-    return {name: value for name, value in {**document, **parts}.items() if value is not None}
-
-
-def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
+    if kind != "schedule":
+        return Manifest(kind, name, requested(kind, fields))
     read_request(CreateScheduleBody, fields)
     checked_trigger(fields["trigger"], now_ms)
     paused = fields.pop("paused", None)
-    managed = {**fields.get("labels", {}), MANAGED[0]: MANAGED[1]}
-    return Manifest("schedule", name, normal_schedule({**fields, "labels": managed}), paused)
+    managed = {**(fields.get("labels") or {}), MANAGED[0]: MANAGED[1]}
+    return Manifest(kind, name, normal_schedule({**fields, "labels": managed}), paused)

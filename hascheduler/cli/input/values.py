@@ -1,6 +1,5 @@
-"""The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default.
-
-Questions to the user: a confirmation, a deletion after one, and a document edited in ``$EDITOR``.
+"""The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default; and
+questions to the user: a confirmation, a deletion after one, and a document edited in ``$EDITOR``.
 
 Without a terminal nothing is asked: ``--yes`` has to answer.
 """
@@ -21,7 +20,8 @@ import typer
 
 from hascheduler.cli.input.documents import NORMAL, read_document
 from hascheduler.cli.output.answers import Shown
-from hascheduler.cli.output.console import console, printable
+from hascheduler.cli.output.console import console
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
 from hascheduler.cli.replica import NamedApi, RevisionChanged, Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
@@ -35,7 +35,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 
 
 def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
-    """``name``; `InvalidInput` at ``path`` when nothing can have it."""
+    """Return ``name``; raise an `InvalidInput` at ``path`` if nothing can have it."""
     if not _NAME.fullmatch(name):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)
@@ -43,7 +43,7 @@ def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
 
 
 def check_job_id(id: str) -> str:
-    """``id``; `InvalidInput` when no job can have it."""
+    """Return ``id``; raise an `InvalidInput` if no job can have it."""
     if not _JOB_ID.fullmatch(id):
         raise InvalidInput(
             ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
@@ -61,35 +61,36 @@ def read_source(source: str, expected: str, path: tuple[str, ...] = ("FILE",)) -
         raise InvalidInput(path, f"{source} is not UTF-8", expected) from None
 
 
-def or_none(text: str) -> str | None:
-    return None if text == NONE else text
+def nullable(read: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Return ``read``, which gets the flag of an option and what is given, with ``none`` for null."""
+    return lambda flag, given: None if given in (NONE, [NONE]) else read(flag, given)
 
 
-def text_or_none(_flag: str, text: str) -> str | None:
-    return or_none(text)
+def as_given(_flag: str, given: Any) -> Any:
+    return given
 
 
-def whole_or_none(flag: str, text: str) -> int | None:
-    """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
+def whole(flag: str, text: str) -> int:
+    """Return the number that ``text`` is; raise an `InvalidInput` at ``flag``."""
     try:
-        return None if text == NONE else int(text)
+        return int(text)
     except ValueError:
         raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
 
 
-def number_or_none(flag: str, text: str) -> int | float | None:
-    """As `whole_or_none`, of any number that JSON has."""
+def number(flag: str, text: str) -> int | float:
+    """As `whole`, of any number that JSON has."""
     try:
-        number = None if text == NONE else float(text)
+        found = float(text)
     except ValueError:
-        number = nan
-    if number is not None and not isfinite(number):
+        found = nan
+    if not isfinite(found):
         raise InvalidInput((flag,), f"{text[:64]!r} is not a number", "such as 2 or 1.5")
-    return int(number) if number is not None and number.is_integer() else number
+    return int(found) if found.is_integer() else found
 
 
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
-    """RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says; `InvalidInput` at ``flag``."""
+    """Return RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says."""
     try:
         return format_instant(parse_instant(text))
     except InvalidInput as no_instant:
@@ -100,23 +101,16 @@ def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
             raise InvalidInput((flag,), f"{text[:64]!r} is neither", expected) from None
 
 
-def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
-    """The part of a request that ``N/SPAN`` is, None for ``none``; `InvalidInput` at ``flag``."""
-    if or_none(text) is None:
-        return None
+def rate(flag: str, text: str) -> dict[str, Any]:
+    """Return the part of a request that ``N/SPAN`` is; raise an `InvalidInput` at ``flag``."""
     count, slash, per = text.partition("/")
     if not slash:
         raise InvalidInput((flag,), f"{text[:64]!r} is not N/SPAN", "such as 100/1s")
-    return {"count": whole_or_none(flag, count), "per": per}
+    return {"count": whole(flag, count), "per": per}
 
 
-def key_limits_or_none(flag: str, texts: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The part of a request that several ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` are, None for ``none``;
-    `InvalidInput` at ``flag``."""
-    return None if list(texts) == [NONE] else [_key_limit(flag, text) for text in texts]
-
-
-def _key_limit(flag: str, text: str) -> dict[str, Any]:
+def key_limit(flag: str, text: str) -> dict[str, Any]:
+    """Return the part of a request that ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` is."""
     key, given, limits = text.partition("=")
     numbers = [part for part in limits.split(",") if "/" not in part]
     rates = [part for part in limits.split(",") if "/" in part]
@@ -124,25 +118,25 @@ def _key_limit(flag: str, text: str) -> dict[str, Any]:
         raise InvalidInput((flag,), f"{text[:64]!r} is not KEY=LIMIT", "such as payload.customer=2,10/1m")
     limit: dict[str, Any] = {"key": key}
     if numbers:
-        limit["max_concurrency"] = whole_or_none(flag, numbers[0])
+        limit["max_concurrency"] = whole(flag, numbers[0])
     if rates:
-        limit["rate_limit"] = rate_or_none(flag, rates[0])
+        limit["rate_limit"] = rate(flag, rates[0])
     return limit
 
 
-def resources_or_none(flag: str, text: str) -> dict[str, int] | None:
-    """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``flag``."""
-    return None if or_none(text) is None else dict(parse_resources(text, (flag,)))
+def resources(flag: str, text: str) -> dict[str, int]:
+    """Return ``cpu=2,gpu=1`` by their names; raise an `InvalidInput` at ``flag``."""
+    return dict(parse_resources(text, (flag,)))
 
 
-def list_or_none(_flag: str, text: str) -> list[str] | None:
-    """What stands between commas, None for ``none``."""
-    return None if or_none(text) is None else [part.strip() for part in text.split(",")]
+def several(_flag: str, text: str) -> list[str]:
+    """Return what stands between commas."""
+    return [part.strip() for part in text.split(",")]
 
 
-def one_or_several(flag: str, text: str) -> Any:
-    """One text, or the list of what stands between commas."""
-    return list_or_none(flag, text) if "," in text else or_none(text)
+def one_or_several(flag: str, text: str) -> str | list[str]:
+    """Return one text, or the list of what stands between commas."""
+    return several(flag, text) if "," in text else text
 
 
 def labels(texts: Sequence[str]) -> dict[str, str]:
@@ -165,7 +159,7 @@ def labels_to_change(texts: Sequence[str]) -> dict[str, str | None]:
 
 
 def read_payload(_flag: str, text: str) -> Any:
-    """JSON, or that of the file after ``@`` (``@-``: standard input); `InvalidInput` at ``--payload``."""
+    """Return JSON, or that of the file after ``@`` (``@-``: standard input)."""
     path = ("--payload",)
     if text.startswith("@"):
         text = read_source(text[1:], "JSON in UTF-8", path)
@@ -176,7 +170,7 @@ def read_payload(_flag: str, text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """A JSON value; `ValueError` or `RecursionError` where it is none, ``NaN`` and ``Infinity`` included."""
+    """Return a JSON value; raise a `ValueError` or `RecursionError` if it is none, as ``NaN`` and ``Infinity``."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 
@@ -239,14 +233,14 @@ def _again(line: str) -> bool:
 
 
 def _kept(line: str, text: str) -> str:
-    """Saves the text, which would be lost; ``line`` with the name of the file."""
+    """Save the text, which would be lost; return ``line`` with the name of the file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml", delete=False) as file:
         file.write(text)
     return f"{line}; what you wrote is in {file.name}"
 
 
 def _edited(text: str) -> str | None:
-    """The text after the editor; None when it was saved unchanged, or not at all."""
+    """Return the text after the editor; None if it was saved unchanged, or not at all."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "edit.yaml")
@@ -265,7 +259,7 @@ def has_terminal() -> bool:
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Whether the user agrees; `InvalidInput` when there is no terminal to ask on."""
+    """Return whether the user agrees; raise an `InvalidInput` if there is no terminal to ask on."""
     if yes:
         return True
     if not has_terminal():

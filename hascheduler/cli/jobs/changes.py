@@ -1,6 +1,6 @@
 """``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter.
 
-Change all jobs or schedules that match: count them, ask, and show the progress.
+All that match, jobs or schedules, are counted, asked about, and changed under a progress bar.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +13,12 @@ from rich.text import Text
 
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.fields import filter_of, options_of
-from hascheduler.cli.input.values import check_job_id, confirmed, sendable_key, whole_or_none
+from hascheduler.cli.input.values import check_job_id, confirmed, sendable_key, whole
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, widened
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, one_printable_line, progress_bar
+from hascheduler.cli.output.console import console, progress_bar
+from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.client import Changed
 from hascheduler.errors import CallerError, InvalidInput
@@ -224,8 +225,8 @@ def _priority(text: str, ids: Sequence[str]) -> int:
     if ids and ids[0].isdigit() and not text.isdigit():
         right = " ".join([*ids[1:], text, ids[0]])
         raise InvalidInput(("PRIORITY",), f"{ids[0][:64]} stands before the jobs", f"it after them: {right[:512]}")
-    priority = whole_or_none("PRIORITY", text)
-    if priority is None or not 0 <= priority <= 10:
+    priority = whole("PRIORITY", text)
+    if not 0 <= priority <= 10:
         raise InvalidInput(("PRIORITY",), f"{text[:64]!r} is no priority", "0 to 10")
     return priority
 

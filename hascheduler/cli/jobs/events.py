@@ -15,8 +15,9 @@ from rich.text import Text
 from hascheduler.cli.fields import options_of
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, Options, Url, text_option, with_options
-from hascheduler.cli.output.console import console, one_printable_line, printable_json
+from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import Utc, instant_text, set_utc, time_of_day_text
+from hascheduler.cli.output.printable import one_printable_line, printable_json
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import JobEvent, Scheduler
 from hascheduler.errors import WorldError

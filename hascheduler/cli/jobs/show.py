@@ -1,6 +1,5 @@
-"""``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``; and ``hascheduler why``.
-
-Jobs as tables, and how a job ended: its result or error, and the exit status.
+"""``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``, and ``hascheduler why``: tables of jobs,
+and how one ended: its result or error, and the exit status.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +16,9 @@ from hascheduler.cli.input.values import check_job_id
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
-from hascheduler.cli.output.console import new_table, or_dash, printable
+from hascheduler.cli.output.console import new_table, or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.cli.replica import Scheduler

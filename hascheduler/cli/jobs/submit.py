@@ -1,6 +1,5 @@
-"""``hascheduler job submit`` and ``wait``: one job, and its end if that is wanted.
-
-``hascheduler job batch``: the jobs of a file (JSON lines or a YAML list), many with each request.
+"""``hascheduler job submit`` and ``wait``: one job, and its end if that is wanted. ``batch``: the jobs of a file (JSON
+lines or a YAML list), many with each request.
 """
 
 import time
@@ -22,7 +21,8 @@ from hascheduler.cli.jobs.show import ended_job
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, IdempotencyKey, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, new_table, printable
+from hascheduler.cli.output.console import console, new_table
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
 from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
@@ -205,21 +205,17 @@ def _cells(result: Result) -> tuple[Text, Text]:
 
 
 def read_jobs(source: str) -> list[Any]:
-    """The jobs of a file, or of ``-``; `InvalidInput` says where it can't be read, and where there are none."""
-    text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix(
-        "\ufeff"
-    )  # with which some editors begin a file
+    """Return the jobs of a file, or of ``-``; raise an `InvalidInput` if it can't be read, or has none."""
+    text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix("\ufeff")  # some editors begin files so
     name = "standard input" if source == "-" else source
-    jobs = list(_json_lines(text, name)) if text.lstrip().startswith("{") else _list(text, name)
+    if text.lstrip().startswith("{"):
+        lines = enumerate(text.split("\n"), 1)
+        jobs = [_json(line, f"{name}, line {number}") for number, line in lines if line.strip()]
+    else:
+        jobs = _list(text, name)
     if not jobs:
         raise InvalidInput(("FILE",), f"{name} holds no jobs", "JSON lines, or a YAML list")
     return jobs
-
-
-def _json_lines(text: str, name: str) -> Iterator[Any]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield _json(line, f"{name}, line {number}")
 
 
 def _json(text: str, where: str) -> Any:

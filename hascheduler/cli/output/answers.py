@@ -12,8 +12,9 @@ from rich.live import Live
 from rich.text import Text
 
 from hascheduler.cli.options import DEFAULT_URL, Command, Url, widened
-from hascheduler.cli.output.console import console, one_printable_line, print_json
+from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import Utc, set_utc
+from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.tables import choosing
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import as_cli_errors, replica

@@ -7,14 +7,14 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 import orjson
 
-from hascheduler.cli.output.console import printable
 from hascheduler.cli.output.plain_structlog import structlog
+from hascheduler.cli.output.printable import printable
 from hascheduler.model.values.redaction import redacted, redacted_value
 from hascheduler.settings import Settings
 from hascheduler.telemetry.log_lines import add_process, add_span
@@ -101,7 +101,9 @@ class _Output:
         line: Any = event
         for render in self._rendering:
             line = render(logger, method, line)
-        with suppress(OSError, ValueError), self._lock():  # nobody reads standard error any more
+        assert self._handler.lock is not None
+        # Lines of all threads come one after the other, while anybody reads standard error.
+        with suppress(OSError, ValueError), self._handler.lock:
             self._handler.stream.write(line + self._handler.terminator)
             self._handler.flush()
         raise structlog.DropEvent  # it is written
@@ -113,15 +115,6 @@ class _Output:
                 return False
             at = at.parent
         return at is not None and at.handlers == [self._handler]
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Lines of all threads come one after the other."""
-        self._handler.acquire()
-        try:
-            yield
-        finally:
-            self._handler.release()
 
 
 def _json(event: structlog.typing.EventDict, **_: Any) -> str:

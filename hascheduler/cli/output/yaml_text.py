@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from rich.text import Text
 
-from hascheduler.cli.output.console import is_printable, printable
+from hascheduler.cli.output.printable import is_printable, printable
 
 ANSWERED = frozenset(
     {

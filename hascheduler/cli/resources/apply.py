@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.input.documents import NORMAL, normal_schedule
+from hascheduler.cli.input.documents import NORMAL
 from hascheduler.cli.input.manifests import (
     MANAGED,
     OWNER,
@@ -32,7 +32,8 @@ from hascheduler.cli.input.values import confirmed
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Yes
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, one_printable_line
+from hascheduler.cli.output.console import console
+from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
 from hascheduler.cli.replica import Scheduler, as_cli_errors, named_api, unless_unreadable
 from hascheduler.cli.resources.named import Noun, uses
@@ -231,7 +232,7 @@ def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[
 
 
 def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
-    """Does it; `Refused`, 409 or 412, when what is stored is not what the plan saw."""
+    """Carry out a step; raise `Refused`, 409 or 412, if what is stored is not what the plan saw."""
     api = named_api(scheduler, step.kind)
     if step.change is PlannedChange.PRUNED:
         if not api.delete(step.name, if_match=step.rev):
@@ -270,14 +271,14 @@ def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
 def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
     kind, name, after = manifest.kind, manifest.name, dict(manifest.body)
     if manifest.paused:
-        after = normal_schedule({**after, "paused": True})
+        after["paused"] = True
     stored: Any = unless_unreadable(lambda: named_api(scheduler, kind).find(name), False)
     if not stored:
         return PlanStep(kind, name, PlannedChange.CREATED if stored is None else PlannedChange.REPAIRED, None, after)
     before = NORMAL[kind](stored)
     if kind == "schedule":
         if manifest.paused is None and before.get("paused"):
-            after = normal_schedule({**after, "paused": True})
+            after["paused"] = True
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
     owner = owner_of(kind, before)
     if owner is not None and owner_of(kind, after) is None:

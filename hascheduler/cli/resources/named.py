@@ -1,18 +1,15 @@
-"""The commands of a noun that has a name: list, get, put, edit and delete, made of the noun's class.
-
-``hascheduler definition``, ``lane``, ``calendar`` and ``tenant``: the order of columns and the examples of each.
-
-What still uses a definition, a lane, a calendar or a tenant, so that ``apply --prune`` deletes none of those.
+"""``hascheduler definition``, ``lane``, ``calendar`` and ``tenant``: list, get, put, edit and delete, made of the class
+of each; and what still uses one, so that ``apply --prune`` deletes none of those.
 
 References are names, and nothing stops anybody from naming what is not there: what is found here held when it was asked
 for. Schedules, jobs that have not ended, and a tenant's tokens count.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from rich.console import RenderableType
@@ -178,15 +175,13 @@ LOOKED_AT_MAX = 10_000
 
 
 def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[Noun, str]:
-    """Of those ``nouns`` that are used, by what: one line each."""
+    """Return which of ``nouns`` are used, and by what: one line each."""
     if not nouns:
         return {}
     found = _schedules(scheduler, set(nouns), planned)
     for kind, name in nouns:
-        if (kind, name) in found:
+        if (kind, name) in found or kind == "calendar":  # only schedules name one
             continue
-        if kind == "calendar":
-            continue  # only schedules name one
         said = _live_job(scheduler, kind, name) or (_token(scheduler, name) if kind == "tenant" else None)
         if said is not None:
             found[kind, name] = said
@@ -195,37 +190,27 @@ def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[
 
 def _schedules(scheduler: Scheduler, nouns: Set[Noun], planned: Planned) -> dict[Noun, str]:
     users: dict[Noun, list[str]] = {}
-    for name, body in _bodies(scheduler, planned):
+    stored = (one for one in scheduler.schedules.list() if one["name"] not in planned)
+    for body in chain(stored, filter(None, planned.values())):
         jobs = body.get("jobs") or [body.get("job") or {}]
         named = {(kind, job.get(kind) or _UNSAID.get(kind, "")) for job in jobs for kind in _OF_JOBS}
         for noun in named & nouns:
-            users.setdefault(noun, []).append(name)
+            users.setdefault(noun, []).append(body["name"])
         use = body["trigger"].get("calendars") or {}
         for calendar in {*(use.get("only") or ()), *(use.get("except") or ())}:
             if ("calendar", calendar) in nouns:
-                users.setdefault(("calendar", calendar), []).append(name)
-    return {noun: f"schedule {names[0]}{_more(len(names) - 1)} it" for noun, names in users.items()}
+                users.setdefault(("calendar", calendar), []).append(body["name"])
+    return {noun: f"schedule {names[0]} {_still_used(len(names) - 1)} it" for noun, names in users.items()}
 
 
-def _more(count: int) -> str:
-    return " still uses" if not count else f" and {count} more still use"
-
-
-def _bodies(scheduler: Scheduler, planned: Planned) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each schedule as it will be."""
-    for stored in scheduler.schedules.list():
-        if stored["name"] not in planned:
-            yield stored["name"], stored
-    for name, body in planned.items():
-        if body is not None:
-            yield name, body
+def _still_used(more: int) -> str:
+    return f"and {more} more still use" if more else "still uses"
 
 
 def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:
     said: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # no list is by lane
-    live = scheduler.list(state=_LIVE, **said)
     looked_at = 0
-    for job in islice(live, LOOKED_AT_MAX):
+    for job in islice(scheduler.list(state=_LIVE, **said), LOOKED_AT_MAX):
         looked_at += 1
         if getattr(job, kind) == name:
             return f"job {job.id}, which has not ended, uses it"

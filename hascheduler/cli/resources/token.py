@@ -12,8 +12,8 @@ from hascheduler.cli.input.values import check_name, confirmed
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Yes
 from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
-from hascheduler.cli.output.console import printable
 from hascheduler.cli.output.instants import instant_text
+from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput, NotFound

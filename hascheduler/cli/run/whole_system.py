@@ -1,7 +1,6 @@
-"""``hascheduler dev``: a whole system on this machine, until Ctrl-C. Nothing restarts a process that ends: experiments
-may break things. ``hascheduler demo``: its leader killed again and again, here or in a cluster, and a report.
-
-``hascheduler serve``: one replica. ``hascheduler processor MODULE…``: one processor.
+"""``hascheduler serve`` and ``processor MODULE…``: one replica, one processor. ``dev``: a whole system on this machine,
+where nothing restarts a process that ends: experiments may break things. ``demo``: such a system whose leader is killed
+again and again, here or in a cluster, and a report.
 """
 
 import asyncio
@@ -38,16 +37,20 @@ class _Transport(StrEnum):
     MONGO = "mongo"
 
 
+TransportOrNone = Annotated[
+    _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
+]
+Folder = Annotated[Path, typer.Option(help="Where the processes' logs go.")]
+
+
 def dev(
     *,
     replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas.")] = 3,
     processors: Annotated[int, typer.Option(min=0, max=9, help="How many processors.")] = 2,
     slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs that each processor runs at once.")] = 8,
-    transport: Annotated[
-        _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
-    ] = None,
+    transport: TransportOrNone = None,
     shards: Annotated[int, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards.")] = 1,
-    folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run"),
+    folder: Folder = Path(".run"),
 ) -> None:
     """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
 
@@ -61,14 +64,7 @@ def dev(
     from hascheduler.embedded.stack import StackPlan
 
     _require_folder(folder)
-    plan = StackPlan(
-        folder,
-        replicas,
-        processors,
-        slots,
-        None if transport is None else transport.value,
-        shards=shards,
-    )
+    plan = StackPlan(folder, replicas, processors, slots, transport, shards=shards)
     run_in_foreground(_run(plan, Console(highlight=False)))
 
 
@@ -122,13 +118,11 @@ def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave everything running after the report, until Ctrl-C.")
     ] = False,
-    transport: Annotated[
-        _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
-    ] = None,
+    transport: TransportOrNone = None,
     shards: Annotated[
         int | None, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False)
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run/demo"),
+    folder: Folder = Path(".run/demo"),
     pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "8s",
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Not on this machine: in a cluster that hascheduler runs in.")
@@ -180,13 +174,13 @@ def demo(
     else:
         from hascheduler.demo.local import open_local_environment
 
-        opening = partial(open_local_environment, folder, None if transport is None else transport.value, shards or 1)
+        opening = partial(open_local_environment, folder, transport, shards or 1)
     _require_folder(folder)
     console = Console(highlight=False)
 
     async def checked_demo() -> int:
         if not kubernetes:
-            await _require_own_servers(None if transport is None else transport.value)
+            await _require_own_servers(transport)
         return await run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000)
 
     raise typer.Exit(run_in_foreground(checked_demo()))

@@ -1,6 +1,5 @@
-"""``hascheduler schedule pause``, ``resume``, ``reset``, ``trigger``, ``backfill`` and ``delete``.
-
-``hascheduler schedule put`` and ``edit``: by options, or in an editor.
+"""``hascheduler schedule put`` and ``edit``, by options or in an editor; ``pause``, ``resume``, ``reset``, ``trigger``,
+``backfill`` and ``delete``.
 """
 
 from enum import StrEnum

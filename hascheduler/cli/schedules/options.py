@@ -4,20 +4,17 @@ The meaning of a trigger's texts is not checked here: the replica checks it, or,
 `hascheduler.triggers.requests`.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from hascheduler.cli.fields import body_of, options_of
-from hascheduler.cli.input.values import NONE, or_none, whole_or_none
+from hascheduler.cli.input.values import NONE, nullable, whole
 from hascheduler.cli.options import Given, Options, text_option
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.schema.schedule_bodies import ScheduleFields
 
 _PATTERNS = ("cron", "every", "at")
-
-
 _TRIGGER = {
     "cron": ("EXPR", "Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more"),
     "timezone": ("ZONE", "Of --cron, such as Europe/Paris; default UTC"),
@@ -44,21 +41,21 @@ SCHEDULE: Options = {**TRIGGER, **options_of(ScheduleFields, _BESIDE)}
 
 
 def new_schedule(name: str, given: Given) -> dict[str, Any]:
-    """The body that creates it; `InvalidInput` where something that has no default is not given."""
+    """Return the body that creates it; raise an `InvalidInput` if something that has no default is not given."""
     if "job_definition" not in given:
         raise InvalidInput(("--definition",), "missing", "the type of job that it makes, such as log")
-    trigger = new_trigger(given)
+    trigger = new_trigger(given)  # first: it says best what is missing
     return {"name": name, **changed_schedule(given), "trigger": trigger}
 
 
 def changed_schedule(given: Given) -> dict[str, Any]:
-    """The parts of a schedule that are given, as a merge patch; empty for none."""
+    """Return the parts of a schedule that are given, as a merge patch; empty for none."""
     trigger = changed_trigger(given)
     return {**({"trigger": trigger} if trigger else {}), **body_of(ScheduleFields, given, _BESIDE)}
 
 
 def new_trigger(given: Given) -> dict[str, Any]:
-    """A whole trigger; `InvalidInput` unless a pattern is given."""
+    """Return a whole trigger; raise an `InvalidInput` unless a pattern is given."""
     if not any(name in given for name in _PATTERNS):
         raise InvalidInput(("--cron",), "no times are given", "one of --cron, --every and --at")
     if "timezone" in given and "cron" not in given:
@@ -69,48 +66,38 @@ def new_trigger(given: Given) -> dict[str, Any]:
 
 
 def changed_trigger(given: Given) -> dict[str, Any]:
-    """The parts of a trigger that are given, as a merge patch; empty for none. Several patterns are one trigger."""
+    """Return the parts of a trigger that are given, as a merge patch; several patterns are one trigger."""
+
+    def said(*names: str) -> dict[str, Any]:
+        return {name: None if given[name] == NONE else given[name] for name in names if name in given}
+
     parts = _parts(given)
-    trigger: dict[str, Any] = {}
-    if len(parts) > 1:
-        trigger = {"type": "any", "of": [{**part, **_beside(part, given)} for part in parts]}
-    else:
-        trigger = {**(parts[0] if parts else {})}
-        trigger |= {name: or_none(given[name]) for name in ("timezone", "anchor") if name in given}
-    trigger |= {name: or_none(given[name]) for name in ("jitter", "start_at", "end_at") if name in given}
+    trigger: dict[str, Any] = {"type": "any", "of": parts}
+    if len(parts) < 2:
+        trigger = {**(parts[0] if parts else {}), **said("timezone", "anchor")}
+    trigger |= said("jitter", "start_at", "end_at")
     if "max_fires" in given:
-        trigger["max_fires"] = whole_or_none("--max-fires", given["max_fires"])
+        trigger["max_fires"] = nullable(whole)("--max-fires", given["max_fires"])
     if "exclude" in given:
         trigger["exclude"] = None if given["exclude"] == [NONE] else [_window(text) for text in given["exclude"]]
-    calendars = _calendars(given)
+    calendars: dict[str, Any] = {
+        field: None if given[option] == [NONE] else given[option]
+        for option, field in (("only_on", "only"), ("except_on", "except"))
+        if option in given
+    }
+    if "days_of" in given:
+        calendars["timezone"] = said("days_of")["days_of"]
     if calendars:
-        is_over = [*calendars.items()] == [("only", None), ("except", None)]
-        trigger["calendars"] = None if is_over else calendars
+        trigger["calendars"] = None if calendars == {"only": None, "except": None} else calendars
     return trigger
 
 
 def _parts(given: Given) -> list[dict[str, Any]]:
-    """The patterns, each without what stands beside it."""
-    crons = [{"type": "cron", "expression": text} for text in given.get("cron", ())]
-    intervals = [{"type": "interval", "every": text} for text in given.get("every", ())]
+    """Return the patterns, each with the zone or the anchor that is said of all of its type."""
+    zone, anchor = ({name: given[name]} if given.get(name, NONE) != NONE else {} for name in ("timezone", "anchor"))
+    crons = [{"type": "cron", "expression": text, **zone} for text in given.get("cron", ())]
+    intervals = [{"type": "interval", "every": text, **anchor} for text in given.get("every", ())]
     return [*crons, *intervals, *([_at(given["at"])] if "at" in given else [])]
-
-
-def _beside(part: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """The zone of a cron expression among several patterns, the anchor of an interval."""
-    name = {"cron": "timezone", "interval": "anchor"}.get(part["type"])
-    said = None if name is None or name not in given else or_none(given[name])
-    return {} if said is None else {str(name): said}
-
-
-def _calendars(given: Given) -> dict[str, Any]:
-    use: dict[str, Any] = {}
-    for option, field in (("only_on", "only"), ("except_on", "except")):
-        if option in given:
-            use[field] = None if given[option] == [NONE] else list(given[option])
-    if "days_of" in given:
-        use["timezone"] = or_none(given["days_of"])
-    return use
 
 
 def _at(texts: list[str]) -> dict[str, Any]:

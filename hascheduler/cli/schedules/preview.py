@@ -1,13 +1,12 @@
 """``hascheduler schedule preview``: the next fires, by a replica or computed here, and how clock changes move them.
-
-``hascheduler schedule timeline`` and ``calendar``: when all schedules fire in the next hours or days.
+``timeline`` and ``calendar``: when all schedules fire in the next hours or days.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -17,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_schedule
-from hascheduler.cli.input.values import check_name, whole_or_none
+from hascheduler.cli.input.values import check_name, whole
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, LabelFilter, Url, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
@@ -41,12 +40,8 @@ from hascheduler.model.values.zone_data import read_zone, zone_names
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_answer
 from hascheduler.schema.trigger import Trigger
-from hascheduler.triggers import count_firing, on_calendars, upcoming
-from hascheduler.triggers.requests import read_trigger
-
-if TYPE_CHECKING:
-    from hascheduler.schema.trigger import Trigger
-    from hascheduler.triggers import Upcoming
+from hascheduler.triggers import Upcoming, count_firing, count_nominal, excluded_until, on_calendars, upcoming
+from hascheduler.triggers.requests import checked_trigger, read_trigger
 
 
 @example(
@@ -94,7 +89,6 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
     ``schedule`` is the name that decides the jitter.
     """
     from hascheduler.dispatch.schedules import previews
-    from hascheduler.triggers.requests import checked_trigger
 
     now_ms = SystemClock().wall_ms()
     trigger, after_ms = checked_trigger(said, now_ms), now_ms if after_ms is None else after_ms
@@ -104,13 +98,11 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
     return {**made, "fires": [{**fire, "payload": None} for fire in made["fires"]]}
 
 
-def _times(schedule: str, trigger: "Trigger", after_ms: WallMs, count: int) -> "Iterator[Upcoming]":
+def _times(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Iterator[Upcoming]:
     """``count`` fires, and of each window of excluded times that lies between them the first, with how many there are.
 
     A window may hold millions of them, so they are counted and not looked at.
     """
-    from hascheduler.triggers import Upcoming, count_nominal, excluded_until, upcoming
-
     fired, passed_ms = 0, after_ms
     while True:
         for one in upcoming(schedule, trigger, passed_ms, fired=fired):
@@ -133,8 +125,8 @@ def _times(schedule: str, trigger: "Trigger", after_ms: WallMs, count: int) -> "
 def _count(text: str) -> int:
     from hascheduler.dispatch.schedules.previews import PREVIEW_COUNT_MAX
 
-    count = whole_or_none("--count", text)
-    if count is None or not 1 <= count <= PREVIEW_COUNT_MAX:
+    count = whole("--count", text)
+    if not 1 <= count <= PREVIEW_COUNT_MAX:
         raise InvalidInput(("--count",), f"{text[:64]!r}", f"1 to {PREVIEW_COUNT_MAX}")
     return count
 

@@ -1,6 +1,5 @@
-"""``hascheduler schedule list``, ``get`` and ``verdicts``, and ``hascheduler verdicts`` of all schedules.
-
-Schedules as people see them: a table of many, a page of one, a trigger in one line.
+"""``hascheduler schedule list``, ``get`` and ``verdicts``, and ``hascheduler verdicts`` of all schedules: a table of
+many, a page of one, a trigger in one line.
 """
 
 from collections.abc import Mapping, Sequence

@@ -46,7 +46,12 @@ def check(*, settings: Settings) -> Shown:
     """
     exit_on_sigterm()
     configure_logging(settings)
-    report = _run(settings)
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    with _progress() as progress:
+        report = asyncio.run(assembly.audit(settings, progress))
+    if report is None:
+        raise typer.Exit(1)
     return Shown(_document(report, settings.database), _picture(report, settings.database), int(bool(report.counts)))
 
 
@@ -62,16 +67,6 @@ with_parameters(
 )
 
 
-def _run(settings: Settings) -> CheckReport:
-    from hascheduler import assembly  # every driver there is: only when it runs
-
-    with _progress() as progress:
-        report = asyncio.run(assembly.audit(settings, progress))
-    if report is None:
-        raise typer.Exit(1)
-    return report
-
-
 @contextmanager
 def _progress() -> Iterator[Any]:
     """Shows how far it is, on a terminal; standard output is for the result."""
@@ -83,7 +78,7 @@ def _progress() -> Iterator[Any]:
 
 
 def _picture(report: CheckReport, database: str) -> RenderableType:
-    return Group(*(_block(finding) for finding in report.findings), _summary(report, database))
+    return Group(*map(_block, report.findings), _summary(report, database))
 
 
 def _block(finding: Finding) -> Text:

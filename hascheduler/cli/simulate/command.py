@@ -1,8 +1,6 @@
-"""``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again.
-
-The figures of runs for people: one table with a column for each policy.
-
-``hascheduler record``: writes the leader's inputs and decisions to a file, for `hascheduler simulate`.
+"""``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again; its
+figures are a table with a column for each policy. ``hascheduler record``: such a recording, the leader's inputs and
+decisions.
 """
 
 import json

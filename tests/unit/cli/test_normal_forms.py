@@ -42,7 +42,7 @@ def test_defaults_and_what_only_answers_have_are_left_out(changes: dict[str, Any
         ({"type": "times", "at": ["2030-01-31T09:30:00.5Z"]}, {"type": "times", "at": ["2030-01-31T09:30:00.500Z"]}),
         (
             {"type": "once", "at": "soon", "exclude": [{"from": "2030-01-01T00:00:00z", "to": "later"}]},
-            {"type": "once", "at": "soon", "exclude": [{"from": "2030-01-01T00:00:00Z", "to": "later"}]},
+            {"type": "once", "at": "soon", "exclude": [{"from": "2030-01-01T00:00:00z", "to": "later"}]},
         ),
     ],
 )

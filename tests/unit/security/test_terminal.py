@@ -11,14 +11,8 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.output.console import (
-    console,
-    new_table,
-    one_printable_line,
-    printable,
-    printable_json,
-    printable_text,
-)
+from hascheduler.cli.output.console import console, new_table
+from hascheduler.cli.output.printable import one_printable_line, printable, printable_json, printable_text
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.client.exchange import Exchange
 from tests.unit.cli.conftest import replica, url
