@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import in_time
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, HandlerProgress
 
@@ -184,13 +185,8 @@ class HeldAttempts:
         return most
 
     async def gone(self, limit_s: float) -> bool:
-        """Whether all have ended within the limit."""
-        try:
-            async with asyncio.timeout(limit_s):
-                await self._none_held.wait()
-        except TimeoutError:
-            return False
-        return True
+        """Return whether all have ended within the limit."""
+        return await in_time(self._none_held.wait(), limit_s)
 
     @property
     def keys(self) -> Sequence[Key]:

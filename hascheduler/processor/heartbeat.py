@@ -22,7 +22,7 @@ from typing import NamedTuple
 import structlog
 
 from hascheduler.errors import WorldError
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.resources import Resources
 from hascheduler.model.values.instants import MonoMs
@@ -194,11 +194,7 @@ class Heartbeat:
             await self._pause(next_at - self.clock.mono_ms())
 
     async def _pause(self, pause_ms: int) -> None:
-        try:
-            async with asyncio.timeout(max(pause_ms, 0) / 1000):
-                await self._hurry.wait()
-        except TimeoutError:
-            pass
+        await in_time(self._hurry.wait(), max(pause_ms, 0) / 1000)
 
     def _is_able(self) -> bool:
         """Whether messages arrive here, or did a moment ago."""

@@ -20,7 +20,6 @@ this is safety: any replica that hosts a shard may lead it, by its lease and its
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence, Set
-from contextlib import suppress
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -30,6 +29,7 @@ from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.lifecycle import in_time
 from hascheduler.ports import Clock
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
 from hascheduler.telemetry.log_lines import Reminders
@@ -168,9 +168,7 @@ class Hosting:
                         del running[shard.name]
                         shard.gone()
                         log.info("shard_left", shard=shard.name)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_TURN_S if self._others else None):
-                        await self._stopping.wait()
+                await in_time(self._stopping.wait(), _TURN_S if self._others else None)
             for replica in self.replicas:
                 replica.stop()
 

@@ -19,12 +19,12 @@ In each shard there is a whole `Processor` with its own id, which knows of no ot
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import structlog
 
+from hascheduler.lifecycle import in_time
 from hascheduler.model.processor import id_in_shard
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.ports import Clock
@@ -74,8 +74,7 @@ class ManyShardProcessor:
                 self._serve(shard, tasks, offered=max(self.slots // min(len(chosen), 2), 1))
             looks = 0
             while not self._draining.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._draining.wait(), _LOOK_S)
+                await in_time(self._draining.wait(), _LOOK_S)
                 self._look()
                 looks += 1
                 if looks % _LOOKS_A_ROUND == 0 and len(self._served) < len(self.shards):

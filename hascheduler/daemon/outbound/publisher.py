@@ -19,7 +19,7 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.errors import WorldError
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import is_polling
 from hascheduler.model.trace import TraceContext
@@ -139,13 +139,8 @@ class Publisher:
         return self._transport.accepting
 
     async def drained(self, timeout_s: float) -> bool:
-        """Wait until what was offered has been published or given up; whether that happened in time."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._queue.join()
-        except TimeoutError:
-            return False
-        return True
+        """Wait until what was offered has been published or given up; return whether that happened in time."""
+        return await in_time(self._queue.join(), timeout_s)
 
     async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
         """Publish until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
