@@ -8,10 +8,8 @@
 `HeldAttempts` owns the book, the event loop is its only thread. What is held is never started a second time, however
 many messages name it: that is the local half of "one start for each (job, attempt)".
 
-What becomes of a message once it has been handled: acknowledged, or parked with the reason.
-
-Neither may fail an attempt: a message that could not be acknowledged comes again, and meets an attempt that is held or
-a start that is lost.
+`Acknowledgements` acknowledges messages, or parks them with the reason. Neither may fail an attempt: a message that
+could not be acknowledged comes again, and meets an attempt that is held or a start that is lost.
 """
 
 import asyncio
@@ -29,6 +27,7 @@ from hascheduler.ports import Delivery, HandlerProgress
 if TYPE_CHECKING:
     from hascheduler.processor.handler_loop import Stall
 
+log = structlog.get_logger(__name__)
 
 Key = tuple[str, int]
 _LAST_MOMENT_S = 1.0
@@ -245,9 +244,6 @@ class HeldAttempts:
         for attempt in self.held:
             if attempt.phase in (Phase.STARTING, Phase.RUNNING):
                 attempt.stop(reason)
-
-
-log = structlog.get_logger(__name__)
 
 
 class Acknowledgements:

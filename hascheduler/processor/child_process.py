@@ -9,8 +9,6 @@
 
 The child is a new interpreter, never a fork of this one: this one has threads.
 
-A child process with all that it starts: signals to all of them, and the exit of the first.
-
 The child leads a process group of its own. It is reaped only after the last signal to the group: until then its number
 can't be given to another process, so no signal ever hits a stranger. Therefore this file waits for the exit by itself,
 in a thread that leaves the zombie in place, rather than through the event loop's own watcher.

@@ -3,12 +3,11 @@
 It also says whether messages arrive here. A processor that does not consume is registered as draining: it gets no jobs,
 of a leader of 0.2.0 neither, and what it runs goes on.
 
-Self-fencing: this processor's own judgement of whether the leader still takes it for alive.
-
-The leader gives a processor's jobs to others when its heartbeat has stood still for the heartbeat timeout. This fence
-closes earlier: ``deadline_ms`` after the beginning of the last beat that was written, on a clock that only grows. The
-leader can't have seen that beat before it began, so the two spans never overlap, whatever the pauses and whichever side
-woke first: code that is about to rely on trust asks `check`, which looks at the clock before anything else.
+`SelfFence` is this processor's own judgement of whether the leader still takes it for alive. The leader gives a
+processor's jobs to others when its heartbeat has stood still for the heartbeat timeout. The fence closes earlier:
+``deadline_ms`` after the beginning of the last beat that was written, on a clock that only grows. The leader can't have
+seen that beat before it began, so the two spans never overlap, whatever the pauses and whichever side woke first: code
+that is about to rely on trust asks `check`, which looks at the clock before anything else.
 
 Once closed it opens with the second beat, not the first: the leader may be about to find this processor lost while the
 first is on its way, and what was started in between would run at another processor as well.
