@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -57,9 +57,6 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import ServedCertificates, client_context
-
-if TYPE_CHECKING:
-    pass
 
 log = structlog.get_logger(__name__)
 

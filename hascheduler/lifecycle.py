@@ -32,6 +32,16 @@ def leave_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
+async def in_time(waiting: Awaitable[object], limit_s: float | None) -> bool:
+    """Wait for so long at most; return whether it came."""
+    try:
+        async with asyncio.timeout(limit_s):
+            await waiting
+    except TimeoutError:
+        return False
+    return True
+
+
 async def database_ready(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> bool:
     """Retry ``prepare`` until the database is ready: it may be starting, being initiated or given its users.
 

@@ -106,10 +106,8 @@ class FactRouter:
                 case ReplicaGone(replica_id):
                     self.heartbeat.gone(replica_id)
                     self.standstill.gone(replica_id)
-                case LeaseSeen() | LeaseGone() | Quarantined():
-                    pass
-                case TokenSeen() | TokenGone():
-                    pass  # the API looks into the mirror
+                case LeaseSeen() | LeaseGone() | Quarantined() | TokenSeen() | TokenGone():
+                    pass  # of tokens the API looks into the mirror
                 case SchemaSeen() | SchemaGone():
                     self._warn_if_outgrown()
                 case _:

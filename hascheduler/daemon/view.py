@@ -24,7 +24,6 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
@@ -230,6 +229,7 @@ class ReplicaView:
         mirror, lease = self.feeder.mirror, self.leader.lease
         processors, slots = processors_by_state(mirror, self.core)
         last_check = self.invariants.last_check
+        now, paused = self.clock.wall_ms(), mirror.live_counts.schedules_paused
         return Gauges(
             leading=self.leader.leads(),
             ready=self.ready,
@@ -248,9 +248,9 @@ class ReplicaView:
             tenants=mirror.nouns(Collection.TENANTS),
             unschedulable=len(self.unschedulable()),
             dependencies=self.core.dependencies,
-            waited_ms=waited_ms(self.core, self.clock.wall_ms()),
+            waited_ms={lane: max(now - since_ms, 0) for lane, since_ms in self.core.oldest_waits().items()},
             wait_bound_ms=overtaken_for_ms(self.config.dispatch.policy),
-            schedules=schedules_by_state(mirror),
+            schedules={"active": len(mirror.nouns(Collection.SCHEDULES)) - paused, "paused": paused},
             processors=processors,
             unable=_unable(mirror, self.core),
             slots=slots,
@@ -304,16 +304,6 @@ class ReplicaView:
         never_firing = self.core.unreadable_schedules.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
         return [*found, *self.feeder.mirror.quarantine.items()]
-
-
-def waited_ms(core: Dispatcher, now: WallMs) -> Mapping[str, int]:
-    """By lane, how long the job has waited that is due the longest."""
-    return {lane: max(now - since_ms, 0) for lane, since_ms in core.oldest_waits().items()}
-
-
-def schedules_by_state(mirror: Mirror) -> Mapping[str, int]:
-    paused = mirror.live_counts.schedules_paused
-    return {"active": len(mirror.nouns(Collection.SCHEDULES)) - paused, "paused": paused}
 
 
 def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, int], Mapping[str, int]]:

@@ -54,41 +54,32 @@ class RunRecord:
     """Set at the end: the nominal times up to it are compared with what happened."""
 
 
+@dataclass
 class DemoScenario:
-    def __init__(
-        self,
-        environment: DemoEnvironment,
-        effects: Effects,
-        say: Callable[[str], None],
-        record: RunRecord,
-        pause_s: float,
-    ) -> None:
-        self._environment = environment
-        self._effects = effects
-        self._say = say
-        self._record = record
-        self._pause_s = pause_s
+    environment: DemoEnvironment
+    effects: Effects
+    say: Callable[[str], None]
+    record: RunRecord
+    pause_s: float
 
     async def run(self) -> None:
         """A pause, the leader ended in each of the environment's ways, a processor killed, a pause, the end."""
-        await self._environment.leader()
+        await self.environment.leader()
         await self._look_for_a_backlog()
         await self._create_schedules()
-        for way in self._environment.ways:
-            await asyncio.sleep(self._pause_s)
+        for way in self.environment.ways:
+            await asyncio.sleep(self.pause_s)
             await self._end_leader(way)
-        await asyncio.sleep(self._pause_s)
+        await asyncio.sleep(self.pause_s)
         await self._kill_processor()
-        await asyncio.sleep(self._pause_s)
+        await asyncio.sleep(self.pause_s)
         await self._finish()
 
     async def _look_for_a_backlog(self) -> None:
-        snapshot = await self._environment.api.snapshot()
+        snapshot = await self.environment.api.snapshot()
         waiting = snapshot.cluster["counts"].get("pending", 0) if snapshot else 0
         if waiting:
-            self._say(
-                f"a backlog: {waiting} jobs wait already; those of this demo come in between, late, and end later"
-            )
+            self.say(f"a backlog: {waiting} jobs wait already; those of this demo come in between, late, and end later")
 
     async def _wait_for_all(self, jobs: Collection[str]) -> None:
         """Wait until all have ended; no longer than they make progress, and not for ever."""
@@ -96,7 +87,7 @@ class DemoScenario:
         began_s = progress_s = said_s = loop.time()
         fewest = len(jobs) + 1
         while True:
-            stored = self._record.jobs = await self._environment.read_jobs(jobs)
+            stored = self.record.jobs = await self.environment.read_jobs(jobs)
             unended = sum(job not in stored or stored[job]["state"] in LIVE for job in jobs)
             if not unended:
                 return
@@ -104,15 +95,15 @@ class DemoScenario:
             if unended < fewest:
                 fewest, progress_s = unended, now_s
             if now_s - progress_s > _PATIENCE_S or now_s - began_s > _WAIT_MAX_S:
-                self._say(f"{unended} have not ended; waiting no longer")
+                self.say(f"{unended} have not ended; waiting no longer")
                 return
             if now_s - said_s > _SAY_EVERY_S:
-                self._say(f"{unended} have not ended yet")
+                self.say(f"{unended} have not ended yet")
                 said_s = now_s
             await asyncio.sleep(_LOOK_S)
 
     async def _create_schedules(self) -> None:
-        environment, record = self._environment, self._record
+        environment, record = self.environment, self.record
         record.shards = environment.shards
         for body in schedule_bodies(environment.wall_ms(), environment.prefix, environment.tenants):
             created = Expectation.of(await environment.create(body))
@@ -120,53 +111,53 @@ class DemoScenario:
             if record.shards:
                 record.shard_of[created.name] = environment.shard_of(created.tenant)
         spread = f", of {len(environment.tenants)} tenants in {len(record.shards)} shards" if record.shards else ""
-        self._say(f"created {len(record.expectations)} schedules over HTTP{spread}")
+        self.say(f"created {len(record.expectations)} schedules over HTTP{spread}")
 
     async def _end_leader(self, way: str) -> None:
-        leader = await self._environment.leader()
-        several = bool(self._environment.shards)
+        leader = await self.environment.leader()
+        several = bool(self.environment.shards)
         what = f"which leads {', '.join(leader.terms)}" if several else f"the leader (term {leader.term})"
-        self._say(f"{way} {leader.name}, {what}")
-        at_ms = self._environment.wall_ms()
-        took = await self._environment.end_leader(leader, way)
-        over_ms = self._environment.wall_ms()
-        successor = await self._environment.leader()
-        self._record.kills.append(Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, took))
+        self.say(f"{way} {leader.name}, {what}")
+        at_ms = self.environment.wall_ms()
+        took = await self.environment.end_leader(leader, way)
+        over_ms = self.environment.wall_ms()
+        successor = await self.environment.leader()
+        self.record.kills.append(Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, took))
         for shard, took_ms in took.items():
             leads = (
                 f"shard {shard} has another leader" if several else f"{successor.name} leads (term {successor.term})"
             )
-            self._say(f"{leads}: first decision after {took_ms} ms")
-        self._say(f"{await self._environment.restore(leader)} is back and follows")
+            self.say(f"{leads}: first decision after {took_ms} ms")
+        self.say(f"{await self.environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
         id = await until(self._busiest_processor, "a processor that runs something", every_s=0.05)
         name = id.rpartition(".")[0]
-        way = self._environment.processor_way
-        self._say(f"{way} {name}, which is at work")
-        at_ms = self._environment.wall_ms()
-        self._record.kills.append(Kill(f"{way} {name}", at_ms, at_ms))
-        self._record.killed[id] = at_ms - _LAST_LINES_MS if self._environment.cuts_outputs else None
-        successor = await self._environment.end_processor(id)
+        way = self.environment.processor_way
+        self.say(f"{way} {name}, which is at work")
+        at_ms = self.environment.wall_ms()
+        self.record.kills.append(Kill(f"{way} {name}", at_ms, at_ms))
+        self.record.killed[id] = at_ms - _LAST_LINES_MS if self.environment.cuts_outputs else None
+        successor = await self.environment.end_processor(id)
         starts = f"{name} starts again" if successor == name else f"{successor} takes its place"
-        self._say(f"{starts}; what it was running moves on with the next attempt")
+        self.say(f"{starts}; what it was running moves on with the next attempt")
 
     async def _busiest_processor(self) -> str | None:
-        snapshot = await self._environment.api.snapshot()
-        ours = {processor.name for processor in self._environment.processors() if processor.running}
+        snapshot = await self.environment.api.snapshot()
+        ours = {processor.name for processor in self.environment.processors() if processor.running}
         known = [one for one in snapshot.processors if one["alive"] and one["name"] in ours] if snapshot else []
         busiest = max(known, key=lambda one: int(one["occupied"]), default=None)
         return str(busiest["id"]) if busiest and busiest["occupied"] else None
 
     async def _finish(self) -> None:
         """Fix the end, wait for all jobs due by then to end, and read them."""
-        until_ms = self._environment.wall_ms()
-        self._record.until_ms = until_ms
-        self._say("the end is set; waiting for everything that was due by now")
-        expected = sorted({job for one in self._record.expectations for job in one.jobs_until(until_ms)})
+        until_ms = self.environment.wall_ms()
+        self.record.until_ms = until_ms
+        self.say("the end is set; waiting for everything that was due by now")
+        expected = sorted({job for one in self.record.expectations for job in one.jobs_until(until_ms)})
         await self._wait_for_all(expected)
-        await self._environment.complete_outputs()
-        self._effects.read(self._environment.outputs())
+        await self.environment.complete_outputs()
+        self.effects.read(self.environment.outputs())
 
 
 def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ attempts must stop: the net under cancel notices, which may be lost.
 
 import asyncio
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import structlog
@@ -19,15 +20,14 @@ from hascheduler.processor.config import ProcessorConfig
 log = structlog.get_logger(__name__)
 
 
+@dataclass
 class _AttemptLoop(ABC):
     """One exchange with the database an interval; one that fails is made up for by the next."""
 
+    _work: WorkStore
+    _config: ProcessorConfig
+    _attempts: HeldAttempts
     _failed_event: ClassVar[str]
-
-    def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
-        self._work = work
-        self._config = config
-        self._attempts = attempts
 
     async def run(self) -> None:
         while True:

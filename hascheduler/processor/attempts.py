@@ -8,10 +8,8 @@
 `HeldAttempts` owns the book, the event loop is its only thread. What is held is never started a second time, however
 many messages name it: that is the local half of "one start for each (job, attempt)".
 
-What becomes of a message once it has been handled: acknowledged, or parked with the reason.
-
-Neither may fail an attempt: a message that could not be acknowledged comes again, and meets an attempt that is held or
-a start that is lost.
+`Acknowledgements` acknowledges messages, or parks them with the reason. Neither may fail an attempt: a message that
+could not be acknowledged comes again, and meets an attempt that is held or a start that is lost.
 """
 
 import asyncio
@@ -22,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import in_time
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, HandlerProgress
 
 if TYPE_CHECKING:
     from hascheduler.processor.handler_loop import Stall
 
+log = structlog.get_logger(__name__)
 
 Key = tuple[str, int]
 _LAST_MOMENT_S = 1.0
@@ -184,13 +184,8 @@ class HeldAttempts:
         return most
 
     async def gone(self, limit_s: float) -> bool:
-        """Whether all have ended within the limit."""
-        try:
-            async with asyncio.timeout(limit_s):
-                await self._none_held.wait()
-        except TimeoutError:
-            return False
-        return True
+        """Return whether all have ended within the limit."""
+        return await in_time(self._none_held.wait(), limit_s)
 
     @property
     def keys(self) -> Sequence[Key]:
@@ -249,9 +244,6 @@ class HeldAttempts:
         for attempt in self.held:
             if attempt.phase in (Phase.STARTING, Phase.RUNNING):
                 attempt.stop(reason)
-
-
-log = structlog.get_logger(__name__)
 
 
 class Acknowledgements:

@@ -9,8 +9,6 @@
 
 The child is a new interpreter, never a fork of this one: this one has threads.
 
-A child process with all that it starts: signals to all of them, and the exit of the first.
-
 The child leads a process group of its own. It is reaped only after the last signal to the group: until then its number
 can't be given to another process, so no signal ever hits a stranger. Therefore this file waits for the exit by itself,
 in a thread that leaves the zombie in place, rather than through the event loop's own watcher.
@@ -27,7 +25,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
@@ -147,17 +144,14 @@ async def run_in_process(handler: ProcessHandler, job: JobContext, attempt: Held
     raise ProcessDied(child.how_it_died())
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    level: int
-    module_level: int
-
-
 def _request(handler: ProcessHandler, job: JobContext) -> bytes:
     fields = {name: getattr(job, name) for name in JobContext.__slots__ if not name.startswith("_")}
     fields["labels"] = dict(job.labels)
-    levels = _Log(logging.getLogger().level, logging.getLogger(handler.module).getEffectiveLevel())
-    request = {"module": handler.module, "name": handler.name, "job": fields, "log": asdict(levels)}
+    levels = {
+        "level": logging.getLogger().level,
+        "module_level": logging.getLogger(handler.module).getEffectiveLevel(),
+    }
+    request = {"module": handler.module, "name": handler.name, "job": fields, "log": levels}
     try:
         return orjson.dumps(request) + b"\n"
     except TypeError as error:

@@ -1,7 +1,4 @@
-"""Which function carries out which definition: a registry, and how it is loaded from modules of a command line.
-
-The argument of a handler: one attempt of one job.
-"""
+"""The argument of a handler, and the registry of handlers, which is loaded from modules of a command line."""
 
 import importlib
 import inspect

@@ -1,6 +1,7 @@
 """What a processor says of itself when it is asked: whether it is alive and can take work, and how much it has."""
 
 import asyncio
+from dataclasses import dataclass
 
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.ports import Clock, Deliveries
@@ -15,66 +16,55 @@ NOT_REGISTERED = "it is not registered yet"
 FENCED = "no heartbeat could be written in time"
 
 
+@dataclass(kw_only=True)
 class ProcessorHealth:
     """`telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState`; reads only."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        attempts: HeldAttempts,
-        fence: SelfFence,
-        heartbeat: Heartbeat,
-        receipts: Acknowledgements,
-        deliveries: Deliveries,
-        draining: asyncio.Event,
-        handler_loop: HandlerLoop | None = None,
-    ) -> None:
-        self._clock = clock
-        self._attempts = attempts
-        self._fence = fence
-        self._heartbeat = heartbeat
-        self._receipts = receipts
-        self._deliveries = deliveries
-        self._draining = draining
-        self._handler_loop = handler_loop
+    clock: Clock
+    attempts: HeldAttempts
+    fence: SelfFence
+    heartbeat: Heartbeat
+    receipts: Acknowledgements
+    deliveries: Deliveries
+    draining: asyncio.Event
+    handler_loop: HandlerLoop | None = None
 
     def not_alive(self) -> str:
-        if self._handler_loop is not None and self._handler_loop.is_stuck:
-            return str(self._handler_loop.stall)
-        turned_at = min(self._heartbeat.turned_at_ms, self._fence.looked_at_ms)
-        return "" if self._clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
+        if self.handler_loop is not None and self.handler_loop.is_stuck:
+            return str(self.handler_loop.stall)
+        turned_at = min(self.heartbeat.turned_at_ms, self.fence.looked_at_ms)
+        return "" if self.clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
 
     def not_ready(self) -> str:
-        if self._draining.is_set():
+        if self.draining.is_set():
             return DRAINING
-        if not self._heartbeat.registered:
+        if not self.heartbeat.registered:
             return NOT_REGISTERED
-        if not self._fence.trusted:
+        if not self.fence.trusted:
             return FENCED
-        if self._handler_loop is not None and self._handler_loop.stall is not None:
-            return str(self._handler_loop.stall)
-        return "" if self._deliveries.consuming else NOT_CONSUMING
+        if self.handler_loop is not None and self.handler_loop.stall is not None:
+            return str(self.handler_loop.stall)
+        return "" if self.deliveries.consuming else NOT_CONSUMING
 
     def not_leading(self) -> str:
         return "a processor leads nobody"
 
     @property
     def running(self) -> int:
-        return len(self._attempts.running)
+        return len(self.attempts.running)
 
     @property
     def slots(self) -> int:
-        return self._heartbeat.slots
+        return self.heartbeat.slots
 
     @property
     def parked(self) -> int:
-        return self._receipts.parked
+        return self.receipts.parked
 
     @property
     def fence_open(self) -> bool:
-        return self._fence.trusted
+        return self.fence.trusted
 
     @property
     def heartbeat_age_ms(self) -> int | None:
-        return self._fence.age_ms
+        return self.fence.age_ms

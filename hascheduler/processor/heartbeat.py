@@ -3,12 +3,11 @@
 It also says whether messages arrive here. A processor that does not consume is registered as draining: it gets no jobs,
 of a leader of 0.2.0 neither, and what it runs goes on.
 
-Self-fencing: this processor's own judgement of whether the leader still takes it for alive.
-
-The leader gives a processor's jobs to others when its heartbeat has stood still for the heartbeat timeout. This fence
-closes earlier: ``deadline_ms`` after the beginning of the last beat that was written, on a clock that only grows. The
-leader can't have seen that beat before it began, so the two spans never overlap, whatever the pauses and whichever side
-woke first: code that is about to rely on trust asks `check`, which looks at the clock before anything else.
+`SelfFence` is this processor's own judgement of whether the leader still takes it for alive. The leader gives a
+processor's jobs to others when its heartbeat has stood still for the heartbeat timeout. The fence closes earlier:
+``deadline_ms`` after the beginning of the last beat that was written, on a clock that only grows. The leader can't have
+seen that beat before it began, so the two spans never overlap, whatever the pauses and whichever side woke first: code
+that is about to rely on trust asks `check`, which looks at the clock before anything else.
 
 Once closed it opens with the second beat, not the first: the leader may be about to find this processor lost while the
 first is on its way, and what was started in between would run at another processor as well.
@@ -16,12 +15,13 @@ first is on its way, and what was started in between would run at another proces
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
 
 from hascheduler.errors import WorldError
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.resources import Resources
 from hascheduler.model.values.instants import MonoMs
@@ -106,41 +106,32 @@ class _Offer(NamedTuple):
     resources: Resources
 
 
+@dataclass(kw_only=True)
 class Heartbeat:
     """Owns the registration: the beat's number, whether it is draining, and whether it consumes."""
 
-    def __init__(
-        self,
-        *,
-        work: WorkStore,
-        clock: Clock,
-        config: ProcessorConfig,
-        definitions: frozenset[str],
-        fence: SelfFence,
-        parked: Callable[[], int],
-        consuming: Callable[[], bool],
-        handler_loop: HandlerLoop | None = None,
-    ) -> None:
-        self._work = work
-        self._clock = clock
-        self._config = config
-        self._definitions = definitions
-        self._fence = fence
-        self._parked = parked
-        self._handler_loop = handler_loop
-        self._consuming = consuming
+    work: WorkStore
+    clock: Clock
+    config: ProcessorConfig
+    definitions: frozenset[str]
+    fence: SelfFence
+    parked: Callable[[], int]
+    consuming: Callable[[], bool]
+    handler_loop: HandlerLoop | None = None
+
+    def __post_init__(self) -> None:
         self._away_since: MonoMs | None = None
         self._able_told = False
         self._beat = 0
         self._draining = False
         self._registered = False
-        self._offer = _Offer(config.offered, config.resources)
+        self._offer = _Offer(self.config.offered, self.config.resources)
         self._told: _Offer | None = None
-        self._turned_at = clock.mono_ms()
+        self._turned_at = self.clock.mono_ms()
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
         # Two tries before the deadline, so that one exchange that hangs does not close the fence.
-        self._limit_s = max(config.heartbeat_deadline_ms / 2, config.heartbeat_interval_ms) / 1000
+        self._limit_s = max(self.config.heartbeat_deadline_ms / 2, self.config.heartbeat_interval_ms) / 1000
 
     @property
     def registered(self) -> bool:
@@ -179,11 +170,11 @@ class Heartbeat:
         self._hurry.set()
 
     async def run(self) -> None:
-        if not self._consuming():
+        if not self.consuming():
             await self._pause(AWAY_MS)  # most often the queue is there in a moment: one write less
         while True:
-            self._fence.check()
-            began_at = self._turned_at = self._clock.mono_ms()
+            self.fence.check()
+            began_at = self._turned_at = self.clock.mono_ms()
             self._hurry.clear()
             try:
                 async with asyncio.timeout(self._limit_s):
@@ -194,24 +185,20 @@ class Heartbeat:
                     log.warning("beat_failed", error=reason)
             else:
                 self._reminders.over()
-                self._fence.renewed(began_at)
+                self.fence.renewed(began_at)
             leave_if_cancelled()
-            next_at = began_at + self._config.heartbeat_interval_ms
+            next_at = began_at + self.config.heartbeat_interval_ms
             if self._able_told and self._away_since is not None:
                 next_at = min(next_at, self._away_since + AWAY_MS)
-            await self._pause(next_at - self._clock.mono_ms())
+            await self._pause(next_at - self.clock.mono_ms())
 
     async def _pause(self, pause_ms: int) -> None:
-        try:
-            async with asyncio.timeout(max(pause_ms, 0) / 1000):
-                await self._hurry.wait()
-        except TimeoutError:
-            pass
+        await in_time(self._hurry.wait(), max(pause_ms, 0) / 1000)
 
     def _is_able(self) -> bool:
         """Whether messages arrive here, or did a moment ago."""
-        now = self._clock.mono_ms()
-        if self._consuming():
+        now = self.clock.mono_ms()
+        if self.consuming():
             self._away_since = None
             return True
         if self._away_since is None:
@@ -228,27 +215,27 @@ class Heartbeat:
     async def _tell(self, able: bool) -> None:
         self._beat += 1
         # Whose handlers stand still gets no new jobs; the next beat after that says that it takes some again.
-        has_stalled = self._handler_loop is not None and self._handler_loop.stall is not None
+        has_stalled = self.handler_loop is not None and self.handler_loop.stall is not None
         offer, draining = self._offer, self._draining or has_stalled or not able
-        if self._told == offer and await self._work.beat(
-            self._config.id, self._beat, draining=draining, consuming=able, parked=self._parked()
+        if self._told == offer and await self.work.beat(
+            self.config.id, self._beat, draining=draining, consuming=able, parked=self.parked()
         ):
             return
-        await self._work.register(
+        await self.work.register(
             ProcessorRef(
-                id=self._config.id,
-                name=self._config.name,
-                shard=self._config.scheduler,
-                definitions=self._definitions,
+                id=self.config.id,
+                name=self.config.name,
+                shard=self.config.scheduler,
+                definitions=self.definitions,
                 slots=offer.slots,
                 beat=self._beat,
                 draining=draining,
                 consuming=able,
-                parked=self._parked(),
+                parked=self.parked(),
                 resources=offer.resources,
-                liveness_endpoint=self._config.liveness_endpoint,
+                liveness_endpoint=self.config.liveness_endpoint,
             )
         )
         if self._told is None or self._told == offer:
-            log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))
+            log.info("registered", processor=self.config.id, definitions=sorted(self.definitions))
         self._registered, self._told = True, offer

@@ -4,7 +4,7 @@ What a handler raises is tried again, with the pause that the definition's back-
 says otherwise by what it raises: `PermanentError`, `RetryLater`, or an error that is the caller's own fault
 (`hascheduler.errors.CallerError`: a payload that is wrong today is wrong tomorrow).
 
-Retries a question to the database until it answers. Each may be repeated: it is a compare-and-set.
+`until_answered` asks the database until it answers. Each question may be repeated: it is a compare-and-set.
 """
 
 import asyncio

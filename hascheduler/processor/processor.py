@@ -93,18 +93,16 @@ class Processor:
             draining=self._draining,
             handler_loop=handler_loop,
         )
-        self._review = StopPoller(work, config, self._attempts)
-        self._reports = ProgressReporter(work, config, self._attempts)
-        self._overdue = OverdueReporter(work, config, self._attempts)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as loops:
             running = [
                 loops.create_task(self._heartbeat.run(), name="heartbeat"),
                 loops.create_task(self._fence.watch(), name="fence"),
-                loops.create_task(self._review.run(), name="review"),
-                loops.create_task(self._reports.run(), name="reports"),
-                loops.create_task(self._overdue.run(), name="overdue"),
+                *(
+                    loops.create_task(each(self._work, self._config, self._attempts).run(), name=each.__name__)
+                    for each in (StopPoller, ProgressReporter, OverdueReporter)
+                ),
                 loops.create_task(self._intake.run(self._heartbeat.deliveries_turned), name="intake"),
             ]
             await self._draining.wait()

@@ -5,7 +5,7 @@ wait for a slot → start (compare-and-set) → acknowledge → handler → fini
 
 import asyncio
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -38,7 +38,6 @@ from hascheduler.telemetry.tracing import (
     JOB_DEFINITION,
     JOB_ID,
     JOB_SCHEDULE,
-    NO_TRACING,
     OUTCOME,
     PROCESSOR,
     Attribute,
@@ -51,35 +50,21 @@ from hascheduler.telemetry.tracing import (
 log = structlog.get_logger(__name__)
 
 
+@dataclass(kw_only=True)
 class Runner:
     """Runs attempts, each in one of the ``slots``."""
 
-    def __init__(
-        self,
-        *,
-        handlers: Handlers,
-        work: WorkStore,
-        clock: Clock,
-        config: ProcessorConfig,
-        attempts: HeldAttempts,
-        fence: SelfFence,
-        receipts: Acknowledgements,
-        slots: ProcessSlots,
-        handler_loop: HandlerLoop | None = None,
-        tracer: Tracer = NO_TRACING,
-        metrics: ProcessorMetrics | None = None,
-    ) -> None:
-        self._handlers = handlers
-        self._work = work
-        self._clock = clock
-        self._config = config
-        self._attempts = attempts
-        self._fence = fence
-        self._receipts = receipts
-        self._handler_loop = handler_loop
-        self._tracer = tracer
-        self._metrics = metrics or ProcessorMetrics()
-        self._slots = slots
+    handlers: Handlers
+    work: WorkStore
+    clock: Clock
+    config: ProcessorConfig
+    attempts: HeldAttempts
+    fence: SelfFence
+    receipts: Acknowledgements
+    slots: ProcessSlots
+    handler_loop: HandlerLoop | None
+    tracer: Tracer
+    metrics: ProcessorMetrics
 
     async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         """Raises nothing but a cancellation: the failure of one attempt is its own."""
@@ -88,7 +73,7 @@ class Runner:
         bind_contextvars(job=job_id, attempt=number)
         try:
             # The leader counts on a free slot, so one is free or about to be. If not, it should look elsewhere.
-            if await attempt.waited(self._slot, self._config.slot_limit_ms / 1000):
+            if await attempt.waited(self._slot, self.config.slot_limit_ms / 1000):
                 attempt.has_slot = True
                 try:
                     await self._carry_out(attempt, delivery)
@@ -97,20 +82,20 @@ class Runner:
             else:
                 reason = "the processor is draining" if attempt.stop_reason is not None else "no slot became free"
                 await self._settle(attempt, GiveBack(reason))
-                await self._receipts.acknowledge(delivery)
+                await self.receipts.acknowledge(delivery)
         except Exception:  # a defect, of this code or of a document: this attempt must not take the others along
             log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
         finally:
-            self._attempts.forget(attempt)
+            self.attempts.forget(attempt)
 
     async def _slot(self) -> None:
-        await self._fence.opened()
-        await self._slots.acquire()
+        await self.fence.opened()
+        await self.slots.acquire()
 
     def _free_slot(self, attempt: HeldAttempt) -> None:
         if attempt.has_slot:
             attempt.has_slot = False
-            self._slots.release()
+            self.slots.release()
 
     async def _carry_out(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         attempt.phase = Phase.STARTING
@@ -118,26 +103,26 @@ class Runner:
             started = await self._start(attempt)
         except InvalidInput as error:
             attempt.phase = Phase.SETTLING
-            self._metrics.ended(attempt.definition, "unreadable")
-            await self._receipts.park(delivery, str(error))
+            self.metrics.ended(attempt.definition, "unreadable")
+            await self.receipts.park(delivery, str(error))
             return
         except WorldError:
             # It may have started; nothing will run it, so it must not stay so.
-            await self._receipts.acknowledge(delivery)
+            await self.receipts.acknowledge(delivery)
             await self._settle(attempt, GiveBack("whether it started is unknown"))
             return
         except Exception as error:  # a document that can't be read: given back, it would come again for ever
             log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
-            await self._receipts.acknowledge(delivery)
+            await self.receipts.acknowledge(delivery)
             await self._settle(attempt, AttemptOutcome(JobState.FAILED, error=error_text(error)))
             return
-        await self._receipts.acknowledge(delivery)
+        await self.receipts.acknowledge(delivery)
         if started is None:
             log.debug("not_ours", job=attempt.key[0], attempt=attempt.key[1])
-            self._metrics.ended(attempt.definition, "lost_race")
+            self.metrics.ended(attempt.definition, "lost_race")
             return
         attempt.definition = started.definition
-        with attempt_span(self._tracer, delivery, started, self._config.id) as span:
+        with attempt_span(self.tracer, delivery, started, self.config.id) as span:
             end = explained(await self._execute(attempt, started), attempt)
             record_end(span, end)
             if isinstance(end, Failure):
@@ -145,36 +130,36 @@ class Runner:
                     log.warning("attempt_failed", definition=started.definition, error=end.error)
                 else:
                     log.warning("handler_raised", definition=started.definition, exception=end.traceback)
-                end = outcome_of(end, started, self._clock.wall_ms())
+                end = outcome_of(end, started, self.clock.wall_ms())
             elif isinstance(end, GiveBack) and end.lost:
                 end = loss_of(end.reason, started) or end
             await self._settle(attempt, end)
 
     async def _start(self, attempt: HeldAttempt) -> StartedJob | None:
         job_id, number = attempt.key
-        at_ms = self._clock.wall_ms()
+        at_ms = self.clock.wall_ms()
         return await until_answered(
-            lambda: self._work.start(job_id, number, self._config.id, at_ms), "start", hopeful=self._fence.check
+            lambda: self.work.start(job_id, number, self.config.id, at_ms), "start", hopeful=self.fence.check
         )
 
     async def _execute(self, attempt: HeldAttempt, started: StartedJob) -> End:
-        limit = TimeLimit.of(started, self._clock.wall_ms())
-        handler = self._handlers.find(started.definition)
+        limit = TimeLimit.of(started, self.clock.wall_ms())
+        handler = self.handlers.find(started.definition)
         if handler is None:
             log.error("no_handler", job=started.id, definition=started.definition)
             return GiveBack(f"no handler for {started.definition!r} here")
         attempt.phase = Phase.RUNNING
-        self._fence.check()
-        reason = attempt.stop_reason or (None if self._fence.trusted else StopReason.FENCED)
+        self.fence.check()
+        reason = attempt.stop_reason or (None if self.fence.trusted else StopReason.FENCED)
         if reason is not None:
             end = unfinished(reason, limit.failure)
             return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is no loss
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
-        task = asyncio.create_task(invoke(handler, context, attempt, self._handler_loop), name=f"handler {started.id}")
-        with limit.watched(attempt), self._metrics.handling(started.definition):
+        task = asyncio.create_task(invoke(handler, context, attempt, self.handler_loop), name=f"handler {started.id}")
+        with limit.watched(attempt), self.metrics.handling(started.definition):
             has_ended = await attempt.ran(task)
-        self._fence.check()
+        self.fence.check()
         if not has_ended:
             log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
             return unfinished(attempt.let_go_for, limit.failure)
@@ -198,34 +183,34 @@ class Runner:
                 await self._give_back(attempt, reason, lost=lost)
             case Drop():
                 log.info("revoked", job=attempt.key[0], attempt=attempt.key[1])
-                self._metrics.ended(attempt.definition, "revoked")
+                self.metrics.ended(attempt.definition, "revoked")
 
     async def _finish(self, attempt: HeldAttempt, outcome: AttemptOutcome) -> None:
         job_id, number = attempt.key
-        at_ms = self._clock.wall_ms()
+        at_ms = self.clock.wall_ms()
         answer = await until_answered(
-            lambda: self._work.finish(job_id, number, self._config.id, outcome, at_ms), "finish", hopeful=always
+            lambda: self.work.finish(job_id, number, self.config.id, outcome, at_ms), "finish", hopeful=always
         )
         is_late = answer is FinishAnswer.LATE
-        self._metrics.ended(attempt.definition, "late" if is_late else outcome.attempt_end)
+        self.metrics.ended(attempt.definition, "late" if is_late else outcome.attempt_end)
         write = log.info if is_late else log.debug
         write("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
 
     async def _give_back(self, attempt: HeldAttempt, reason: str, *, lost: bool) -> None:
         job_id, number = attempt.key
-        at_ms = self._clock.wall_ms()
+        at_ms = self.clock.wall_ms()
         ours = await until_answered(
-            lambda: self._work.give_back(job_id, number, self._config.id, reason, at_ms, lost=lost),
+            lambda: self.work.give_back(job_id, number, self.config.id, reason, at_ms, lost=lost),
             "give back",
             hopeful=always,
         )
         outcome = "lost" if lost else "given_back"
-        self._metrics.ended(attempt.definition, outcome if ours else "late")
+        self.metrics.ended(attempt.definition, outcome if ours else "late")
         log.info(outcome, job=job_id, attempt=number, reason=reason, ours=ours)
 
     def _context(self, attempt: HeldAttempt, started: StartedJob, limit: TimeLimit) -> JobContext:
         def report(percent: float | None, text: str) -> None:
-            attempt.progress = HandlerProgress(checked_percent(percent), shown_text(text), self._clock.wall_ms())
+            attempt.progress = HandlerProgress(checked_percent(percent), shown_text(text), self.clock.wall_ms())
 
         return JobContext(
             id=started.id,
@@ -241,7 +226,7 @@ class Runner:
             deadline_ms=limit.at_ms,
             _report=report,
             _cancel_requested=lambda: attempt.cancel_requested,
-            _stop_requested=lambda: attempt.stop_reason is not None or not self._fence.trusted,
+            _stop_requested=lambda: attempt.stop_reason is not None or not self.fence.trusted,
         )
 
 

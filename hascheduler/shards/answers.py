@@ -3,10 +3,8 @@
 Each shard is asked by its own public route, with the caller's token. A refusal of one shard is the answer of all; if it
 is 503, its detail begins with the shard's name. Whatever a shard answers, it is no defect here.
 
-What runs the whole, of all shards: the cluster, processors, failovers, the live picture.
-
-What all share is the home's: the replicas, leader, journal and stream of an answer are those of the home. Each shard
-has a row. A shard that no replica answers for is shown so, and hides no other.
+In an answer about the whole cluster the replicas, leader, journal and stream are those of the home, and each shard has
+a row. A shard that no replica answers for is shown so, and hides no other.
 """
 
 import asyncio

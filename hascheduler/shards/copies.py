@@ -14,6 +14,7 @@ what it undid of another request in between. A document that can't be read is co
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -90,21 +91,21 @@ class Copies:
             log.warning("copy_delayed", collection=str(collection), name=name, error=str(error) or "no answer in time")
 
 
+@dataclass
 class Copier:
     """Makes the copies of one shard that did not come about, while this replica leads it and has both mirrors."""
 
-    def __init__(self, home: Database, database: Database, hosting: Hosting, shard: HostedShard) -> None:
-        self._home = home
-        self._database = database
-        self._hosting = hosting
-        self._shard = shard
+    home: Database
+    database: Database
+    hosting: Hosting
+    shard: HostedShard
 
     async def run(self) -> None:
         await repeat(self.compare, lambda: _COMPARE_EVERY_S, "copies_delayed")
 
     async def compare(self) -> None:
         """Copy what differs in the two mirrors."""
-        home, here = self._hosting.home, self._shard.replica
+        home, here = self.hosting.home, self.shard.replica
         if here is None or not (here.view.leading and here.view.ready and home.view.ready):
             return
         differing: list[tuple[Collection, str]] = []
@@ -112,7 +113,7 @@ class Copier:
             wanted, there = home.nouns(collection), here.nouns(collection)
             differing += [(collection, name) for name in {**wanted, **there} if wanted.get(name) != there.get(name)]
         for collection, name in differing[:_AT_ONCE_MAX]:
-            await copy(self._home, self._database, collection, name)
+            await copy(self.home, self.database, collection, name)
 
 
 def encode_keepable(shards: int, definition: Definition) -> dict[str, Any]:

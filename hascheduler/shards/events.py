@@ -31,6 +31,7 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api.ops.events import KEEPALIVE
 from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX
 from hascheduler.errors import InvalidInput
+from hascheduler.lifecycle import in_time
 from hascheduler.shards.answers import STRANGE, picture_as_one
 from hascheduler.shards.following import FollowedShard, Piece, send_as_one
 from hascheduler.shards.peers import Place
@@ -94,7 +95,7 @@ async def in_order(
             return
         else:
             yield b""
-            await _news(news, min([_LOOK_S, *(since_s + HELD_BACK_MAX_S - now_s for _, since_s, _ in held)]))
+            await in_time(news.wait(), min([_LOOK_S, *(since_s + HELD_BACK_MAX_S - now_s for _, since_s, _ in held)]))
 
 
 def _gap(piece: Piece, past: str) -> bytes:
@@ -103,12 +104,6 @@ def _gap(piece: Piece, past: str) -> bytes:
     with suppress(*STRANGE):
         data = orjson.dumps({**orjson.loads(data), "position": position})
     return b"id: %b\nevent: reset\ndata: %b\n\n" % (position.encode(), data)
-
-
-async def _news(news: asyncio.Event, for_s: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(for_s):
-            await news.wait()
 
 
 # Pictures
@@ -145,7 +140,7 @@ async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> A
                 yield _event("picture", picture_as_one(names, [last.get(name) for name in names]))
             shown_s, is_first = now_s, False
         yield b""
-        await _news(news, _LOOK_S)
+        await in_time(news.wait(), _LOOK_S)
 
 
 def _event(type: str, data: object) -> bytes:

@@ -7,6 +7,7 @@ that is frozen in it is under way there. Beside these documents is the key by wh
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -40,6 +41,7 @@ async def peer_key(home: Database, new_key: str) -> bytes:
     return str(found["key"]).encode()
 
 
+@dataclass
 class GatewayBoard:
     """The document of this replica, and those of the others; `hascheduler.shards.moves.HomeState`.
 
@@ -47,23 +49,17 @@ class GatewayBoard:
     home.
     """
 
-    def __init__(
-        self,
-        home: Database,
-        replica_id: str,
-        watch: LayoutWatch,
-        *,
-        shards: int,
-        acknowledged: Callable[[], int],
-        is_leading: Callable[[], bool],
-    ) -> None:
-        self._gateways = home["gateways"].with_options(write_concern=MAJORITY)
-        self._replicas = home[Collection.REPLICAS.value]
-        self._id = replica_id
-        self._watch = watch
-        self._shards = shards
-        self._acknowledged = acknowledged
-        self._is_leading = is_leading
+    home: Database
+    replica_id: str
+    watch: LayoutWatch
+    _: KW_ONLY
+    shards: int
+    acknowledged: Callable[[], int]
+    is_leading: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self._gateways = self.home["gateways"].with_options(write_concern=MAJORITY)
+        self._replicas = self.home[Collection.REPLICAS.value]
         self._told = 0
         self._beat: tuple[datetime, float] | None = None
         """When the last beat was written, by the server's clock and by this process's."""
@@ -72,24 +68,24 @@ class GatewayBoard:
 
     @property
     def leading(self) -> bool:
-        return self._is_leading()
+        return self.is_leading()
 
     async def run(self) -> None:
         """Beat once a second, and at once if there is a newer epoch to tell."""
 
         async def tell() -> None:
-            if self._beat is None or self._told != self._acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
+            if self._beat is None or self._told != self.acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
                 await self.beat()
 
-        await repeat(tell, lambda: _BUSY_LOOK_S if self._watch.is_busy else _LOOK_S, "gateway_untold")
+        await repeat(tell, lambda: _BUSY_LOOK_S if self.watch.is_busy else _LOOK_S, "gateway_untold")
 
     async def beat(self) -> datetime:
         """Tell what this replica knows; return when, by the server's clock."""
-        epoch, began_s = self._acknowledged(), _now_s()
-        known = {"$set": {"shards": self._shards, "epoch": epoch}, "$currentDate": {"at": True}}
+        epoch, began_s = self.acknowledged(), _now_s()
+        known = {"$set": {"shards": self.shards, "epoch": epoch}, "$currentDate": {"at": True}}
         with faults("tell what this gateway knows"):
             written = await self._gateways.find_one_and_update(
-                {"_id": self._id}, known, ["at"], upsert=True, return_document=_AFTER
+                {"_id": self.replica_id}, known, ["at"], upsert=True, return_document=_AFTER
             )
         assert written is not None, "an upsert returned no document"
         at: datetime = written["at"]
@@ -99,7 +95,7 @@ class GatewayBoard:
     async def leave(self) -> None:
         """Delete the document of this replica, which answers no more requests: no mover waits for it."""
         with faults("tell that this gateway has left"):
-            await self._gateways.delete_one({"_id": self._id})
+            await self._gateways.delete_one({"_id": self.replica_id})
 
     async def all_know(self, index: int) -> bool:
         """Whether all replicas know the shard of that index; what was true is true for a second. A replica of an

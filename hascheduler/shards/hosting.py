@@ -20,7 +20,7 @@ this is safety: any replica that hosts a shard may lead it, by its lease and its
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence, Set
-from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -30,6 +30,7 @@ from hascheduler.daemon.leadership.liveness import Silencing
 from hascheduler.daemon.replica import Replica
 from hascheduler.election.preferences import candidates_of
 from hascheduler.errors import WorldError
+from hascheduler.lifecycle import in_time
 from hascheduler.ports import Clock
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
 
@@ -104,6 +105,7 @@ class HostedShard:
         self._is_ready = self._is_ending = False
 
 
+@dataclass
 class Hosting:
     """Which shards this process hosts; `telemetry.health.Health` of the whole process.
 
@@ -113,28 +115,22 @@ class Hosting:
     ``http_endpoint``, which is set before `run`.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[HostedShard],
-        hosts_of: Callable[[int], Awaitable[Collection[str]]],
-        *,
-        name: str,
-        most: int,
-        clock: Clock,
-        after_ms: int,
-    ) -> None:
-        self.shards = shards
+    shards: Sequence[HostedShard]
+    hosts_of: Callable[[int], Awaitable[Collection[str]]]
+    _: KW_ONLY
+    name: str
+    most: int
+    clock: Clock
+    after_ms: int
+
+    def __post_init__(self) -> None:
         self.http_endpoint = ""
-        self._hosts_of = hosts_of
-        self._name = name
-        self._most = most
-        self._clock = clock
-        self._leave_after_ms = after_ms or LEAVE_AFTER_MS
+        self._leave_after_ms = self.after_ms or LEAVE_AFTER_MS
         self._begin_after_ms = min(self._leave_after_ms, BEGIN_AFTER_MAX_MS)
         self._is_settled = False
         self._stopping = asyncio.Event()
-        self._others = shards[1:] if most else ()
-        for shard in shards[:1] if most else shards:
+        self._others = self.shards[1:] if self.most else ()
+        for shard in self.shards[:1] if self.most else self.shards:
             shard.is_fixed = shard.is_wanted = True
             shard.begin()
 
@@ -167,9 +163,7 @@ class Hosting:
                         del running[shard.name]
                         shard.gone()
                         log.info("shard_left", shard=shard.name)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_TURN_S if self._others else None):
-                        await self._stopping.wait()
+                await in_time(self._stopping.wait(), _TURN_S if self._others else None)
             for replica in self.replicas:
                 replica.stop()
 
@@ -181,11 +175,11 @@ class Hosting:
         """Look once: leave what is to be left, and return the shards to begin with now."""
         if not self._others or not self.home.view.ready:
             return ()
-        now, live = self._clock.mono_ms(), self.home.live_replicas()
+        now, live = self.clock.mono_ms(), self.home.live_replicas()
         names = [shard.name for shard in self.shards]
-        candidates = candidates_of(names, {*(status.name for status in live), self._name}, self._most)
+        candidates = candidates_of(names, {*(status.name for status in live), self.name}, self.most)
         for shard in self._others:
-            is_wanted = self._name in candidates[shard.name]
+            is_wanted = self.name in candidates[shard.name]
             if shard.is_wanted is not is_wanted:
                 shard.is_wanted, shard.since_ms = is_wanted, now
             if not is_wanted and self._may_leave(shard, candidates[shard.name], now):
@@ -210,7 +204,7 @@ class Hosting:
             return lasted_ms >= self._begin_after_ms
         try:
             async with asyncio.timeout(_READ_LIMIT_S):
-                return living.isdisjoint(await self._hosts_of(shard.index))
+                return living.isdisjoint(await self.hosts_of(shard.index))
         except (WorldError, TimeoutError) as error:
             log.debug("hosts_unread", shard=shard.name, error=str(error))
             return False

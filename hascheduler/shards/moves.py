@@ -31,6 +31,7 @@ the source first. From ``leaving`` on only the target counts, and nothing is tak
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -96,27 +97,21 @@ class ShardDocuments(NamedTuple):
     holds: HoldStore
 
 
+@dataclass
 class PartitionMover:
     """Owner of the partitions that are carried now, and of what was seen of them. ``shards`` are in the layout's order.
     ``keeps_to_parts`` tells whether each shard runs at most its part of every cap. A document is stored at most
     ``late_ms`` after the instant at which it says that it was submitted."""
 
-    def __init__(
-        self,
-        home: GatewayBoard,
-        layouts: LayoutStore,
-        shards: Sequence[ShardDocuments],
-        *,
-        keeps_to_parts: Callable[[], Awaitable[bool]],
-        clock: Clock,
-        late_ms: int,
-    ) -> None:
-        self._home = home
-        self._layouts = layouts
-        self._shards = shards
-        self._keeps_to_parts = keeps_to_parts
-        self._clock = clock
-        self._late_ms = late_ms
+    home: GatewayBoard
+    layouts: LayoutStore
+    shards: Sequence[ShardDocuments]
+    _: KW_ONLY
+    keeps_to_parts: Callable[[], Awaitable[bool]]
+    clock: Clock
+    late_ms: int
+
+    def __post_init__(self) -> None:
         self._seen: dict[int, _LastLook] = {}
         self._carried: set[int] = set()
         self._handing_over = asyncio.Lock()
@@ -129,7 +124,7 @@ class PartitionMover:
 
     async def _look(self, tasks: asyncio.TaskGroup) -> None:
         self._looks += 1
-        layout = await self._known_layout() if self._home.leading else None
+        layout = await self._known_layout() if self.home.leading else None
         if layout is None:
             return
         # All that have arrived, so that they open, and others while few are carried.
@@ -163,9 +158,9 @@ class PartitionMover:
 
     async def sweep(self, layout: Layout, index: int) -> None:
         """Take live documents of partitions that rest elsewhere out of that shard: they came late."""
-        keys = [hold.key for hold in (await self._shards[index].holds.all()).values() if hold.is_held]
+        keys = [hold.key for hold in (await self.shards[index].holds.all()).values() if hold.is_held]
         held = {each for each in map(partition_of_key, keys) if each is not None and layout.shard_of[each] != index}
-        for partition in await self._shards[index].tenants.live(held) if held else ():
+        for partition in await self.shards[index].tenants.live(held) if held else ():
             way = _FromTo(partition, index, layout.shard_of[partition], 0)
             here, there = await self._holds_on(way)
             now = await self._known_layout()
@@ -176,14 +171,14 @@ class PartitionMover:
     async def _carry(self, partition: int) -> None:
         reminders = Reminders()
         try:
-            while self._home.leading:
+            while self.home.leading:
                 try:
                     if not await self.step(partition):
                         return
                     reminders.over()
                     await asyncio.sleep(_STEP_S)
                 except (StoreUnavailable, InvalidInput) as error:
-                    if reminders.is_due(str(error), self._clock.mono_ms()):
+                    if reminders.is_due(str(error), self.clock.mono_ms()):
                         log.warning("moves_delayed", error=str(error), partition=partition)
                     await asyncio.sleep(_LOOK_S)
         finally:
@@ -196,9 +191,7 @@ class PartitionMover:
         seen = self._seen.get(way.partition)
         if there is None or not there.is_held or not there.is_silent:
             # A deployment that has just grown may still run too much: no more begins where nothing was until now.
-            if await self._home.all_know(way.target) and (
-                way.target in layout.shard_of or await self._keeps_to_parts()
-            ):
+            if await self.home.all_know(way.target) and (way.target in layout.shard_of or await self.keeps_to_parts()):
                 await self._put(way.target, way, there, is_held=True, is_silent=True)
         elif here is None:
             await self._put(way.source, way, None, is_held=False)
@@ -214,7 +207,7 @@ class PartitionMover:
             is_enough = differing <= _NEARLY_EQUAL or (seen is not None and differing >= seen.differing)
             if is_enough and there.is_released:
                 await self._put(way.source, way, here, is_held=True)
-        elif seen is not None and self._clock.wall_ms() - seen.began_ms >= _EQUALIZE_EVERY_MS:
+        elif seen is not None and self.clock.wall_ms() - seen.began_ms >= _EQUALIZE_EVERY_MS:
             await self._equalize(way, here, there)
 
     async def _hand_over(self, layout: Layout, way: _FromTo, here: Hold, there: Hold) -> None:
@@ -223,7 +216,7 @@ class PartitionMover:
         async with self._handing_over:
             if not layout.is_frozen(way.partition):
                 layout = await self._replaced(layout, layout.freezing(way.partition))
-            if not await self._home.all_have(layout.epoch, _ACKNOWLEDGED_S):
+            if not await self.home.all_have(layout.epoch, _ACKNOWLEDGED_S):
                 return
             here = await self._put(way.source, way, here, is_held=True, is_released=True)
             there = await self._put(way.target, way, there, is_held=True, is_silent=True, is_released=True)
@@ -235,15 +228,15 @@ class PartitionMover:
 
     async def _equalize(self, way: _FromTo, here: Hold, there: Hold) -> tuple[int, bool]:
         """Make the target equal to the source; return how many documents differed, and whether none does now."""
-        source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
-        before, began_ms = self._seen.get(way.partition), self._clock.wall_ms()
+        source, target = self.shards[way.source].tenants, self.shards[way.target].tenants
+        before, began_ms = self._seen.get(way.partition), self.clock.wall_ms()
         tenants = await self._tenants(way)
-        since = None if before is None else WallMs(before.began_ms - self._late_ms)
+        since = None if before is None else WallMs(before.began_ms - self.late_ms)
         known = () if before is None else before.live
         found, wanted = await asyncio.gather(*(each.versions(tenants, since, known) for each in (target, source)))
         wanted |= await source.versions_of(found.keys() - wanted.keys())
         found |= await target.versions_of(wanted.keys() - found.keys())
-        if before is not None and (changed := _changed(wanted, found, before.began_ms - self._late_ms // 2)):
+        if before is not None and (changed := _changed(wanted, found, before.began_ms - self.late_ms // 2)):
             wanted |= await source.verdicts(changed)
             found |= await target.verdicts(changed)
         late = [key for key, version in found.items() if _is_late(version, wanted.get(key))]
@@ -285,7 +278,7 @@ class PartitionMover:
     async def _take(self, way: _FromTo, here: Hold, there: Hold, *, live_only: bool) -> bool:
         """Take documents out of a shard that the partition has left; return whether none is left there. A version that
         the target has not seen goes there first."""
-        source, target = self._shards[way.source].tenants, self._shards[way.target].tenants
+        source, target = self.shards[way.source].tenants, self.shards[way.target].tenants
         tenants = await self._tenants(way)
         known, found = await asyncio.gather(
             *(each.versions(tenants, None, (), live_only=live_only) for each in (target, source))
@@ -305,17 +298,17 @@ class PartitionMover:
     # What both need
 
     async def _known_layout(self) -> Layout | None:
-        layout = await self._layouts.get()
-        if layout is not None and len(layout.shards) > len(self._shards):
+        layout = await self.layouts.get()
+        if layout is not None and len(layout.shards) > len(self.shards):
             return None  # a replica that knows all of its shards is about to lead the home
         return layout
 
     async def _holds_on(self, way: _FromTo) -> tuple[Hold | None, Hold | None]:
         key = partition_key(way.partition)
-        return await self._shards[way.source].holds.get(key), await self._shards[way.target].holds.get(key)
+        return await self.shards[way.source].holds.get(key), await self.shards[way.target].holds.get(key)
 
     async def _tenants(self, way: _FromTo) -> Sequence[str]:
-        ends = self._shards[way.source].tenants, self._shards[way.target].tenants
+        ends = self.shards[way.source].tenants, self.shards[way.target].tenants
         here, there = await asyncio.gather(*(each.tenants(way.partition) for each in ends))
         return sorted({*here, *there})
 
@@ -338,12 +331,12 @@ class PartitionMover:
         """Put a hold in the place of ``before``: as released, if it was and nothing was decided since."""
         rev = 1 if before is None else before.rev + 1
         hold = Hold(partition_key(way.partition), rev, is_held, is_silent, rev if is_released else 0)
-        if not await self._shards[index].holds.put(hold):
+        if not await self.shards[index].holds.put(hold):
             raise _Overtaken
         return hold
 
     async def _replaced(self, layout: Layout, changed: Layout) -> Layout:
-        if not await self._layouts.replace(layout.epoch, changed):
+        if not await self.layouts.replace(layout.epoch, changed):
             raise _Overtaken
         return changed
 

@@ -109,27 +109,27 @@ _NOT_PASSED_BACK = frozenset(
 )
 
 
+@dataclass
 class Hosted:
     """`hascheduler.shards.peers.Place` of a shard that may be hosted here: ``services`` returns its services while it
     is and they are ready. ``routes`` is the one application of all shards, which answers for the services in a scope.
     """
 
-    def __init__(self, name: str, services: Callable[[], ApiServices | None], routes: ASGIApp, others: "Peers") -> None:
-        self.name = name
-        self._services = services
-        self._routes = routes
-        self._others = others
+    name: str
+    services: Callable[[], ApiServices | None]
+    routes: ASGIApp
+    others: "Peers"
 
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
-        services = self._services()
+        services = self.services()
         if services is not None:
-            await self._routes({**scope, "state": {**scope["state"], "services": services}}, receive, send)
+            await self.routes({**scope, "state": {**scope["state"], "services": services}}, receive, send)
         elif any(name == ONE_SHARD for name, _ in scope["headers"]):
             not_hosted = unanswered(self.name, "this replica does not host it, or is not ready to")
             not_hosted.headers[NOT_HOSTED.decode()] = self.name
             await not_hosted(scope, receive, send)
         else:
-            await self._others.ask(self.name, scope, receive, send)
+            await self.others.ask(self.name, scope, receive, send)
 
 
 class Peers:

@@ -14,6 +14,7 @@ ready in the home's mirror, and leaves alone each shard that this process does n
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import structlog
 
@@ -31,6 +32,7 @@ _IN_SPAN_MAX = 60
 _TURN_S = 1.0
 
 
+@dataclass
 class LeaderPlacement:
     """Owner of since when a shard that is led here should be led by another, and of when shards were handed over.
 
@@ -39,22 +41,15 @@ class LeaderPlacement:
     ``candidates`` is how many replicas host a shard besides the home; 0: all do.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[str],
-        hosted: Callable[[], Sequence[Replica]],
-        *,
-        name: str,
-        clock: Clock,
-        after_ms: int,
-        candidates: int = 0,
-    ) -> None:
-        self._shards = shards
-        self._hosted = hosted
-        self._name = name
-        self._clock = clock
-        self._after_ms = after_ms
-        self._candidates = candidates
+    shards: Sequence[str]
+    hosted: Callable[[], Sequence[Replica]]
+    _: KW_ONLY
+    name: str
+    clock: Clock
+    after_ms: int
+    candidates: int = 0
+
+    def __post_init__(self) -> None:
         self._since: dict[tuple[str, str], int] = {}
         """By the shard and the name of the replica that should lead it, and is ready there."""
         self._moved_at: deque[int] = deque(maxlen=_IN_SPAN_MAX)
@@ -66,23 +61,23 @@ class LeaderPlacement:
 
     async def turn(self) -> None:
         """Look once; hand over one shard at most."""
-        now, hosted = self._clock.mono_ms(), self._hosted()
+        now, hosted = self.clock.mono_ms(), self.hosted()
         name_of = {status.id: status.name for status in hosted[0].live_replicas() if status.ready}
-        orders = preferred_leaders(self._shards, {*name_of.values(), self._name}, self._candidates)
+        orders = preferred_leaders(self.shards, {*name_of.values(), self.name}, self.candidates)
         before, self._since = self._since, {}
         ripe = None
         for replica in hosted:
             order, holder = orders[replica.scheduler], name_of.get(replica.lease_holder)
-            if self._name not in order:
-                order = (*order, self._name)  # it is about to leave, or others are about to hear of it
-            rivals = [name for name in order if name == self._name or name != holder]
-            replica.leave_first_try_ms(rivals.index(self._name) * RANK_DELAY_MS)
+            if self.name not in order:
+                order = (*order, self.name)  # it is about to leave, or others are about to hear of it
+            rivals = [name for name in order if name == self.name or name != holder]
+            replica.leave_first_try_ms(rivals.index(self.name) * RANK_DELAY_MS)
             first = order[0]
-            replica.expect_lease(expected=bool(self._after_ms) and first == self._name != holder)
+            replica.expect_lease(expected=bool(self.after_ms) and first == self.name != holder)
             is_ready = any(each.ready and each.name == first for each in replica.live_replicas())
-            if first != self._name and is_ready and replica.view.leading:
+            if first != self.name and is_ready and replica.view.leading:
                 since = self._since[replica.scheduler, first] = before.get((replica.scheduler, first), now)
-                if ripe is None and now - since >= self._after_ms > 0:
+                if ripe is None and now - since >= self.after_ms > 0:
                     ripe = replica
         if ripe is not None and self._may_move(now):
             self._moved_at.append(now)

@@ -19,11 +19,12 @@ In each shard there is a whole `Processor` with its own id, which knows of no ot
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import structlog
 
+from hascheduler.lifecycle import in_time
 from hascheduler.model.processor import id_in_shard
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.ports import Clock
@@ -44,34 +45,25 @@ CountServers = Callable[[int], Awaitable[int | None]]
 """Counts the live processors of that shard that run some of the same definitions; None if it does not answer."""
 
 
+@dataclass(kw_only=True)
 class ManyShardProcessor:
     """Owner of the processors in the shards; `Health` and `ProcessorState` of the whole process. ``greet`` gets all
     their ids with every change. `run` ends after `drain`."""
 
-    def __init__(
-        self,
-        *,
-        id: str,
-        shards: Sequence[str],
-        slots: int,
-        resources: Resources,
-        begin: BeginInShard,
-        servers: CountServers,
-        clock: Clock,
-        greet: Callable[[Collection[str]], None],
-    ) -> None:
-        self._id = id
-        self._shards = shards
-        self._slots = slots
-        self._begin = begin
-        self._servers = servers
-        self._clock = clock
-        self._greet = greet
-        self._free = ProcessSlots(slots)
+    id: str
+    shards: Sequence[str]
+    slots: int
+    resources: Resources
+    begin: BeginInShard
+    servers: CountServers
+    clock: Clock
+    greet: Callable[[Collection[str]], None]
+
+    def __post_init__(self) -> None:
+        self._free = ProcessSlots(self.slots)
         self._freed = 0
-        self._offers = SlotOffers(slots)
-        self._resources = resources
-        self._round = ResourceRound(clock.mono_ms())
+        self._offers = SlotOffers(self.slots)
+        self._round = ResourceRound(self.clock.mono_ms())
         self._served: dict[int, Processor] = {}
         self._draining = asyncio.Event()
 
@@ -79,14 +71,13 @@ class ManyShardProcessor:
         async with asyncio.TaskGroup() as tasks:
             chosen = await self._chosen()
             for shard in chosen:
-                self._serve(shard, tasks, offered=max(self._slots // min(len(chosen), 2), 1))
+                self._serve(shard, tasks, offered=max(self.slots // min(len(chosen), 2), 1))
             looks = 0
             while not self._draining.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._draining.wait(), _LOOK_S)
+                await in_time(self._draining.wait(), _LOOK_S)
                 self._look()
                 looks += 1
-                if looks % _LOOKS_A_ROUND == 0 and len(self._served) < len(self._shards):
+                if looks % _LOOKS_A_ROUND == 0 and len(self._served) < len(self.shards):
                     await self._serve_another(tasks)
 
     def drain(self) -> None:
@@ -103,16 +94,16 @@ class ManyShardProcessor:
             shard: ShardLoad(processor.offered, processor.load, processor.take_most_load())
             for shard, processor in self._served.items()
         }
-        now_ms = self._clock.mono_ms()
+        now_ms = self.clock.mono_ms()
         offers = self._offers.next(now_ms, loads, freed=freed)
         holder = self._resource_holder(now_ms)
         for shard, processor in self._served.items():
-            processor.offer(offers[shard], self._resources if shard == holder else NO_RESOURCES)
+            processor.offer(offers[shard], self.resources if shard == holder else NO_RESOURCES)
 
     def _resource_holder(self, now_ms: int) -> int | None:
         """Return the shard that is offered the resources; None while they are on their way to the next one."""
         shards = list(self._served)
-        if not self._resources or len(shards) == 1:
+        if not self.resources or len(shards) == 1:
             return shards[0]
         here = self._served[shards[self._round.place]]
         users = here.held if here.health.fence_open or here.load else ()
@@ -125,15 +116,15 @@ class ManyShardProcessor:
     def _serve(self, shard: int, tasks: asyncio.TaskGroup, *, offered: int) -> None:
         if self._draining.is_set():
             return
-        id = id_in_shard(self._id, shard)
-        resources = NO_RESOURCES if self._served else self._resources
-        processor = self._served[shard] = self._begin(id, shard, offered, resources, self._free)
+        id = id_in_shard(self.id, shard)
+        resources = NO_RESOURCES if self._served else self.resources
+        processor = self._served[shard] = self.begin(id, shard, offered, resources, self._free)
         tasks.create_task(processor.run(), name=f"processor {id}")
-        self._greet([id_in_shard(self._id, served) for served in self._served])
-        log.info("serving", processor=id, shard=self._shards[shard], slots=offered)
+        self.greet([id_in_shard(self.id, served) for served in self._served])
+        log.info("serving", processor=id, shard=self.shards[shard], slots=offered)
 
     async def _chosen(self) -> Sequence[int]:
-        shards = sorted(range(len(self._shards)), key=self._rank)
+        shards = sorted(range(len(self.shards)), key=self._rank)
         if len(shards) <= SERVED_MAX:
             return shards
         counts = await self._counts(shards)
@@ -141,7 +132,7 @@ class ManyShardProcessor:
 
     async def _serve_another(self, tasks: asyncio.TaskGroup) -> None:
         """Serve one more shard, the first by rank that nobody serves."""
-        left = set(range(len(self._shards))) - self._served.keys()
+        left = set(range(len(self.shards))) - self._served.keys()
         counts = await self._counts(sorted(left, key=self._rank))
         unserved = [shard for shard, count in counts.items() if count == 0]
         for shard in unserved[:1]:
@@ -149,12 +140,12 @@ class ManyShardProcessor:
 
     async def _counts(self, shards: Sequence[int]) -> dict[int, int]:
         """Return how many others serve each shard that answers."""
-        counts = await asyncio.gather(*(self._servers(shard) for shard in shards))
+        counts = await asyncio.gather(*(self.servers(shard) for shard in shards))
         return {shard: count for shard, count in zip(shards, counts, strict=True) if count is not None}
 
     def _rank(self, shard: int) -> bytes:
         """Return the place of a shard in an order of this process's own: others begin elsewhere."""
-        return blake2b(f"{self._id}/{shard}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return blake2b(f"{self.id}/{shard}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
     # Health and gauges
 
@@ -178,10 +169,6 @@ class ManyShardProcessor:
     @property
     def running(self) -> int:
         return sum(each.health.running for each in self._served.values())
-
-    @property
-    def slots(self) -> int:
-        return self._slots
 
     @property
     def parked(self) -> int:

@@ -27,7 +27,7 @@ def _two_leave_at_once(hosting: Hosting) -> None:
         if shard.replica is None or not shard.replica.view.ready:
             return False
         ready = {status.name for status in shard.replica.live_replicas() if status.ready}
-        return len(ready - {hosting._name}) >= CANDIDATES
+        return len(ready - {hosting.name}) >= CANDIDATES
 
     hosting._may_leave = may_leave  # type: ignore[method-assign]
 
@@ -53,7 +53,7 @@ def _begins_alone(hosting: Hosting) -> None:
     """Only if nobody else hosts it."""
 
     async def alone(shard: HostedShard, living: Set[str], now: int) -> bool:
-        return living.isdisjoint(await hosting._hosts_of(shard.index))
+        return living.isdisjoint(await hosting.hosts_of(shard.index))
 
     hosting._may_begin = alone  # type: ignore[method-assign]
 

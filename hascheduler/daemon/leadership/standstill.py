@@ -22,6 +22,7 @@ from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import GreetsInTime
 from hascheduler.election.suspicion import Comeback, LeaderSuspicion
+from hascheduler.lifecycle import in_time
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Clock
@@ -161,8 +162,4 @@ class StandstillWatch:
                 self.leader.loop_hangs()
 
     async def _wait(self, limit_s: float) -> None:
-        try:
-            async with asyncio.timeout(max(limit_s, 0.005)):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
+        await in_time(self._changed.wait(), max(limit_s, 0.005))

@@ -24,7 +24,7 @@ from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.gc_tuning import without_collecting
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.mirror.changes import Quarantined
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
@@ -172,11 +172,7 @@ class Feeder:
         if latency_sensitive:
             await asyncio.sleep(self._delay.wait_s(self._clock.mono_ms()))
             return
-        try:
-            async with asyncio.timeout(_FOLLOWER_DELAY_S):
-                await self._hurry.wait()
-        except TimeoutError:
-            pass
+        await in_time(self._hurry.wait(), _FOLLOWER_DELAY_S)
         self._hurry.clear()
 
     async def _read_all(self, stream: ChangeStream, sink: FactSink) -> None:

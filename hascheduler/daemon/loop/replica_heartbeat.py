@@ -13,7 +13,7 @@ import structlog
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.ports import ReplicaBoard
@@ -111,11 +111,7 @@ class ReplicaHeartbeat:
                 if self._reminders.is_due(str(error), self._clock.mono_ms()):
                     log.warning("beat_failed", error=str(error))
             leave_if_cancelled()
-            try:
-                async with asyncio.timeout(self._config.retry_period_ms / 1000):
-                    await self._hurry.wait()
-            except TimeoutError:
-                pass
+            await in_time(self._hurry.wait(), self._config.retry_period_ms / 1000)
 
     async def leave(self) -> None:
         """Take the record away; a failure is repaired by its expiry."""

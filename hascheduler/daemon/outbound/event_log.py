@@ -15,11 +15,10 @@ in its own log: events that are published twice have the same ids. A slow broker
 log unpublished is counted and given up. A log begins where its replica began: a replica that leads within moments of
 its own start can't publish what the leader before it had not yet published.
 
-Brings the mirror's events of jobs into the log of events, whole and in order.
-
-It looks after every batch of the stream. A change of a job that is unknown here does not say whose it is: a failed job
-that is retried, or one that was read ahead of the stream and has ended. Then the document is read, on the side, and
-later events wait; where it can't be read, the event goes out as it is.
+`EventTail` brings the mirror's events of jobs into the log, whole and in order, after every batch of the stream. A
+change of a job that is unknown here does not say whose it is: a failed job that is retried, or one that was read ahead
+of the stream and has ended. Then the document is read, on the side, and later events wait; if it can't be read, the
+event goes out as it is.
 """
 
 import asyncio

@@ -11,6 +11,7 @@ Each dispatched attempt has a span, from here until the broker has confirmed its
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 import structlog
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
@@ -19,7 +20,7 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.errors import WorldError
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import is_polling
 from hascheduler.model.trace import TraceContext
@@ -96,22 +97,17 @@ QUEUE_MAX = 20_000
 BATCH_MAX = 1_000
 
 
+@dataclass
 class Publisher:
     """Owner of the queue of messages, and of what is known of the broker."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        inbox: Inbox,
-        spans: MessageSpans | None = None,
-        metrics: ReplicaMetrics | None = None,
-        fallback: Transport | None = None,
-    ) -> None:
-        self._transport = transport
-        self._fallback = fallback
-        self._inbox = inbox
-        self._spans = spans or MessageSpans()
-        self._metrics = metrics or ReplicaMetrics()
+    transport: Transport
+    inbox: Inbox
+    spans: MessageSpans = field(default_factory=MessageSpans)
+    metrics: ReplicaMetrics = field(default_factory=ReplicaMetrics)
+    fallback: Transport | None = None
+
+    def __post_init__(self) -> None:
         self._queue: asyncio.Queue[Send] = asyncio.Queue(maxsize=QUEUE_MAX)
         self._unconfirmed: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
         self._known: bool | None = None
@@ -130,49 +126,44 @@ class Publisher:
             except asyncio.QueueFull:
                 dropped += 1
         if dropped:
-            self._metrics.dropped(dropped)
+            self.metrics.dropped(dropped)
             log.warning("publish_queue_full", dropped=dropped)
 
     @property
     def accepting(self) -> bool:
         """Whether the broker takes messages now."""
-        return self._transport.accepting
+        return self.transport.accepting
 
     async def drained(self, timeout_s: float) -> bool:
-        """Wait until what was offered has been published or given up; whether that happened in time."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._queue.join()
-        except TimeoutError:
-            return False
-        return True
+        """Wait until what was offered has been published or given up; return whether that happened in time."""
+        return await in_time(self._queue.join(), timeout_s)
 
     async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
         """Publish until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
         self._look()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._transport.run(self._look), name="transport")
+            tasks.create_task(self.transport.run(self._look), name="transport")
             tasks.create_task(self._publish(deciding_term), name="publish")
             tasks.create_task(self._publish_again(), name="publish-again")
 
     def _look(self) -> None:
         """Put into the inbox whether the broker takes messages: at first, and each time that it has turned."""
-        known, accepting = self._known, self._transport.accepting
+        known, accepting = self._known, self.transport.accepting
         if accepting is known:
             return
         self._known = accepting
-        self._inbox.put_now(TransportSeen(accepting or self._fallback is not None))
+        self.inbox.put_now(TransportSeen(accepting or self.fallback is not None))
         if known is not None or not accepting:
             log.info("transport", accepting=accepting)
 
     async def _publish(self, deciding_term: Callable[[], int | None]) -> None:
         while True:
             batch = await _take(self._queue)
-            spans = await self._spans.begin(batch, deciding_term())
+            spans = await self.spans.begin(batch, deciding_term())
             unsent = await self._deliver(
                 [(send.processor, _message(send, span.context)) for send, span in zip(batch, spans, strict=True)]
             )
-            self._spans.end(batch, spans, {message.message_id for _, message in unsent})
+            self.spans.end(batch, spans, {message.message_id for _, message in unsent})
             for _ in batch:
                 self._queue.task_done()
             if self._unconfirmed.empty() and unsent:
@@ -195,13 +186,13 @@ class Publisher:
 
     async def _deliver(self, messages: list[tuple[str, Message]]) -> list[tuple[str, Message]]:
         """Publish; the messages that the broker did not confirm."""
-        transport = self._transport
-        if self._fallback is not None and not transport.accepting:
-            transport = self._fallback
-        with self._metrics.publish_confirm_seconds.time():
+        transport = self.transport
+        if self.fallback is not None and not transport.accepting:
+            transport = self.fallback
+        with self.metrics.publish_confirm_seconds.time():
             confirms = await transport.publish(messages)
         leave_if_cancelled()
-        self._metrics.published(confirms)
+        self.metrics.published(confirms)
         return [
             message for message, confirm in zip(messages, confirms, strict=True) if confirm is not Confirm.CONFIRMED
         ]

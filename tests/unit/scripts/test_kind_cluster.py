@@ -5,8 +5,6 @@ from typing import Any
 
 import yaml
 
-import kind
-
 ROOT = Path(__file__).parents[3]
 _PORT_MAPPING = {"containerPort": int, "hostPort": int, "listenAddress": str, "protocol": str}
 _MOUNT = {"containerPath": str, "hostPath": str, "readOnly": bool, "selinuxRelabel": bool, "propagation": str}
@@ -68,7 +66,7 @@ def test_one_node_governs_and_three_work() -> None:
     assert (cluster["kind"], cluster["apiVersion"], cluster["name"]) == (
         "Cluster",
         "kind.x-k8s.io/v1alpha4",
-        kind.CLUSTER,
+        "hascheduler",
     )
     assert [node["role"] for node in cluster["nodes"]] == ["control-plane", "worker", "worker", "worker"]
 
@@ -77,4 +75,4 @@ def test_the_port_leads_to_the_service() -> None:
     service = yaml.safe_load((ROOT / "k8s/overlays/kind/service.yaml").read_text())
     mappings = [one for node in _cluster()["nodes"] for one in node.get("extraPortMappings", ())]
     assert [one["containerPort"] for one in mappings] == [port["nodePort"] for port in service["spec"]["ports"]]
-    assert [f"http://{one['listenAddress']}:{one['hostPort']}" for one in mappings] == [kind.URL]
+    assert [f"http://{one['listenAddress']}:{one['hostPort']}" for one in mappings] == ["http://127.0.0.1:8080"]

@@ -1,6 +1,5 @@
 """``scripts/kind-up``, ``kind-down`` and ``demo-failover``, each with stand-ins for the programs that they call."""
 
-import json
 import os
 import re
 import shutil
@@ -8,7 +7,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,7 +29,7 @@ class Ended:
 
 def _run(folder: Path, script: str, *arguments: str, **variables: str) -> Ended:
     """With nothing on the path but the stand-ins and what any script takes."""
-    for program in ("bash", "dirname", "env"):
+    for program in ("awk", "bash", "dirname", "env", "mktemp", "rm"):
         if not (folder / program).exists():
             (folder / program).symlink_to(str(shutil.which(program)))
     (folder / "calls").unlink(missing_ok=True)
@@ -46,15 +44,6 @@ def _run(folder: Path, script: str, *arguments: str, **variables: str) -> Ended:
         timeout=60,
     )
     return Ended(ended.returncode, ended.stdout, calls(folder))
-
-
-def _workload(name: str, wanted: int, ready: int) -> dict[str, Any]:
-    status = {"observedGeneration": 1, "readyReplicas": ready, "updatedReplicas": wanted}
-    return {"metadata": {"name": name, "generation": 1}, "spec": {"replicas": wanted}, "status": status}
-
-
-def _list(*items: Any) -> Says:
-    return Says(out=json.dumps({"items": items}))
 
 
 def _put(
@@ -73,9 +62,7 @@ def _put(
             "": Says(),
         },
         "kubectl": {
-            "get deployment scheduler": Says(out="{}"),
-            "get deployments,statefulsets": _list(_workload("mongodb", 1, 1), _workload("scheduler", 3, 3)),
-            "get pods": _list(),
+            "get deployments,statefulsets": Says(out="deployment.apps/scheduler\nstatefulset.apps/mongodb\n"),
             "": Says(),
         },
         engine: {"image inspect": Says(out="sha256:1\n"), "": Says()},
@@ -107,7 +94,8 @@ def test_up_makes_the_cluster_builds_loads_applies_and_says_the_way_in(tmp_path:
     assert not ended.called("rollout restart")
     assert "http://127.0.0.1:8080" in ended.text
     assert "TOKEN=$(cat k8s/overlays/kind/secrets/hascheduler-scheduler/admin-token)" in ended.text
-    assert "scheduler 3/3" in ended.text
+    assert ended.called("rollout status deployment.apps/scheduler --timeout=")
+    assert ended.called("rollout status statefulset.apps/mongodb --timeout=")
     kubectl_calls = ended.called("kubectl ")
     assert kubectl_calls == [call for call in kubectl_calls if "--context kind-hascheduler" in call]
 
@@ -140,6 +128,61 @@ def test_podman_is_told_whole_names_and_loads_archives(tmp_path: Path) -> None:
     assert len(ended.called("podman save --output", "docker.io/library/hascheduler")) == 2
     assert len(ended.called("kind load image-archive --name hascheduler")) == 2
     assert not ended.called("load docker-image")
+
+
+def test_new_images_replace_the_pods(tmp_path: Path) -> None:
+    new = {"image inspect": Says(out="", status=1), "build": Says()}
+    _put(tmp_path, kind={"get clusters": Says(out="hascheduler\n")}, container=new)
+    assert not _run(tmp_path, "kind-up").called("rollout restart"), "there is none before and after"
+    # The stand-in tells another id from the second build on.
+    (tmp_path / "docker").rename(tmp_path / "docker-before")
+    shell = f"""#!/bin/sh
+echo "$*" | grep -q "image inspect" && [ -e {tmp_path}/built ] && echo sha256:2
+case "$*" in build*) : >{tmp_path}/built ;; esac
+exit 0
+"""
+    (tmp_path / "docker").write_text(shell)
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "grep").symlink_to(str(shutil.which("grep")))
+    [restart] = _run(tmp_path, "kind-up").called("rollout restart")
+    assert restart.endswith("deployment bootstrap scheduler processor")
+
+
+def test_a_workload_that_does_not_come_is_shown_with_its_events_and_last_lines(tmp_path: Path) -> None:
+    late = {
+        "rollout status": _NO,
+        "get events": Says(out="Back-off pulling image\n"),
+        "logs deployment.apps/scheduler": Says(out="the last line\n"),
+    }
+    _put(tmp_path, kubectl=late)
+    ended = _run(tmp_path, "kind-up")
+    assert ended.status == 1
+    assert "Back-off pulling image\nthe last line\n" in ended.text
+    assert ended.text.endswith(
+        "kubectl --context kind-hascheduler --namespace hascheduler describe deployment.apps/scheduler\n"
+    )
+
+
+def test_nothing_at_all_is_not_everything(tmp_path: Path) -> None:
+    _put(tmp_path, kubectl={"get deployments,statefulsets": Says()})
+    ended = _run(tmp_path, "kind-up")
+    assert (ended.status, "has no deployments" in ended.text) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("reference", "full"),
+    [
+        ("mongo:7", "docker.io/library/mongo:7"),
+        ("someone/mongo:7", "docker.io/someone/mongo:7"),
+        ("registry.example.com/mongo:7", "registry.example.com/mongo:7"),
+        ("localhost/mongo:7", "localhost/mongo:7"),
+        ("host:5000/mongo:7", "host:5000/mongo:7"),
+    ],
+)
+def test_the_whole_name_of_an_image(reference: str, full: str) -> None:
+    function = 'eval "$(sed -n "/^full()/,/^}/p" scripts/kind-up)"; full "$1"'
+    said = subprocess.run(["bash", "-c", function, "", reference], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert said.stdout == f"{full}\n"
 
 
 @pytest.mark.parametrize("missing", ["kind", "kubectl", "docker"])

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kind.images import read_images
 from tests.manifests import rules
 from tests.manifests.rendering import ROOT, VARIANTS, render
 from tests.tiers import spread
@@ -41,7 +40,3 @@ def test_every_container_of_every_overlay_is_pinned_by_the_one_file(pinned: Path
         assert (at, digest) == ("@", digests.get(tagged)), f"{name}: {image}"
     # And whatever else must hold goes on holding.
     assert [problem for rule in rules.ALL for problem in rule(objects)] == []
-
-
-def test_the_images_of_a_laptop_are_read_from_the_same_file(pinned: Path) -> None:
-    assert [image.reference for image in read_images(pinned)] == [image.reference for image in read_images(ROOT)]
