@@ -12,6 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.types import Scope
 
+from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
@@ -20,7 +21,6 @@ from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
 from hascheduler.ports import (
-    Admission,
     AuditStore,
     Clock,
     ClusterView,
@@ -54,7 +54,7 @@ class ApiServices:
     tenants: ResourceStore[Tenant]
     pauses: ResourceStore[StandingPause]
     jobs: JobStore
-    admission: Admission
+    admission: AdmissionControl
     verdicts: VerdictStore
     view: ClusterView
     events: EventFeed

@@ -8,12 +8,10 @@ Expected outcomes are return values. No method waits for ever: adapters set time
 from hascheduler.ports.jobs import (
     ERROR_BEGINNING_MAX,
     FAILED_FIELDS,
-    Admission,
     BucketStore,
     CancelAnswer,
     CancelledSome,
     Dependent,
-    DependentAnswer,
     FailedJob,
     FailedJobs,
     JobCounts,
@@ -55,7 +53,6 @@ from hascheduler.ports.resources import (
     VerdictRecord,
     VerdictSelection,
     VerdictStore,
-    audit_id,
     ended_sessions,
 )
 from hascheduler.ports.stream import (

@@ -1,4 +1,4 @@
-"""Jobs as the API writes and reads them, and whether one more may be written: the API asks right before the write.
+"""Jobs as the API writes and reads them, and the token buckets that it takes from right before the write.
 
 What concerns many jobs at once goes in slices: each call does a bounded part of the work, and the caller goes on until
 there is nothing left. A slice never meets the same job twice, as what it changes no longer matches.
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Protocol
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
-from hascheduler.errors import Overloaded
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state
 from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState, Move, NewJob, ScheduleId, is_dependency_error
 from hascheduler.model.values.fields import integer
@@ -93,17 +92,6 @@ def keyed_retry(before: StoredDocument, key: RetryKey | None, at_ms: WallMs) -> 
     if state in TRANSITIONS[Move.REVIVE].sources:
         return KeyedRetry(RetryAnswer.OK)
     return KeyedRetry(RetryAnswer.NOT_FAILED if state in TERMINAL else RetryAnswer.NOT_ENDED)
-
-
-class DependentAnswer(StrEnum):
-    OK = "ok"
-    NOT_ENDED = "not_ended"
-    KEPT = "kept"
-    """It succeeded, failed for a reason of its own, or was cancelled."""
-    DEPENDENCY_FAILED = "dependency_failed"
-    """It waits for another job too that failed or was cancelled, and was not revived."""
-    CHANGED = "changed"
-    """Another request was first."""
 
 
 _AsItIs = GetPydanticSchema(lambda *_: core_schema.any_schema())
@@ -330,32 +318,6 @@ class JobStore(Protocol):
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         """A slice of the failed ones, or of the cancelled ones if ``which`` says so, that ended at ``at_ms`` or before;
         how many were changed."""
-
-
-Path = tuple[str | int, ...]
-
-
-class Admission(Protocol):
-    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
-        """Return if that many more jobs of the tenant, with so many dependencies in all, may be written now; a refusal
-        has written nothing.
-
-        `TooMany` where the tenant has asked for too much, or where there are too many dependencies; `Overloaded` where
-        all together have asked for too much. Both say when to come again. `InvalidInput` about ``path``, or about the
-        dependencies, where so many at once will never be let in; `StoreUnavailable` as everywhere. What is let in
-        counts as waiting until the stream has shown it, or `not_new` takes it back.
-        """
-
-    def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
-        """Why a submit of that many bytes is to be refused before it is read; None: it is not, and `admit` decides.
-        ``tenant`` None: its caller may submit for all tenants."""
-
-    def is_holding_back(self) -> bool:
-        """Whether this replica refuses submits for the leader's sake, or did a moment ago: background work waits."""
-
-    def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
-        """Of the jobs that were let in, ``jobs`` turned out to be there already, or were not written; and so many of
-        the dependencies are none."""
 
 
 class BucketStore(Protocol):

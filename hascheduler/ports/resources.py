@@ -1,6 +1,4 @@
-"""What the API writes and reads besides jobs: schedules, their verdicts, definitions, lanes and tenants.
-
-Tokens as the API makes and revokes them, and the log of who changed what.
+"""What the API writes and reads besides jobs: schedules, verdicts, named nouns, tokens and the audit log.
 
 No request reads a token here: they are mirrored, see `hascheduler.ports.ClusterView.token`.
 """
@@ -209,8 +207,3 @@ class AuditStore(Protocol):
     async def trim(self, records_max: int) -> int:
         """Delete the oldest beyond ``records_max``, some thousands at most; how many. Where several do it at once, a
         few more may go."""
-
-
-def audit_id(at_ms: int, count: int, process: str) -> str:
-    """Sorts by time: instants have thirteen digits until 2286."""
-    return f"{at_ms:013d}.{count % 1_000_000:06d}.{process}"

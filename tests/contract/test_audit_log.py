@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs, to_datetime
-from hascheduler.ports import AuditFilter, audit_id
+from hascheduler.ports import AuditFilter
 from hascheduler.schema.audit import AuditRecord
 from tests.contract.backends import RETENTION_MS, Backend, on
 
@@ -17,7 +17,7 @@ T0 = WallMs(1_893_456_000_000)
 
 def record(at: int, **only_what_matters: Any) -> AuditRecord:
     plain: dict[str, Any] = {
-        "id": audit_id(T0 + at, at, "aa"), "at_ms": WallMs(T0 + at), "who": "ci", "token_id": "token-1",
+        "id": f"{T0 + at:013d}.{at:06d}.aa", "at_ms": WallMs(T0 + at), "who": "ci", "token_id": "token-1",
         "role": "operator", "tenant": "acme", "address": "10.0.0.7", "method": "POST", "path": "/v1/jobs",
         "route": "/v1/jobs", "target": None, "status": 201, "request_id": "r",
     }  # fmt: skip

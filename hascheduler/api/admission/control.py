@@ -23,8 +23,8 @@ from hascheduler.api.admission.intake import IntakeControl, IntakeSight
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.values.instants import format_duration
 from hascheduler.ports import BucketStore, Clock, ClusterView
-from hascheduler.ports.jobs import Path
 from hascheduler.schema.definition import RateLimit
+from hascheduler.schema.refusals import Path
 from hascheduler.schema.tenant import Tenant
 
 log = structlog.get_logger(__name__)
@@ -38,9 +38,8 @@ V = TypeVar("V")
 
 
 class AdmissionControl:
-    """`hascheduler.ports.Admission`. ``max_pending`` and ``max_dependencies`` are for all tenants together; None: no
-    limit. ``refused`` is called with the reason of each refusal: one of
-    `hascheduler.telemetry.metrics_http.REASONS`."""
+    """``max_pending`` and ``max_dependencies`` are for all tenants together; None: no limit. ``refused`` is called
+    with the reason of each refusal: one of `hascheduler.telemetry.metrics_http.REASONS`."""
 
     def __init__(
         self,
@@ -80,6 +79,11 @@ class AdmissionControl:
                 self._unseen.settle(key)
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
+        """Return if that many more jobs of the tenant, with so many dependencies in all, may be written now.
+
+        They count as waiting until the stream has shown them, or `not_new` takes them back. `TooMany` and `Overloaded`
+        say when to come again; `InvalidInput` is about ``path`` or the dependencies, if so many never fit at once.
+        """
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:
             self._refused("starting")
@@ -110,6 +114,7 @@ class AdmissionControl:
             raise
 
     def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
+        """Take back ``jobs`` of those that were let in: they are there already, or were not written."""
         self._unseen_dependencies.settle(None, dependencies, newest=True)
         for key in (tenant, None):
             self._unseen.settle(key, jobs, newest=True)
@@ -170,10 +175,13 @@ class AdmissionControl:
             raise TooMany(problem, RETRY_UNKNOWN_S)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
+        """Return why a submit of that many bytes is refused unread; None: `admit` decides. ``tenant`` None: its caller
+        may submit for all tenants."""
         retry_after_s = self._intake_retry_after_s(tenant, 1, length)
         return None if retry_after_s is None else Overloaded(OVERLOAD, retry_after_s)
 
     def is_holding_back(self) -> bool:
+        """Return whether this replica refuses submits for the leader's sake, or did a moment ago."""
         return self._intake.is_holding_back(self._clock.mono_ms())
 
     def _intake_retry_after_s(self, tenant: str | None, jobs: int, unread_bytes: int = 0) -> int | None:

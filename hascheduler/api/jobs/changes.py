@@ -13,6 +13,7 @@ waits already as `not_ended`.
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Response
@@ -32,7 +33,6 @@ from hascheduler.model.job import LIVE, JobState
 from hascheduler.ports import (
     CancelAnswer,
     Dependent,
-    DependentAnswer,
     ReprioritizeAnswer,
     RetryAnswer,
     RetryKey,
@@ -44,6 +44,14 @@ from hascheduler.schema.noun import AS_REQUEST, Part, example_of
 DEPENDENTS_MAX = 500
 """Each costs a read of what it waits for, and a write."""
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED)
+
+
+class DependentAnswer(StrEnum):
+    OK = "ok"
+    NOT_ENDED = "not_ended"
+    KEPT = "kept"
+    DEPENDENCY_FAILED = "dependency_failed"
+    CHANGED = "changed"
 
 
 class DependentResponse(Part):

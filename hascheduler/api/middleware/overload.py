@@ -27,7 +27,7 @@ from hascheduler.api.middleware.cross_site import READING
 from hascheduler.errors import Overloaded
 
 TurnedAway = Callable[[str | None, int], Overloaded | None]
-"""As `hascheduler.ports.Admission.turned_away`."""
+"""As `hascheduler.api.admission.control.AdmissionControl.turned_away`."""
 _SUBMITS = frozenset({"/v1/jobs", "/v1/jobs:batch"})
 _SHORT_BYTES = 8 * 1024
 """So short a body has come with its head: it is passed over, and the connection stays."""

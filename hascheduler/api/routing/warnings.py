@@ -7,8 +7,8 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import expected_name, quoted
 from hascheduler.ports import ClusterView
-from hascheduler.ports.jobs import Path
 from hascheduler.schema.lane import DEFAULT_LANE
+from hascheduler.schema.refusals import Path
 
 
 def warn(response: Response, text: str) -> None:

@@ -11,7 +11,6 @@ from hascheduler.api.middleware import audit
 from hascheduler.api.middleware.audit import SHARE_MAX, TRIM_EVERY, AuditWriter, Sampler
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs, WallMs
-from hascheduler.ports import audit_id
 from hascheduler.schema.audit import AuditRecord
 from tests.unit.api.doubles import NOW, StandingClock, World
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
@@ -94,7 +93,7 @@ async def test_a_change_is_stored_although_many_requests_of_its_caller_were_refu
 
 
 def record(number: int, who: str, at_ms: int = NOW) -> AuditRecord:
-    id = audit_id(at_ms, number, "aa")
+    id = f"{at_ms:013d}.{number:06d}.aa"
     return AuditRecord(
         id=id, at_ms=WallMs(at_ms), who=who, token_id=who, role="operator", tenant="*", address="", method="POST",
         path="/v1/x", status=200, request_id="r",
