@@ -20,11 +20,11 @@ those as a transaction. Their order is the same in every stream.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import Any
 
 from bson import Timestamp
 
+from hascheduler.errors import HistoryLost
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
@@ -49,13 +49,6 @@ _NESTED = [
 _OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
 _PUT, _PATCH, _DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
 _COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
-
-
-class NonChange(Enum):
-    """What an event means that is no change of a document."""
-
-    NOTHING = "nothing"
-    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +86,17 @@ def event_pipeline() -> list[dict[str, Any]]:
     ]
 
 
-def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread | NonChange:
-    """What ``event`` at that position means, with only those fields that are lean in its own collection."""
+def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread | None:
+    """Return the change that ``event`` at that position is, with the fields that are lean in its own collection; None:
+    it changes nothing for a mirror. Raise `HistoryLost` where the stream ends without the deletes."""
     operation = event["operationType"]
     if operation in _LOSSES:
-        return NonChange.NOTHING if operation == "rename" and not _is_ours(event) else NonChange.LOST
+        if operation == "rename" and not _is_ours(event):
+            return None
+        raise HistoryLost(f"follow the change stream: {operation} of a collection")
     collection, lean = _COLLECTIONS[event["ns"]["coll"]]
-    if operation not in _OF_DOCUMENTS:
-        return NonChange.NOTHING
-    if collection is Collection.JOURNAL and operation != "insert":
-        return NonChange.NOTHING
+    if operation not in _OF_DOCUMENTS or (collection is Collection.JOURNAL and operation != "insert"):
+        return None
     id = event["documentKey"]["_id"]
     at_ms = written_at_ms(event)
     if operation == "delete":
@@ -113,7 +107,7 @@ def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread |
     if _part_of(lean, event, description):
         return Reread(collection, id)
     patch = _lean(description.get("updatedFields"), lean)
-    return Change(collection, _PATCH, id, patch, position, at_ms) if patch else NonChange.NOTHING
+    return Change(collection, _PATCH, id, patch, position, at_ms) if patch else None
 
 
 def written_at_ms(event: Mapping[str, Any]) -> int | None:

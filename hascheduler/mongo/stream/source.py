@@ -26,7 +26,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database, awaited, session_after
 from hascheduler.mongo.faults import end_exchange, faults, local_faults, translated
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
-from hascheduler.mongo.stream.events import NonChange, Reread, change_of, event_pipeline, position_after, written_at_ms
+from hascheduler.mongo.stream.events import Reread, change_of, event_pipeline, position_after, written_at_ms
 from hascheduler.mongo.stream.snapshot import live_documents, present_documents
 from hascheduler.ports import Batch
 
@@ -207,21 +207,19 @@ class MongoChangeStream:
         self._seen.moment = event.get("clusterTime", self._seen.moment)
 
     async def _change(self, event: Mapping[str, Any], position: str) -> Change | None:
-        match change_of(event, position):
-            case Change() as change:
-                return change
-            case Reread(collection, id):
-                async with session_after(self._database, event["clusterTime"]) as session:
-                    [present] = await present_documents(self._database, session, collection, [id])
-                # If the document is gone by now, its delete follows in the stream.
-                if present.operation is not Operation.PUT:
-                    return None
-                return replace(present, position=position, at_ms=written_at_ms(event), ahead=True)
-            case NonChange.LOST:
-                self._seen.dropped = True
-                raise HistoryLost(f"follow the change stream: {event['operationType']} of a collection")
-            case NonChange.NOTHING:
-                return None
+        try:
+            change = change_of(event, position)
+        except HistoryLost:
+            self._seen.dropped = True
+            raise
+        if not isinstance(change, Reread):
+            return change
+        async with session_after(self._database, event["clusterTime"]) as session:
+            [present] = await present_documents(self._database, session, change.collection, [change.id])
+        # If the document is gone by now, its delete follows in the stream.
+        if present.operation is not Operation.PUT:
+            return None
+        return replace(present, position=position, at_ms=written_at_ms(event), ahead=True)
 
 
 def _of_server(token: Mapping[str, Any]) -> dict[str, Any]:

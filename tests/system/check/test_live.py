@@ -210,7 +210,7 @@ _change_of = stream.change_of
 
 def change_of(event, position=""):
     change = _change_of(event, position)
-    return stream.NonChange.NOTHING if getattr(change, "id", None) == "unheard" else change
+    return None if getattr(change, "id", None) == "unheard" else change
 
 
 stream.change_of = change_of
