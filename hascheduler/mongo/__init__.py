@@ -32,18 +32,6 @@ collection       written by                   write concern                     
 A document that may be deleted some day has a TTL index on its ``expire_at``. Each index of jobs costs their writes;
 those of keys, batches and schedules hold only the jobs that have such a field.
 
-The rooms, each on those below it::
-
-    check/                    reads the whole database for `hascheduler.check`
-    stream/                   the change stream, the snapshot, and the gap-free way from one to the other
-    schema/                   collections, indexes, the schema version; `migrate`
-    apply/     work/          the leader's decisions · the processors' attempts
-    jobs/                     what the API does with jobs: submits, changes, lists, counts
-    one file a store          schedules, leases, journal, tokens, …; transport: the jobs themselves as messages;
-                              fallback: the same while the broker is away
-    state_updates, queries, request_batcher     the writes of TRANSITIONS, filters, many callers in one exchange
-    faults, connection        where driver errors stop; the client and its options
-
 What must hold:
 
 * every write of a job is a compare-and-set on its state and attempt, built from `hascheduler.model.job.TRANSITIONS`

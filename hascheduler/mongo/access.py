@@ -1,7 +1,4 @@
-"""Access tokens, one document each; ``_id`` is the digest of the secret.
-
-The audit log, one document a request. Records expire by their TTL index; `trim` deletes the oldest of too many.
-"""
+"""Access tokens, whose ``_id`` is the digest of the secret, and the audit log, a document a request."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.token import session_id, sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
-from hascheduler.mongo.faults import faults
+from hascheduler.mongo.faults import DUPLICATE_KEY, faults
 from hascheduler.ports import AuditFilter, StoredDocument, ended_sessions
 from hascheduler.schema.audit import AuditRecord
 from hascheduler.schema.noun import document_of
@@ -72,7 +69,6 @@ def _ids(begin: str) -> dict[str, Any]:
     return {"id": {"$gte": begin, "$lt": f"{begin[:-1]}."}}
 
 
-_DUPLICATE_KEY = 11_000
 _TRIMMED_MAX = 5_000
 
 
@@ -94,7 +90,7 @@ class MongoAuditStore:
                 await self._records.insert_many(documents, ordered=False)
             except BulkWriteError as error:
                 # Duplicates are records of an earlier try whose answer got lost.
-                if any(failure["code"] != _DUPLICATE_KEY for failure in error.details["writeErrors"]):
+                if any(failure["code"] != DUPLICATE_KEY for failure in error.details["writeErrors"]):
                     raise
 
     async def trim(self, records_max: int) -> int:

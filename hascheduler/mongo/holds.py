@@ -1,6 +1,4 @@
-"""Stored holds.
-
-Ends the transactions that a mover left open: its process was killed, or stands still, in the middle of one.
+"""Holds of partitions, and the end of transactions that a mover has left open, as it was killed or stands still.
 
 MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
 what it has written, such as the hold of the partition. To abort one is always safe: a mover that goes on finds it gone

@@ -16,8 +16,8 @@ _OWN = "own"
 
 
 async def require_own_database(home: Database, database: Database, shard: str, new_identity: str) -> None:
-    """`InvalidInput` where the home knows another database as that of ``shard``; the first one it sees, it remembers.
-    ``new_identity`` is for a database that has none."""
+    """Raise `InvalidInput` if the home knows another database as that of ``shard``; the first one it sees, it
+    remembers. ``new_identity`` is for a database that has none."""
     with faults("read the identity of a database"):
         known, here = await _identity(home, shard), await _identity(database, _OWN)
         if known is None:
@@ -27,10 +27,7 @@ async def require_own_database(home: Database, database: Database, shard: str, n
 
 
 async def require_known_database(home: Database, database: Database, shard: str, *, new: bool = False) -> None:
-    """`InvalidInput` where the home knows another database as that of ``shard``. It writes nothing.
-
-    `StoreUnavailable` while the home knows none, as no replica has reached the shard yet; ``new``: that is all right.
-    """
+    """Raise as `require_own_database`, and write nothing. `StoreUnavailable` if the home knows none, unless ``new``."""
     with faults("read the identity of a database"):
         known, here = await _identity(home, shard), await _identity(database, _OWN)
     if known is not None:
@@ -56,7 +53,7 @@ async def _identity(database: Database, key: str) -> str | None:
 
 
 async def _recorded(database: Database, key: str, identity: str) -> str:
-    """What is recorded under that key, once ``identity`` is where there was nothing."""
+    """Record ``identity`` under that key unless there is one, and return what is recorded."""
     identities = database[Collection.IDENTITIES.value].with_options(write_concern=MAJORITY)
     try:
         await identities.insert_one({"_id": key, "identity": identity})

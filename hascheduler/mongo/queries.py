@@ -1,6 +1,4 @@
-"""Filters that several stores share: by labels, by the attributes of a job, by the schedule that made it.
-
-Lists that have the newest first, a page at a time, with bounded work for each page.
+"""Filters that several stores share, and lists that have the newest first, with bounded work for each page.
 
 Each index of such a list has an attribute first, then an instant and ``_id``, the order of the list. So a page is read
 along one index, and nothing is sorted::

@@ -1,16 +1,12 @@
-"""The heartbeats of replicas, one document each.
+"""Heartbeats of replicas, reports of the changes of leadership, and the newest checkpoint of the accounts.
 
-They are acknowledged by a majority, not because a lost one would do harm, but because their echo measures the stream's
-lag: the server holds back a write without a majority until its next flush (100 ms) before the stream delivers it.
+Heartbeats are acknowledged by a majority, not because a lost one would do harm, but because their echo measures the
+stream's lag: the server holds back a write without a majority until its next flush (100 ms) before the stream delivers
+it.
 
-Reports of the changes of leadership, one document for each name and term, not in the stream.
-
-The newest checkpoint of what tenants and keys have consumed and of learned costs, for a start after all replicas
-were down.
-
-One document a name, outside of the stream: a running leader has the accounts in memory. `encode_accounts` defines the
-form. 0.2.0 writes and reads ``accumulated`` alone, by key; a newer version replaces it together with ``by_tenant`` and
-``tenants``, so all of them are of one moment in each document, and either version reads what the other wrote.
+Of the accounts 0.2.0 writes and reads ``accumulated`` alone, by key. A newer version replaces it together with
+``by_tenant`` and ``tenants``, so all of them are of one moment in each document, and either version reads what the
+other wrote.
 """
 
 from collections.abc import Collection, Sequence

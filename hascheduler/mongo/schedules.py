@@ -41,11 +41,7 @@ class MongoScheduleStore(MongoNamedStore):
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
-        which: dict[str, Any] = {} if after is None else {"_id": {"$gt": after}}
-        if tenant is not None:
-            which["job.tenant"] = tenant
-        if labels:
-            which["$expr"] = has_labels(labels)
+        which = _matching(labels or {}, tenant) | ({} if after is None else {"_id": {"$gt": after}})
         with faults("list the schedules"):
             found = self._documents.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING)
             return await found.limit(limit).to_list(None)
@@ -53,7 +49,7 @@ class MongoScheduleStore(MongoNamedStore):
     async def among(
         self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
-        which = _among(names, labels, tenant)
+        which = {"_id": {"$in": list(names)}, **_matching(labels, tenant)}
         with faults("list the schedules"):
             found = self._documents.find(which, batch_size=_AT_ONCE).sort("_id", ASCENDING).hint(_BY_ID)
             return await found.limit(limit).to_list(None)
@@ -61,8 +57,9 @@ class MongoScheduleStore(MongoNamedStore):
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
     ) -> Sequence[str]:
+        which = {"_id": {"$in": list(names)}, **_matching(labels, tenant)}
         with faults("look for schedules"):
-            found = await self._documents.find(_among(names, labels, tenant), ["_id"]).hint(_BY_ID).to_list(None)
+            found = await self._documents.find(which, ["_id"]).hint(_BY_ID).to_list(None)
         return [schedule["_id"] for schedule in found]
 
     async def count(self, tenant: str, limit: int) -> int:
@@ -70,10 +67,6 @@ class MongoScheduleStore(MongoNamedStore):
             return await self._documents.count_documents({"job.tenant": tenant}, limit=limit)
 
 
-def _among(names: Sequence[str], labels: Mapping[str, str], tenant: str | None) -> dict[str, Any]:
-    which: dict[str, Any] = {"_id": {"$in": list(names)}}
-    if tenant is not None:
-        which["job.tenant"] = tenant
-    if labels:
-        which["$expr"] = has_labels(labels)
-    return which
+def _matching(labels: Mapping[str, str], tenant: str | None) -> dict[str, Any]:
+    which = {} if tenant is None else {"job.tenant": tenant}
+    return {**which, "$expr": has_labels(labels)} if labels else which

@@ -3,8 +3,6 @@
 The replica sends nothing. Each processor watches the jobs that are dispatched to it, and sweeps for them when it
 starts, after every break of its stream and every `SWEEP_S`; a job found twice is dropped as any duplicate message is.
 Requests to cancel are not sent: a processor asks for stop requests for its running jobs with every heartbeat.
-
-The traces of jobs that are being dispatched: one read by id for a whole batch of messages.
 """
 
 import asyncio

@@ -98,7 +98,7 @@ async def _look_up(host: str) -> "_Cause | None":
                 return None
     except TimeoutError:
         return _Cause("the host {} can't be looked up: no answer", repr(host), "a resolver that answers, or an address")
-    return _Cause("there is no address for the host {}", repr(host), "the name of a host that this machine can resolve")
+    return _no_address(host)
 
 
 async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
@@ -120,6 +120,10 @@ class _Cause:
     where: str
     expected: str
     stays: bool = False
+
+
+def _no_address(host: str) -> _Cause:
+    return _Cause("there is no address for the host {}", repr(host), "the name of a host that this machine can resolve")
 
 
 def _told(causes: Sequence[_Cause]) -> Unreachable:
@@ -163,9 +167,7 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
             _, writer = await asyncio.open_connection(host, port)
             writer.close()
     except socket.gaierror:
-        return _Cause(
-            "there is no address for the host {}", repr(host), "the name of a host that this machine can resolve"
-        )
+        return _no_address(host)
     except ConnectionRefusedError:
         return _Cause("nothing listens at {}", where, "the address of a mongod that runs")
     except TimeoutError:
@@ -182,11 +184,12 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
     )
     try:
         return _of_hello(await client.admin.command("hello"), where, name)
-    except ServerSelectionTimeoutError:
-        [server] = client.topology_description.server_descriptions().values()
-        return _of_failure(server.error, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
     except PyMongoError as error:
-        return _of_failure(error, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
+        reason: Exception | None = error
+        if isinstance(error, ServerSelectionTimeoutError):
+            [server] = client.topology_description.server_descriptions().values()
+            reason = server.error
+        return _of_failure(reason, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
     finally:
         await _close(client)
 

@@ -78,11 +78,10 @@ class MongoVerdictStore:
         }
         if fired:
             jobs = await self._jobs.find({"_id": {"$in": list(fired)}}, ["schedule_created_at_ms"]).to_list(None)
-            makers = {job["_id"]: job.get("schedule_created_at_ms") for job in jobs}
             gone = [
-                fired[id]
-                for id, made_ms in makers.items()
-                if made_ms is None or fired[id].get("schedule_created_at_ms") in (None, made_ms)
+                document
+                for document, made_ms in ((fired[job["_id"]], job.get("schedule_created_at_ms")) for job in jobs)
+                if made_ms is None or document.get("schedule_created_at_ms") in (None, made_ms)
             ]
             read = [(document, verdict) for document, verdict in read if document not in gone]
         if which.tenant is None and not which.labels:
@@ -191,8 +190,6 @@ def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRec
     """Leaves out unreadable records, which were written by hand: they are no verdicts."""
     records = []
     for document in documents:
-        try:
+        with suppress(InvalidInput):
             records.append(read(document))
-        except InvalidInput:
-            continue
     return records

@@ -1,7 +1,4 @@
-"""Who leads, what was decided, how it is carried out, and the record of each change of leadership, for people.
-
-The store of holds.
-"""
+"""Who leads, what was decided and how it is carried out, and what leaders and movers keep for later."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -110,13 +107,10 @@ class FailoverStore(Protocol):
 class HoldStore(Protocol):
     async def get(self, key: str) -> Hold | None:
         """Return the newest majority-committed hold of that key; `InvalidInput` if it can't be read."""
-        ...
 
     async def all(self) -> Mapping[str, Hold]:
         """Return all readable holds by their keys."""
-        ...
 
     async def put(self, hold: Hold) -> bool:
         """Insert the hold or replace one of an earlier revision, acknowledged by a majority; False if the stored one
         has this revision or a later one."""
-        ...

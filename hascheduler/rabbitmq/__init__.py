@@ -4,8 +4,6 @@ The job document is the outbox, so this room may lose any message and deliver an
 persistent, a queue that expired takes its messages along, and a publish of which the fate is unknown is just said to
 be `Confirm.UNKNOWN`. What it must not do is claim a confirmation that it does not have, hang, or stay away.
 
-* `topology` owns the names and the declarations; each connection declares the things it needs, every time it connects.
-* `BrokerConnection` keeps one connection alive. Publishing and consuming have separate ones: a broker that is short of
-  memory stops reading from those that publish, and acknowledgements must still get through.
-* Errors of the driver end in `faults`; no text of an error or a log line holds a URL.
+Publishing and consuming have separate connections: a broker that is short of memory stops reading from those that
+publish, and acknowledgements must still get through. No text of an error or a log line holds a URL.
 """

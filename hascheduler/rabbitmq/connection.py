@@ -1,10 +1,8 @@
-"""One connection, kept alive: connect, use it until it is lost, again.
+"""One connection, kept alive: connect, use it until it is lost, again; and the names and declarations on the broker.
 
 The driver has a robust connection of its own. This loop is ours because what must happen after a reconnect is ours:
 declare, consume again, forget what was delivered before. It never ends by itself; a session that did not last makes
 the next try wait longer, with jitter, up to `BACKOFF_MAX_S`.
-
-The names on the broker, and how each thing is declared: the one owner of both.
 """
 
 import asyncio

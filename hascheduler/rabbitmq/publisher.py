@@ -1,4 +1,4 @@
-"""Messages out: pipelined, each with its own confirm; several for one processor go as a bundle, where it takes them."""
+"""Messages out, pipelined, each with its own confirm: several for one processor as a bundle, and events on an exchange."""
 
 import asyncio
 import ssl
@@ -188,7 +188,6 @@ async def _is_blocked(session: Session) -> bool:
 
 
 EVENTS_PIPELINED_MAX = 128
-_ROUTING_KEY_BYTES_MAX = 255
 
 
 class RabbitEventExchange:
@@ -242,12 +241,7 @@ class RabbitEventExchange:
 
 
 async def _publish(exchange: AbstractExchange, event: Event) -> None:
-    message = AmqpMessage(
-        orjson.dumps(encode_event(event)),
-        message_id=event.id,
-        content_type="application/json",
-        delivery_mode=DeliveryMode.NOT_PERSISTENT,
-    )
+    message = AmqpMessage(orjson.dumps(encode_event(event)), message_id=event.id, **_PROPERTIES)
     await exchange.publish(message, routing_key=routing_key(event), mandatory=False)
 
 
@@ -255,4 +249,4 @@ def routing_key(event: Event) -> str:
     """Cut off where a name that was written by hand is longer than the protocol can carry."""
     kind = f"job.{event.type}" if event.job is not None else event.type.value
     key = f"{kind}.{event.definition or ''}"
-    return key.encode()[:_ROUTING_KEY_BYTES_MAX].decode(errors="ignore")
+    return key.encode()[:ROUTING_KEY_BYTES_MAX].decode(errors="ignore")

@@ -4,7 +4,6 @@ A record always waits for a majority: no mirror has it, so its loss with a prima
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pymongo.errors import BulkWriteError
@@ -12,7 +11,7 @@ from pymongo.errors import BulkWriteError
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, Settlement, TimeOutcome
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults
@@ -44,7 +43,7 @@ class VerdictRecords:
         self, runs: Mapping[TimeOutcome, VerdictRun], written: Settlement, at_ms: WallMs
     ) -> dict[TimeOutcome, Settlement]:
         decisions = list(runs)
-        expire_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + self._kept_ms)
+        expire_at = to_datetime(at_ms + self._kept_ms)
         documents = [
             verdict_document(run, at_ms, outcome.basis.created_at_ms) | {"expire_at": expire_at}
             for outcome, run in runs.items()

@@ -1,5 +1,1 @@
-"""Reads the database for the check of invariants; `hascheduler.check` judges what is read.
-
-``scan`` has the order of the reads and the second look at suspects; one file for each collection or group of them;
-``pace`` bounds how much one scan asks of the database. Nothing here writes.
-"""
+"""Reads the database for the check of invariants, which `hascheduler.check` judges. Nothing here writes."""

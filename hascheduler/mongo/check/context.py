@@ -1,7 +1,4 @@
-"""Reads the small collections (processors, definitions, tenants, leases, replicas) that jobs are checked against.
-
-Bounds a scan: batch by batch, with pauses, and within its time limit.
-"""
+"""The pace of a scan, and the small collections that it reads first, as the others are checked against them."""
 
 import asyncio
 from collections import Counter
@@ -10,6 +7,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
+from bson.datetime_ms import DatetimeMS
 from pymongo import ASCENDING
 
 from hascheduler.check.documents import decode_or_finding, read_schema
@@ -94,10 +92,7 @@ def expiry_ms(value: object) -> int | None:
     if isinstance(value, datetime):
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
         return int((moment - _EPOCH).total_seconds() * 1_000)
-    try:
-        return int(value) if type(value).__name__ == "DatetimeMS" else None  # type: ignore[call-overload]
-    except (OverflowError, ValueError):
-        return None
+    return int(value) if isinstance(value, DatetimeMS) else None
 
 
 async def read_small_collections(database: Database, pace: ScanPace, into: CheckContext, report: Report) -> None:

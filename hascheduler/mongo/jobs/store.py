@@ -1,5 +1,4 @@
-"""Jobs as the API reads and changes them. `submissions` inserts them, `lists` lists them, `counts` counts
-them, `bulk_changes` changes many at once."""
+"""The store of jobs: what the API reads and changes of one job, and the parts that do the rest."""
 
 from collections.abc import Sequence
 from typing import Any

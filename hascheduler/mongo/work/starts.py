@@ -4,15 +4,6 @@ A lone start is one command, which returns the job that it has started. For seve
 under way. Only its holder changes a held job. So if the write matched every requested start, the jobs that were read
 are the jobs that were started; otherwise they are read again after the write, and then with a majority, as a deposed
 primary may still show writes that will be rolled back.
-
-Remembers the times of attempts that this process started, so that their ends need no pipeline.
-
-The record of an attempt is made of fields that its end clears, which in general takes a pipeline; that costs the server
-twice as much as a plain update. The process that started the attempt has read those fields. They are part of the
-filter, so with wrong times the write matches nothing, and the pipeline is used after all.
-
-`StartedAttempts` owns the times of at most `STARTED_ATTEMPTS_MAX` attempts, the newest; a forgotten one costs a
-pipeline.
 """
 
 import asyncio
@@ -42,8 +33,13 @@ STARTED_ATTEMPTS_MAX = 20_000
 
 
 class StartedAttempts:
-    """Attempts of jobs that are deleted ``job_retention_ms`` after their ends; a job that a key keeps for longer is not
-    remembered.
+    """Owner of the times of the newest `STARTED_ATTEMPTS_MAX` attempts of this process, so that their ends need no
+    pipeline.
+
+    The record of an attempt is made of fields that its end clears, which in general takes a pipeline; that costs the
+    server twice as much as a plain update. Times that were remembered are part of the filter, so with wrong ones the
+    write matches nothing, and the pipeline is used after all. A job that a key keeps for longer than
+    ``job_retention_ms`` is not remembered.
     """
 
     def __init__(self, job_retention_ms: int) -> None:

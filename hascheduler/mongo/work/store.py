@@ -1,9 +1,8 @@
 """The store of processors: registrations, heartbeats, progress, and the start and end of attempts.
 
-Every write of a job names the attempt and the processor and is acknowledged by a majority, so that a handler never
-runs for a start that a failover rolls back. Starts and ends of many attempts share exchanges (`request_batcher`).
-
-How many processors serve a database.
+Every write of a job names the attempt and the processor, so a duplicate message changes nothing, and is acknowledged by
+a majority, so that a handler never runs for a start that a failover rolls back. Starts and ends of many attempts share
+exchanges (`request_batcher`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
