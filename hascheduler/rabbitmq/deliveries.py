@@ -43,7 +43,9 @@ class RabbitDeliveries:
 
     def __init__(self, url: str, processor_id: str, slots: int, tls: ssl.SSLContext | None = None) -> None:
         self._link = BrokerConnection(url, f"hascheduler processor {processor_id}", tls)
-        self._parking = ParkedQueue(url, processor_id, tls)
+        # A connection for each parked message: it is rare, and consuming connections must never publish.
+        self._parking = BrokerConnection(url, f"hascheduler parking {processor_id}", tls)
+        self._one_parked_at_a_time = asyncio.Lock()
         self._processor_id = processor_id
         # More than can run, so that requests to cancel get through while every slot is taken.
         self._prefetch = 2 * slots + 16
@@ -60,6 +62,26 @@ class RabbitDeliveries:
         async with faults("delete the queue"), self._link.session() as session:
             channel = await session.channel(confirms=False)
             await channel.queue_delete(queue_name(self._processor_id))
+
+    async def park(self, body: bytes, reason: str) -> None:
+        """Put an unreadable message aside, where people find it. Returns once the broker has it safe;
+        `BrokerUnavailable` if that is not known."""
+        async with faults("park a message"), self._one_parked_at_a_time, self._parking.session() as session:
+            channel = await session.channel(confirms=True)
+            await declare_parked(channel)
+            await channel.default_exchange.publish(
+                AmqpMessage(
+                    body,
+                    headers={
+                        "reason": reason[:_REASON_CHARACTERS_MAX],
+                        "processor": self._processor_id,
+                        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    },
+                    delivery_mode=DeliveryMode.PERSISTENT,
+                ),
+                routing_key=PARKED_QUEUE,
+                mandatory=True,
+            )
 
     async def _consume(self, session: Session, sink: Sink, turned: Callable[[], None]) -> None:
         arrived: deque[AbstractIncomingMessage] = deque()
@@ -144,7 +166,7 @@ class RabbitDeliveries:
     ) -> Delivery:
         async def park(reason: str) -> None:
             try:
-                await self._parking.park(body, reason)
+                await self.park(body, reason)
             except BrokerUnavailable:
                 with suppress(BrokerUnavailable):
                     async with faults("requeue"):
@@ -153,34 +175,3 @@ class RabbitDeliveries:
             await ack()
 
         return Delivery(body, ack, park, trace)
-
-
-class ParkedQueue:
-    """Puts unreadable messages aside, where people find them: body, reason, processor, time.
-
-    A connection for each parked message: it is rare, and consuming connections must never publish.
-    """
-
-    def __init__(self, url: str, processor_id: str, tls: ssl.SSLContext | None = None) -> None:
-        self._link = BrokerConnection(url, f"hascheduler parking {processor_id}", tls)
-        self._processor_id = processor_id
-        self._one_at_a_time = asyncio.Lock()
-
-    async def park(self, body: bytes, reason: str) -> None:
-        """Returns once the broker has it safe; `BrokerUnavailable` when that is not known."""
-        async with faults("park a message"), self._one_at_a_time, self._link.session() as session:
-            channel = await session.channel(confirms=True)
-            await declare_parked(channel)
-            await channel.default_exchange.publish(
-                AmqpMessage(
-                    body,
-                    headers={
-                        "reason": reason[:_REASON_CHARACTERS_MAX],
-                        "processor": self._processor_id,
-                        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                    },
-                    delivery_mode=DeliveryMode.PERSISTENT,
-                ),
-                routing_key=PARKED_QUEUE,
-                mandatory=True,
-            )

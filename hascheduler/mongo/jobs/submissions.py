@@ -62,23 +62,30 @@ class Submissions:
             encode(document)  # a document that can't be stored must fail alone, before it is batched with others
         if job.unique is not None and job.unique.replaces:
             async with self._turns.of(job.unique.digest):
-                return await self._replace(job)
+                return await self._submit(job, document, _REPLACE_TRIES)
         return await self._batcher.send((job, document))
 
     async def _submit_batch(self, requests: Sequence[_Request]) -> Sequence[Submission | Exception]:
         return await self._insert(requests) if len(requests) > 1 else [await self._submit(*requests[0])]
 
-    async def _submit(self, job: NewJob, document: dict[str, Any]) -> Submission:
+    async def _submit(self, job: NewJob, document: dict[str, Any], tries: int = _TRIES) -> Submission:
+        """Insert the job. If it may replace others, take its unique key before that, and cancel them after it."""
+        replaced: dict[str, None] = {}
         with faults("submit the job"):
-            for _ in range(_TRIES):
+            for _ in range(tries):
                 try:
                     await self._jobs.insert_one(document)
                 except DuplicateKeyError:
                     [met] = await self._collisions([job])
-                    if met is not None:
-                        return met
                 else:
+                    # Of equal submits, only the one that made the job replaces.
+                    await self._cancel(replaced, job.id, job.submitted_at_ms)
                     return Submission(SubmitAnswer.NEW, document)
+                if met is not None:
+                    return met
+                if job.unique is not None and job.unique.replaces:
+                    job = await self._take_unique_key(job, replaced)
+                    document = new_job_document(job)
         raise _unsettled()
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> Mapping[str, Any] | None:
@@ -166,7 +173,7 @@ class Submissions:
     async def _insert_some(
         self, requests: Sequence[_Request], places: Sequence[int], answers: list[Submission | Exception | None]
     ) -> list[int]:
-        """The ``places`` whose jobs collided with stored ones; the others get their answers."""
+        """Return the ``places`` whose jobs collided with stored ones; the others get their answers."""
         documents = [requests[place][1] for place in places]
         for place, document in zip(places, documents, strict=True):
             answers[place] = Submission(SubmitAnswer.NEW, document)
@@ -185,27 +192,8 @@ class Submissions:
             return collided
         return []
 
-    async def _replace(self, job: NewJob) -> Submission:
-        """Takes the unique key, inserts the job, and then cancels those that it replaces."""
-        replaced: dict[str, None] = {}
-        with faults("submit the job"):
-            for _ in range(_REPLACE_TRIES):
-                document = new_job_document(job)
-                try:
-                    await self._jobs.insert_one(document)
-                except DuplicateKeyError:
-                    [met] = await self._collisions([job])
-                else:
-                    met = Submission(SubmitAnswer.NEW, document)
-                if met is not None:
-                    if met.answer is SubmitAnswer.NEW:  # of equal submits, only the one that made the job replaces
-                        await self._cancel(replaced, str(met.document["_id"]), job.submitted_at_ms)
-                    return met
-                job = await self._take_unique_key(job, replaced)
-        raise _unsettled()
-
     async def _take_unique_key(self, job: NewJob, replaced: dict[str, None]) -> NewJob:
-        """``job`` as it is to be inserted next, after the holder of its key has been asked for it. That one joins
+        """Ask the holder of the job's key for it, and return the job as it is to be inserted next. The holder joins
         ``replaced`` if it gives way to this one or to one that does, and is cancelled only if it has no key by then."""
         assert job.unique is not None
         holder = await self._jobs.find_one({"unique_key": job.unique.digest}, _HOLDER_FIELDS)

@@ -17,7 +17,7 @@ from hascheduler.embedded.servers import start_rabbitmq
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.ports import Delivery
-from hascheduler.rabbitmq.deliveries import ParkedQueue, RabbitDeliveries
+from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitEventExchange, RabbitTransport
 from tests.tiers import in_tier
 
@@ -82,7 +82,7 @@ async def publishing(url: str) -> None:
 
 
 async def parking(url: str) -> None:
-    queue = ParkedQueue(url, "p")
+    queue = RabbitDeliveries(url, "p", 1)
     while True:
         with suppress(BrokerUnavailable):
             await queue.park(b"?", "it can't be read")
