@@ -83,4 +83,5 @@ from hascheduler.ports.work import (
     Transport,
     WorkStore,
     encode_progress,
+    rules_of,
 )

@@ -1,16 +1,20 @@
 """What a processor may ask and write, and how messages about dispatched attempts reach it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from hascheduler.model.job import AttemptEnd, JobState
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import OCCUPYING, AttemptEnd, JobState
 from hascheduler.model.message import Message
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.trace import TraceContext
+from hascheduler.model.trace import TraceContext, trace_context
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports.resources import StoredDocument
 from hascheduler.schema.definition import Definition
+from hascheduler.schema.noun import read_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,38 @@ class StartedJob:
     """How many attempts were lost while they ran."""
     trace: TraceContext | None = None
     """The trace its attempts belong to, if its submit or its fire named one."""
+
+    @classmethod
+    def of(cls, job: StoredDocument, payload: Any, rules: Definition, at_ms: WallMs) -> "StartedJob":
+        """Return the stored ``job``, as it was read before or after its start at ``at_ms``."""
+        nominal_ms = job.get("nominal_ms")
+        first_started_at_ms, started_at_ms = job.get("first_started_at_ms"), job.get("started_at_ms")
+        return cls(
+            id=job["_id"],
+            attempt=job["attempt"],
+            definition=job["definition"],
+            target=job["target"],
+            payload=payload,
+            tenant=job["tenant"],
+            labels=dict(job.get("labels") or {}),
+            schedule=job.get("schedule"),
+            nominal_ms=None if nominal_ms is None else WallMs(int(nominal_ms)),
+            submitted_at_ms=WallMs(int(job["submitted_at_ms"])),
+            started_at_ms=at_ms if started_at_ms is None else WallMs(int(started_at_ms)),
+            first_started_at_ms=at_ms if first_started_at_ms is None else WallMs(int(first_started_at_ms)),
+            failures=job.get("failures") or 0,
+            losses=job.get("losses") or 0,
+            rules=rules,
+            trace=trace_context(job.get("trace")),
+        )
+
+
+def rules_of(name: str, stored: StoredDocument | None) -> Definition:
+    """Return the ``stored`` definition by that name; the defaults if there is none, or it can't be read."""
+    with suppress(InvalidInput):
+        if stored is not None:
+            return read_document(Definition, name, stored)
+    return Definition(name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +124,21 @@ class StopRequests:
 
     cancelled: frozenset[tuple[str, int]]
     revoked: frozenset[tuple[str, int]]
+
+    @classmethod
+    def of(
+        cls, running: Sequence[tuple[str, int]], jobs: Mapping[str, StoredDocument], processor_id: str
+    ) -> "StopRequests":
+        """Return which of the ``running`` attempts must stop; ``jobs`` are those of them that are stored, by id."""
+        cancelled, revoked = set(), set()
+        for job_id, attempt in running:
+            job = jobs.get(job_id, {})
+            held = (job.get("attempt"), job.get("processor")) == (attempt, processor_id)
+            if not held or str(job.get("state")) not in OCCUPYING:
+                revoked.add((job_id, attempt))
+            elif job.get("cancel_requested_at_ms") is not None:
+                cancelled.add((job_id, attempt))
+        return cls(frozenset(cancelled), frozenset(revoked))
 
 
 class WorkStore(Protocol):

@@ -16,18 +16,16 @@ from typing import Any
 from bson import Int64
 from pymongo import UpdateMany
 
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import JobState, Move
-from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, AttemptTimes, source_states
-from hascheduler.ports import StartedJob
+from hascheduler.ports import StartedJob, rules_of
 from hascheduler.schema.definition import Definition
-from hascheduler.schema.noun import read_document
 
 STARTED_ATTEMPTS_MAX = 20_000
 
@@ -117,7 +115,8 @@ class Starts:
         if job is None or start.job_id not in running or not _is_held(job, start):
             return None
         try:
-            started = _started(job, at_ms, await self._definitions_cache.of(job["definition"]))
+            rules = await self._definitions_cache.of(job["definition"])
+            started = StartedJob.of(job, _plain(job.get("payload")), rules, at_ms)
             self._started_attempts.remember(job, started.started_at_ms)
             return started
         except Exception as error:  # its document can't be read, which must not fail the other starts
@@ -183,21 +182,18 @@ class DefinitionCache:
         self._read: dict[str, tuple[Definition, float]] = {}
 
     async def of(self, name: str) -> Definition:
-        """The definition by that name; the defaults if it does not exist, or can't be read."""
+        """Return `rules_of` that name."""
         now = asyncio.get_running_loop().time()
         known = self._read.get(name)
         if known is not None and now - known[1] < DEFINITION_AGE_MAX_S:
             return known[0]
         with faults("read the definition"):
             document = await self._definitions.find_one({"_id": name}, list(LEAN_FIELDS[Collection.DEFINITIONS]))
-        try:
-            definition = Definition(name=name) if document is None else read_document(Definition, name, document)
-        except InvalidInput:
-            definition = Definition(name=name)
         if len(self._read) >= _DEFINITIONS_KEPT_MAX:
             self._read.clear()
-        self._read[name] = (definition, now)
-        return definition
+        rules = rules_of(name, document)
+        self._read[name] = (rules, now)
+        return rules
 
 
 def first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
@@ -240,30 +236,6 @@ def _is_held(job: Mapping[str, Any] | None, start: Start) -> bool:
         and job.get("state") in _STATES
         and job.get("attempt") == start.attempt
         and job.get("processor") == start.processor_id
-    )
-
-
-def _started(job: Mapping[str, Any], at_ms: WallMs, rules: Definition) -> StartedJob:
-    """The started job, from ``job`` as it was read before or after its start at ``at_ms``."""
-    nominal_ms = job.get("nominal_ms")
-    first_started_at_ms, started_at_ms = job.get("first_started_at_ms"), job.get("started_at_ms")
-    return StartedJob(
-        id=job["_id"],
-        attempt=job["attempt"],
-        definition=job["definition"],
-        target=job["target"],
-        payload=_plain(job.get("payload")),
-        tenant=job["tenant"],
-        labels=job.get("labels") or {},
-        schedule=job.get("schedule"),
-        nominal_ms=None if nominal_ms is None else WallMs(int(nominal_ms)),
-        submitted_at_ms=WallMs(int(job["submitted_at_ms"])),
-        started_at_ms=at_ms if started_at_ms is None else WallMs(int(started_at_ms)),
-        first_started_at_ms=at_ms if first_started_at_ms is None else WallMs(int(first_started_at_ms)),
-        failures=job.get("failures") or 0,
-        losses=job.get("losses") or 0,
-        rules=rules,
-        trace=trace_context(job.get("trace")),
     )
 
 

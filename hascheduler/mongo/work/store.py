@@ -14,7 +14,7 @@ from pymongo import UpdateOne
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.processor import encode_processor
-from hascheduler.model.job import OCCUPYING, AttemptEnd, JobState, Move
+from hascheduler.model.job import AttemptEnd, JobState, Move
 from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef
 from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.model.values.instants import WallMs
@@ -152,18 +152,7 @@ class MongoWorkStore:
         ids = sorted({job_id for job_id, _ in running})
         with faults("read the standing of the running jobs"):
             jobs = {job["_id"]: job async for job in self._jobs.find({"_id": {"$in": ids}}, fields)}
-        cancelled, revoked = set(), set()
-        for job_id, attempt in running:
-            job = jobs.get(job_id)
-            if job is None or not _is_held(job, attempt, processor_id):
-                revoked.add((job_id, attempt))
-            elif job.get("cancel_requested_at_ms") is not None:
-                cancelled.add((job_id, attempt))
-        return StopRequests(frozenset(cancelled), frozenset(revoked))
-
-
-def _is_held(job: Mapping[str, Any], attempt: int, processor_id: str) -> bool:
-    return str(job.get("state")) in OCCUPYING and job.get("attempt") == attempt and job.get("processor") == processor_id
+        return StopRequests.of(running, jobs, processor_id)
 
 
 log = structlog.get_logger(__name__)

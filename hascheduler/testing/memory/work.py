@@ -7,13 +7,18 @@ from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.processor import encode_processor
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.model.job import TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.trace import trace_context
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
-from hascheduler.schema.definition import Definition
-from hascheduler.schema.noun import read_document
+from hascheduler.ports import (
+    AttemptOutcome,
+    FinishAnswer,
+    HandlerProgress,
+    StartedJob,
+    StopRequests,
+    encode_progress,
+    rules_of,
+)
 from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, copied
 from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
 
@@ -59,7 +64,7 @@ class MemoryWorkStore(RetainingStore):
             elif job.get("state") != JobState.RUNNING:
                 return None
             definition = database.find(Collection.DEFINITIONS, job["definition"])
-            return _started(job, _rules(job["definition"], definition))
+            return StartedJob.of(job, copied(job.get("payload")), rules_of(job["definition"], definition), at_ms)
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
@@ -129,15 +134,9 @@ class MemoryWorkStore(RetainingStore):
                     database.update(Collection.JOBS, job, mark)
 
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
-        cancelled, revoked = set(), set()
         async with self._connection.exchange("work.stop_requests") as database:
-            for job_id, attempt in running:
-                job = database.find(Collection.JOBS, job_id)
-                if job is None or job.get("state") not in OCCUPYING or not is_held(job, attempt, processor_id):
-                    revoked.add((job_id, attempt))
-                elif job.get("cancel_requested_at_ms") is not None:
-                    cancelled.add((job_id, attempt))
-        return StopRequests(frozenset(cancelled), frozenset(revoked))
+            jobs = {id: job for id, _ in running if (job := database.find(Collection.JOBS, id)) is not None}
+            return StopRequests.of(running, jobs, processor_id)
 
 
 def _update(database: MemoryDatabase, processor_id: str, account: Callable[[Document], Mapping[str, Any]]) -> bool:
@@ -162,32 +161,3 @@ def _keep_late_result(database: MemoryDatabase, job: Document, late: Mapping[str
 
 def _whose(late: Mapping[str, Any]) -> tuple[object, object]:
     return late["attempt"], late["processor"]
-
-
-def _rules(name: str, document: Document | None) -> Definition:
-    try:
-        return Definition(name=name) if document is None else read_document(Definition, name, document)
-    except InvalidInput:
-        return Definition(name=name)
-
-
-def _started(job: Document, rules: Definition) -> StartedJob:
-    nominal_ms = job.get("nominal_ms")
-    return StartedJob(
-        id=job["_id"],
-        attempt=job["attempt"],
-        definition=job["definition"],
-        target=job["target"],
-        payload=copied(job.get("payload")),
-        tenant=job["tenant"],
-        labels=dict(job.get("labels") or {}),
-        schedule=job.get("schedule"),
-        nominal_ms=None if nominal_ms is None else WallMs(nominal_ms),
-        submitted_at_ms=WallMs(job["submitted_at_ms"]),
-        started_at_ms=WallMs(job["started_at_ms"]),
-        first_started_at_ms=WallMs(job["first_started_at_ms"]),
-        failures=job.get("failures") or 0,
-        losses=job.get("losses") or 0,
-        rules=rules,
-        trace=trace_context(job.get("trace")),
-    )
