@@ -170,16 +170,6 @@ async def test_of_the_journal_only_inserts_are_delivered(backend: Backend) -> No
     ]
 
 
-async def test_two_streams_deliver_the_same_changes_and_positions(backend: Backend) -> None:
-    async with opened(backend.source) as one, opened(backend.source) as other:
-        await write_everything(backend)
-        await mark(backend)
-        changes, batch = await changes_until(one, "the end")
-        changes_again, batch_again = await changes_until(other, "the end")
-    assert changes == changes_again
-    assert batch.position == batch_again.position
-
-
 async def test_positions_grow_as_texts(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         positions = [(await stream.next_batch(0)).position]
