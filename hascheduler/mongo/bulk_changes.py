@@ -4,6 +4,7 @@ A job whose state changed between the two is found again by the next slice, or h
 meanwhile is looked for again, so a slice that changes nothing means that no matching job is left.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.model.collection import Collection
@@ -26,49 +27,36 @@ class BulkChanges:
         self._job_retention_ms = job_retention_ms
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
-        ends = {"state": {"$in": source_states(Move.CANCEL)}}
-        stops = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
-        ended = AttemptOutcome(JobState.CANCELLED)
-        with faults("cancel jobs"):
-            for _ in range(_TRIES):
-                ids = await self._found(which, {"$or": [ends, stops]}, limit)
-                if not ids:
-                    break
-                cancelled = await self._jobs.update_many(
-                    {"_id": {"$in": ids}, **ends},
-                    to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=self._job_retention_ms),
-                )
-                requested = await self._jobs.update_many(
-                    {"_id": {"$in": ids}, **stops}, {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}}
-                )
-                if cancelled.modified_count or requested.modified_count:
-                    return CancelledSome(cancelled.modified_count, requested.modified_count)
-        return CancelledSome(0, 0)
+        end = AttemptOutcome(JobState.CANCELLED)
+        waits = {"state": {"$in": source_states(Move.CANCEL)}}
+        ended = to_terminal(end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
+        runs = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
+        requested = {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}}
+        return CancelledSome(*await self._changed_some(which, limit, (waits, ended), (runs, requested)))
 
     async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
         waits = {"state": JobState.PENDING.value, "priority": {"$ne": priority}}
-        return await self._changed_some(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
+        [changed] = await self._changed_some(which, limit, (waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}]))
+        return changed
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         states = [state.value for state in revived_states(which)]
         ended = {"state": {"$in": states}, "finished_at_ms": {"$not": {"$gt": at_ms}}}
-        return await self._changed_some(which, ended, revived(), limit)
+        [changed] = await self._changed_some(which, limit, (ended, revived()))
+        return changed
 
     async def _changed_some(
-        self, which: JobSelection, condition: dict[str, Any], change: list[dict[str, Any]], limit: int
-    ) -> int:
+        self, which: JobSelection, limit: int, *changes: tuple[dict[str, Any], Any]
+    ) -> Sequence[int]:
+        """Make each change of the jobs for which its condition holds; return how many jobs each of them changed."""
+        wanted = {"$and": [job_query(which), {"$or": [condition for condition, _ in changes]}]}
         with faults("change jobs"):
             for _ in range(_TRIES):
-                ids = await self._found(which, condition, limit)
-                if not ids:
+                found = await self._jobs.find(wanted, ["_id"]).limit(limit).to_list(None)
+                if not found:
                     break
-                answer = await self._jobs.update_many({"_id": {"$in": ids}, **condition}, change)
-                if answer.modified_count:
-                    return answer.modified_count
-        return 0
-
-    async def _found(self, which: JobSelection, condition: dict[str, Any], limit: int) -> list[str]:
-        documents = (
-            await self._jobs.find({"$and": [job_query(which), condition]}, {"_id": True}).limit(limit).to_list(None)
-        )
-        return [document["_id"] for document in documents]
+                ids = {"_id": {"$in": [job["_id"] for job in found]}}
+                answers = [await self._jobs.update_many({**ids, **condition}, change) for condition, change in changes]
+                if any(answer.modified_count for answer in answers):
+                    return [answer.modified_count for answer in answers]
+        return [0] * len(changes)
