@@ -94,12 +94,7 @@ class CheckReport:
 
 
 def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
-    """One of several shards, by their names, which stand before the documents."""
-    counts: Counter[str] = Counter()
-    looked_at: Counter[str] = Counter()
-    for report in reports.values():
-        counts.update(report.counts)
-        looked_at.update(report.looked_at)
+    """Return one report of several shards, by their names, which stand before the documents."""
     return CheckReport(
         max(report.at_ms for report in reports.values()),
         tuple(
@@ -107,8 +102,8 @@ def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
             for shard, report in reports.items()
             for finding in report.findings
         ),
-        dict(counts),
-        dict(looked_at),
+        sum((Counter(report.counts) for report in reports.values()), Counter()),
+        sum((Counter(report.looked_at) for report in reports.values()), Counter()),
         all(report.complete for report in reports.values()),
     )
 
