@@ -1,4 +1,4 @@
-"""Messages out, pipelined, each with its own confirm: several for one processor as a bundle, and events on an exchange."""
+"""Messages out, pipelined, each with its own confirm: bundles for a processor, and events on an exchange."""
 
 import asyncio
 import ssl
