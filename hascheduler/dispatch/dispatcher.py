@@ -53,27 +53,7 @@ from hascheduler.dispatch.inputs import (
 )
 from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT_IN_ALL
 from hascheduler.dispatch.state import CoreState, state_snapshot
-from hascheduler.mirror.changes import (
-    BatchSeen,
-    CalendarGone,
-    CalendarSeen,
-    DefinitionGone,
-    DefinitionSeen,
-    HoldGone,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    LaneGone,
-    LaneSeen,
-    PauseGone,
-    PauseSeen,
-    ProcessorGone,
-    ProcessorSeen,
-    ScheduleGone,
-    ScheduleSeen,
-    TenantGone,
-    TenantSeen,
-)
+from hascheduler.mirror import changes
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.partition import partition_key, partition_of, partition_of_key
@@ -183,10 +163,6 @@ class Dispatcher:
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
 
-    def kept_aside(self, partition: int) -> int:
-        """Return how many live jobs and schedules of a held partition are here."""
-        return self._held.count(partition)
-
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
         """What the tenant, or that fairness key of it, has consumed."""
         accounts = self._state.accounts
@@ -251,65 +227,65 @@ class Dispatcher:
 
     def _fold(self, seen: Input, now: WallMs) -> None:
         match seen:
-            case JobSeen(job):
+            case changes.JobSeen(job):
                 self._ledger.job_seen(job)
                 partition = self._held.of(job.tenant)
                 if partition is None:
                     self._jobs.put(job)
                 else:
                     self._seen_in_held(seen, partition)
-            case JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
+            case changes.JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
                 pass  # what was read is older than the insert of the job; its slot and locks stay held
-            case JobGone(job_id):
-                self._held.forget_job(job_id)
+            case changes.JobGone(job_id):
+                self._held.jobs.forget(job_id)
                 self._state.job_gone(seen, now)
-            case BatchSeen():
+            case changes.BatchSeen():
                 self._jobs.batch_seen(seen)
-            case ScheduleSeen(schedule):
+            case changes.ScheduleSeen(schedule):
                 partition = self._held.of(schedule.template.tenant)
                 if partition is None:
                     self._times.seen(schedule)
                 elif self._ledger.has_outcomes(schedule.name):
-                    self._held.schedule_leaves(schedule, partition)
+                    self._held.schedules.leave(schedule.name, partition)
                     self._times.seen(schedule)
                 else:
                     self._keep_schedule(seen, partition)
-            case ScheduleGone(name):
-                self._held.forget_schedule(name)
+            case changes.ScheduleGone(name):
+                self._held.schedules.forget(name)
                 self._times.gone(name)
-            case DefinitionSeen(definition):
+            case changes.DefinitionSeen(definition):
                 self._state.define(definition.name, definition, now)
-            case DefinitionGone(name):
+            case changes.DefinitionGone(name):
                 self._state.define(name, None, now)
-            case LaneSeen(lane):
+            case changes.LaneSeen(lane):
                 self._state.set_lane(lane.name, lane)
-            case LaneGone(name):
+            case changes.LaneGone(name):
                 self._state.set_lane(name, None)
-            case CalendarSeen(calendar):
+            case changes.CalendarSeen(calendar):
                 self._state.set_calendar(calendar.name, calendar)
-            case CalendarGone(name):
+            case changes.CalendarGone(name):
                 self._state.set_calendar(name, None)
-            case TenantSeen(tenant):
+            case changes.TenantSeen(tenant):
                 self._state.set_tenant(tenant.name, tenant, now)
-            case TenantGone(name):
+            case changes.TenantGone(name):
                 self._state.set_tenant(name, None, now)
-            case PauseSeen(pause):
+            case changes.PauseSeen(pause):
                 self._state.set_pause(pause.id, pause)
-            case PauseGone(id):
+            case changes.PauseGone(id):
                 self._state.set_pause(id, None)
-            case HoldSeen(hold):
+            case changes.HoldSeen(hold):
                 self._ledger.hold_seen(hold)
                 self._state.set_hold(hold.key, hold, now)
                 self._hold_or_lift(partition_of_key(hold.key), now, is_held=hold.is_held)
-            case HoldGone(key):
+            case changes.HoldGone(key):
                 self._ledger.hold_gone(key)
                 self._state.set_hold(key, None, now)
                 self._hold_or_lift(partition_of_key(key), now, is_held=False)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
-            case ProcessorSeen(processor):
+            case changes.ProcessorSeen(processor):
                 self._pool.seen(processor)
-            case ProcessorGone(processor_id):
+            case changes.ProcessorGone(processor_id):
                 self._pool.gone(processor_id)
                 self._jobs.orphan(processor_id)
             case ProcessorLost(processor_id, beat):
@@ -341,46 +317,46 @@ class Dispatcher:
         for seen in () if is_held else self._held.lift(partition):
             self._fold(seen, now)
 
-    def _seen_in_held(self, seen: JobSeen, partition: int) -> None:
+    def _seen_in_held(self, seen: changes.JobSeen, partition: int) -> None:
         """Let a job that a processor has go on; keep any other aside once nothing is promised of it any more."""
         job = seen.job
         if self._has_slot_here(job, partition) or self._ledger.move(job.id) is not None:
-            self._held.leaves(job, partition)
+            self._held.jobs.leave(job.id, partition)
             self._jobs.put(job)
         else:
             self._jobs.remove(job.id)
-            self._held.keep_job(seen, partition)
+            self._held.jobs.keep(job.id, seen, partition)
 
     def _has_slot_here(self, job: JobRef, partition: int) -> bool:
         """Whether a processor has the job from here: what runs of a silent partition, others have."""
         hold = self._state.rules.holds.get(partition_key(partition))
         return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 
-    def _keep_schedule(self, seen: ScheduleSeen, partition: int) -> None:
+    def _keep_schedule(self, seen: changes.ScheduleSeen, partition: int) -> None:
         if self._times.schedule(seen.schedule.name) is not None:
             self._times.gone(seen.schedule.name)
-        self._held.keep_schedule(seen, partition)
+        self._held.schedules.keep(seen.schedule.name, seen, partition)
 
     def _clear_held(self) -> None:
         """Keep aside that of which nothing is promised by now; decide no further about the rest."""
-        for job_id in self._held.leaving_jobs():
+        for job_id in self._held.jobs.leaving():
             job = self._jobs.get(job_id)
             partition = None if job is None else self._held.of(job.tenant)
             if job is None or partition is None:
-                self._held.forget_job(job_id)
+                self._held.jobs.forget(job_id)
             elif not (
                 self._has_slot_here(job, partition) or self._ledger.move(job_id) or self._ledger.is_unseen_fire(job_id)
             ):
-                self._seen_in_held(JobSeen(job), partition)
-        for name in self._held.leaving_schedules():
+                self._seen_in_held(changes.JobSeen(job), partition)
+        for name in self._held.schedules.leaving():
             schedule = self._times.schedule(name)
             partition = None if schedule is None else self._held.of(schedule.template.tenant)
             if schedule is None or partition is None:
-                self._held.forget_schedule(name)
+                self._held.schedules.forget(name)
             elif self._ledger.has_outcomes(name):
                 self._times.suspend(name)
             else:
-                self._keep_schedule(ScheduleSeen(schedule), partition)
+                self._keep_schedule(changes.ScheduleSeen(schedule), partition)
 
     def _recalled(self, now: WallMs) -> list[Decision]:
         """Requeue jobs that came late: they are sent to nobody, and kept aside."""
@@ -392,7 +368,7 @@ class Dispatcher:
 
     def _came_late(self) -> list[JobRef]:
         """Return the jobs that are dispatched in a released partition: writes of before its release."""
-        found = [self._jobs.get(job_id) for job_id in self._held.leaving_jobs()] if self._held else []
+        found = [self._jobs.get(job_id) for job_id in self._held.jobs.leaving()] if self._held else []
         return [
             job
             for job in found
@@ -408,7 +384,7 @@ class Dispatcher:
 
     def _has_left(self, partition: int) -> bool:
         """Whether nothing of that partition runs or is promised here, whatever a promise may be of."""
-        return not self._held.left(partition) and all(
+        return not self._held.is_left(partition) and all(
             self._is_elsewhere(each, partition) for each in self._ledger.promises()
         )
 
@@ -474,7 +450,7 @@ class Dispatcher:
                 case _:
                     latest[decision.job_id] = decision
         for job_id, move in latest.items():
-            kept = self._held.kept_job(job_id)
+            kept = self._held.jobs.kept(job_id)
             if kept is not None:
                 self._ledger.promise(move, now)
                 self._ledger.job_seen(kept.job)

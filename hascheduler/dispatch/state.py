@@ -40,18 +40,7 @@ from hascheduler.dispatch.queue.criteria import measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.schedules.planner import SchedulePlanner
-from hascheduler.mirror.changes import (
-    CalendarSeen,
-    DefinitionSeen,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    LaneSeen,
-    PauseSeen,
-    ProcessorSeen,
-    ScheduleSeen,
-    TenantSeen,
-)
+from hascheduler.mirror import changes
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import Hold, definition_of_key
 from hascheduler.model.values.instants import WallMs
@@ -163,7 +152,7 @@ class CoreState:
 
     # Jobs
 
-    def job_gone(self, gone: JobGone, now: int) -> None:
+    def job_gone(self, gone: changes.JobGone, now: int) -> None:
         job = self.jobs.get(gone.id)
         if gone.state is JobState.SUCCEEDED and job is not None and job.state is not JobState.RUNNING:
             self.pool.took_up(self.pool.processor_of(gone.id) or "")  # it has run and ended meanwhile
@@ -174,7 +163,7 @@ class CoreState:
         self.jobs.remove(gone.id)
         self.jobs.ended(gone.id, gone.state, job)
 
-    def _learn(self, gone: JobGone, now: int) -> None:
+    def _learn(self, gone: changes.JobGone, now: int) -> None:
         """Learn the cost of a job whose work has ended; a target that is the job itself never occurs again."""
         job = self.jobs.get(gone.id)
         if job is None or job.started_at_ms is None or gone.finished_at_ms is None or job.target == job.id:
@@ -198,16 +187,16 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
-        *map(HoldSeen, core.rules.holds.values()),
-        *map(DefinitionSeen, core.rules.whole_definitions.values()),
-        *map(LaneSeen, core.rules.lanes.values()),
-        *map(CalendarSeen, core.rules.calendars.values()),
-        *map(TenantSeen, core.rules.tenants.values()),
-        *map(PauseSeen, core.rules.pauses.values()),
-        *map(ScheduleSeen, core.times.schedules()),
+        *map(changes.HoldSeen, core.rules.holds.values()),
+        *map(changes.DefinitionSeen, core.rules.whole_definitions.values()),
+        *map(changes.LaneSeen, core.rules.lanes.values()),
+        *map(changes.CalendarSeen, core.rules.calendars.values()),
+        *map(changes.TenantSeen, core.rules.tenants.values()),
+        *map(changes.PauseSeen, core.rules.pauses.values()),
+        *map(changes.ScheduleSeen, core.times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():
-        first.append(ProcessorSeen(processor))
+        first.append(changes.ProcessorSeen(processor))
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job)) for job in core.jobs.all()]
@@ -217,9 +206,9 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
 
 
-def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[JobSeen]:
+def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[changes.JobSeen]:
     for job in jobs:
-        yield JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
+        yield changes.JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
 
 
 def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:
