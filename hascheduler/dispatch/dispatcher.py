@@ -139,11 +139,11 @@ class Dispatcher:
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
         """By schedule: why its times can't be computed, so that it does not fire."""
-        return self._times.unreadable
+        return self._times.due_times.unreadable
 
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name."""
-        return self._times.users_of(calendar)
+        return self._times.due_times.users_of(calendar)
 
     def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
         """Why that job waits, as far as this replica knows; None: it knows no live job of that id.
@@ -313,7 +313,7 @@ class Dispatcher:
         if partition is None:
             return
         if is_held:
-            self._held.hold(partition, self._jobs.all(), self._times.schedules())
+            self._held.hold(partition, self._jobs.all(), self._times.due_times.schedules())
         for seen in () if is_held else self._held.lift(partition):
             self._fold(seen, now)
 
@@ -333,7 +333,7 @@ class Dispatcher:
         return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 
     def _keep_schedule(self, seen: changes.ScheduleSeen, partition: int) -> None:
-        if self._times.schedule(seen.schedule.name) is not None:
+        if self._times.due_times.schedule(seen.schedule.name) is not None:
             self._times.gone(seen.schedule.name)
         self._held.schedules.keep(seen.schedule.name, seen, partition)
 
@@ -349,12 +349,12 @@ class Dispatcher:
             ):
                 self._seen_in_held(changes.JobSeen(job), partition)
         for name in self._held.schedules.leaving():
-            schedule = self._times.schedule(name)
+            schedule = self._times.due_times.schedule(name)
             partition = None if schedule is None else self._held.of(schedule.template.tenant)
             if schedule is None or partition is None:
                 self._held.schedules.forget(name)
             elif self._ledger.has_outcomes(name):
-                self._times.suspend(name)
+                self._times.due_times.hold(name)  # until what is promised of its times is over
             else:
                 self._keep_schedule(changes.ScheduleSeen(schedule), partition)
 
@@ -393,7 +393,7 @@ class Dispatcher:
             case ReleaseHold():
                 return True
             case Fire() | RecordVerdict() | CountFailures() | ResetCursor():
-                schedule = self._times.schedule(promised.schedule)
+                schedule = self._times.due_times.schedule(promised.schedule)
                 return schedule is not None and partition_of(schedule.template.tenant) != partition
             case _:
                 job = self._jobs.get(promised.job_id)
@@ -468,7 +468,7 @@ class Dispatcher:
             self._refetch[job_id] = None
             if isinstance(move, Dispatch):
                 fire = fired[job_id]
-                schedule = self._times.schedule(fire.schedule)
+                schedule = self._times.due_times.schedule(fire.schedule)
                 if schedule is not None and fire.basis.is_of(
                     schedule.created_at_ms
                 ):  # else the reading alone can tell what it holds
@@ -599,7 +599,7 @@ class Dispatcher:
             return now
         oldest = self._ledger.oldest_at()
         instants = [
-            self._times.next_at() if self._state.rules.pause is None else None,
+            self._times.due_times.next_at() if self._state.rules.pause is None else None,
             self._jobs.next_at(),
             self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
             self._state.key_rates.next_at() if self._dispatching and len(self._state.queue) else None,

@@ -93,15 +93,7 @@ class CoreState:
         )
         self.times = SchedulePlanner(self.jobs, self.ledger, self.rules)
         self.explainer = Explainer(
-            rules=self.rules,
-            jobs=self.jobs,
-            queue=self.queue,
-            classes=self.classes,
-            limits=self.limits,
-            pool=self.pool,
-            locks=self.locks,
-            key_rates=self.key_rates,
-            measures=weights,
+            self.rules, self.jobs, self.queue, self.classes, self.limits, self.pool, self.locks, self.key_rates, weights
         )
 
     def advance(self, now: WallMs) -> None:
@@ -140,7 +132,7 @@ class CoreState:
 
     def set_calendar(self, name: str, calendar: Calendar | None) -> None:
         _put(self.rules.calendars, name, calendar)
-        self.times.calendar_changed(name)
+        self.times.due_times.calendar_changed(name)
 
     def set_hold(self, key: str, hold: Hold | None, now: int) -> None:
         self.rules.put_hold(key, hold)
@@ -193,7 +185,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         *map(changes.CalendarSeen, core.rules.calendars.values()),
         *map(changes.TenantSeen, core.rules.tenants.values()),
         *map(changes.PauseSeen, core.rules.pauses.values()),
-        *map(changes.ScheduleSeen, core.times.schedules()),
+        *map(changes.ScheduleSeen, core.times.due_times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():
         first.append(changes.ProcessorSeen(processor))

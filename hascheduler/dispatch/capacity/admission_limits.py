@@ -13,7 +13,7 @@ what may run now is one number: no job that can't run is ever looked at.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from hascheduler.dispatch.capacity.rate_limits import DispatchRates
+from hascheduler.dispatch.capacity.rate_limits import RateLimits
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.rules import Rules
@@ -105,7 +105,7 @@ class AdmissionLimits:
         self._rules = rules
         self._classes = classes
         self._pool = pool
-        self._rates = DispatchRates(rules)
+        self._rates = RateLimits(lambda name: rules.definition(name).rate_limit)
         self.cap = cap
         self.max_concurrency: int | None = None
         self.running = 0
