@@ -16,6 +16,7 @@ schedules only, nothing is dispatched. All else goes on: what runs ends, is lost
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
@@ -60,6 +61,8 @@ from hascheduler.model.partition import partition_key, partition_of, partition_o
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.retry import lost_text, tries_text
+
+_Found = TypeVar("_Found")
 
 
 class Dispatcher:
@@ -493,17 +496,20 @@ class Dispatcher:
 
     # Deciding
 
+    def _first(self, found: list[_Found]) -> list[_Found]:
+        """Return as many as one step repairs; the others are found again in the next."""
+        self._more |= len(found) > self._config.repairs_max
+        return found[: self._config.repairs_max]
+
     def _overdue(self, now: WallMs) -> list[Decision]:
         return self._ledger.take_overdue(now - self._config.echo_timeout_ms, now, self._config.repairs_max)
 
     def _orphaned(self, now: WallMs) -> list[Decision]:
-        orphans, cancelled_while_running = self._jobs.orphans(), self._jobs.cancelled_while_running()
-        self._more |= max(len(orphans), len(cancelled_while_running)) > self._config.repairs_max
         decisions = [
             self._move(Cancel(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
-            for job in cancelled_while_running[: self._config.repairs_max]
+            for job in self._first(self._jobs.cancelled_while_running())
         ]
-        for job in orphans[: self._config.repairs_max]:
+        for job in self._first(self._jobs.orphans()):
             reason = "processor lost"
             if job.state is JobState.DISPATCHED:
                 # What the processor starts after all, before this is carried out, is not taken from under it.
@@ -538,12 +544,8 @@ class Dispatcher:
         ]
 
     def _dependency_failed(self, now: WallMs) -> list[Decision]:
-        dependency_failed = self._jobs.dependency_failed()
-        self._more |= len(dependency_failed) > self._config.repairs_max
-        return [
-            self._move(Fail(job.id, job.attempt, reason), now)
-            for job, reason in dependency_failed[: self._config.repairs_max]
-        ]
+        failed = self._first(self._jobs.dependency_failed())
+        return [self._move(Fail(job.id, job.attempt, reason), now) for job, reason in failed]
 
     def _unstarted(self, now: WallMs) -> list[Decision]:
         accepting_since_ms = self._accepting_since_ms if self._accepting else None
@@ -552,11 +554,8 @@ class Dispatcher:
         return [self._move(requeue, now) for requeue in moved]
 
     def _replaced(self, now: WallMs) -> list[Decision]:
-        replaced = self._jobs.replaced()
-        self._more |= len(replaced) > self._config.repairs_max
-        return [
-            self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced[: self._config.repairs_max]
-        ]
+        replaced = self._first(self._jobs.replaced())
+        return [self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced]
 
     def _released(self, now: WallMs) -> list[Decision]:
         """Release the holds of which nothing runs or is promised any more."""

@@ -13,14 +13,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
 from hascheduler.model.partition import Hold
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.values.fields import (
-    Document,
-    identifier,
-    integer,
-    not_negative,
-    positive,
-    text,
-)
+from hascheduler.model.values.fields import Document, identifier, integer, not_negative, positive, text
 from hascheduler.model.values.instants import WallMs
 
 LEASE_FIELDS = (

@@ -6,13 +6,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.values.fields import (
-    Document,
-    identifier,
-    integer,
-    text,
-    text_or_none,
-)
+from hascheduler.model.values.fields import Document, identifier, integer, text, text_or_none
 
 PROCESSOR_FIELDS = (
     "v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources",
