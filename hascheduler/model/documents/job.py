@@ -58,7 +58,6 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "attempt": 0,
         **dict(zip(_AS_THEY_ARE, _as_they_are(job), strict=True)),
         **dict.fromkeys(_NOT_YET),
-        "not_before_ms": _not_before_ms(job),
         "resources": _resources_or_none(job.resources),
         "failures": 0,
         "losses": 0,
@@ -69,6 +68,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
     if job.idempotency_key is not None:
         document |= {"idempotency_key": job.idempotency_key, "request_hash": job.request_hash}
     if job.unique is not None:
+        document["not_before_ms"] = job.unique.not_before_ms(job.not_before_ms, job.submitted_at_ms)
         document["unique_key"] = job.unique.digest
         if job.unique.since_ms is not None:
             document["unique_since_ms"] = job.unique.since_ms
@@ -88,10 +88,6 @@ def stored_waits_for(job_id: str, waits_for: Sequence[str]) -> list[str]:
     0.2.0 takes a batch for a job that is gone, and would run this one. It never runs a job that waits for itself.
     """
     return [job_id, *waits_for] if any(map(is_batch, waits_for)) else list(waits_for)
-
-
-def _not_before_ms(job: NewJob) -> WallMs | None:
-    return job.not_before_ms if job.unique is None else job.unique.not_before_ms(job.not_before_ms, job.submitted_at_ms)
 
 
 def _kept_ms(job: NewJob) -> int:
@@ -205,13 +201,9 @@ _PLACES = {name: place for place, name in enumerate(JobRef.__match_args__)}
 _VALUES = attrgetter(*JobRef.__match_args__)
 
 
-def _state_of(fields: Document, _: str) -> JobState:
-    return decode_job_state(fields)
-
-
 _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "rev": integer,
-    "state": _state_of,
+    "state": lambda fields, _: decode_job_state(fields),
     "attempt": integer,
     "processor": text_or_none,
     "priority": integer,
