@@ -7,9 +7,8 @@
       └─► pool ─► lane shares ───────────────┤
           accounts ── locks ◄── key rates ───┘      ledger: what was promised, read by live jobs and schedules
 
-The inputs that would reproduce this state: the first part of a recording.
-
-The facts as the core has them, then what it has promised on top. A promised dispatch is written as if its job had come
+`state_snapshot` gives the inputs that would reproduce this state, which are the first part of a recording: the facts
+as the core has them, then what it has promised on top. A promised dispatch is written as if its job had come
 back: it was charged already, and what the database has of it comes later, as it did to the core itself. Left out are
 doubts that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their
 definitions say today.

@@ -1,12 +1,10 @@
-"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers.
+"""Rate limits: a token bucket for each definition or tenant that has one, and for each value at a limited key.
 
 A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
 takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
 
-Rate limits per key: one token bucket for each value that jobs had at a limited key a while ago.
-
-A full bucket is as good as none, so only those that are not full again are kept, and of these at most `BUCKETS_MAX`;
-beyond that the one that was used longest ago counts as full. All begin full, and do so with each leader.
+Of keys, a full bucket is as good as none, so only those that are not full again are kept, and of these at most
+`BUCKETS_MAX`; beyond that the one that was used longest ago counts as full.
 """
 
 import heapq

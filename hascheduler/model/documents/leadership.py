@@ -1,9 +1,4 @@
-"""Stored leases.
-
-The heads of stored journal entries; the decisions in an entry are encoded by `hascheduler.dispatch.decisions`.
-
-The stored form of holds.
-"""
+"""Stored leases and holds, and the heads of stored journal entries: `hascheduler.dispatch.decisions` has the rest."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
