@@ -12,7 +12,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import LIVE, JobRef, JobState, NewJob, ScheduleId, is_batch, schedule_of
 from hascheduler.model.limit_keys import LimitKeys, OnDuplicate
-from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.resources import decode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.values.fields import (
     Document,
@@ -58,7 +58,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "attempt": 0,
         **dict(zip(_AS_THEY_ARE, _as_they_are(job), strict=True)),
         **dict.fromkeys(_NOT_YET),
-        "resources": _resources_or_none(job.resources),
+        "resources": None if job.resources is None else dict(job.resources),
         "failures": 0,
         "losses": 0,
         "depends_on": list(job.depends_on),
@@ -272,7 +272,7 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
     return {
         **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
         "v": WRITTEN_VERSION,
-        "resources": _resources_or_none(job.resources),
+        "resources": None if job.resources is None else dict(job.resources),
         "waits_for": list(job.waits_for),
         "limit_keys": _UNREAD if job.limit_keys is None else [list(pair) for pair in job.limit_keys],
     }
@@ -280,10 +280,6 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
 
 _NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for", "limit_keys"})
 _OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in _NOT_OF_REFS)
-
-
-def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
-    return None if resources is None else encode_resources(resources)
 
 
 class HolderFate(Enum):
