@@ -288,14 +288,16 @@ class FairAccounts:
         """
         limits = (rows_max, characters_max)
         rows = [zip(repeat(tenant), keys.known(now)) for tenant, keys in self._keys.items()]
-        accumulated = ((tenant, *row) for tenant, row in _by_turns(rows))
-        learned = ((*names, *known) for names, known in reversed(self._learned.items()))
         return AccountsSnapshot(
-            accumulated=tuple(_within(accumulated, *limits)),
-            learned=tuple(_within(learned, *limits)),
+            accumulated=tuple(_within(_joined(_by_turns(rows)), *limits)),
+            learned=tuple(_within(self._newest_learned(), *limits)),
             as_of_ms=now,
             tenants=tuple(_within(self._tenants.known(now), *limits)),
         )
+
+    def _newest_learned(self) -> Iterator[tuple[str, str, int, int]]:
+        for (definition, target), (cost, at_ms) in reversed(self._learned.items()):
+            yield definition, target, cost, at_ms
 
     def restore(self, accounts: AccountsSnapshot) -> None:
         """Set every account to at least what it was then; learned costs that are known already stay."""
@@ -332,6 +334,11 @@ def _within(rows: Iterable[_Row], rows_max: int, characters_max: int) -> Iterato
         if characters_max < 0:
             return
         yield row
+
+
+def _joined(rows: Iterable[tuple[str, tuple[str, int, int]]]) -> Iterator[tuple[str, str, int, int]]:
+    for tenant, (key, cost, at_ms) in rows:
+        yield tenant, key, cost, at_ms
 
 
 def _by_turns(rows: Iterable[Iterator[_Item]]) -> Iterator[_Item]:

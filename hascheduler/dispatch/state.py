@@ -14,7 +14,7 @@ doubts that last a second, and the levels of rate limits, which begin full; and 
 definitions say today.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from sys import maxsize
@@ -194,8 +194,12 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     kept = list(core.held.kept())
     # After the jobs: what runs there already took it up before.
     rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]
-    seen = (changes.JobSeen(_as_dispatched(job, dispatches.get(job.id), now)) for job in jobs)
-    return chain(first, kept, seen, rests, [TransportSeen(accepting), TermBegan(0, others)])
+    return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
+
+
+def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[changes.JobSeen]:
+    for job in jobs:  # a comprehension would be read all at once, compiled
+        yield changes.JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
 
 
 def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:
