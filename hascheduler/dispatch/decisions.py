@@ -4,7 +4,7 @@ Every decision is idempotent: it names the attempt (or the deterministic id) it 
 twice, late, or by another leader changes nothing the second time. Their stored names ("pass_over", …) never change.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -255,29 +255,27 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
     return rows
 
 
-def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | None]]:
-    """The creations of the schedules that ``decisions`` are about, one for each decision about a schedule: a field of
-    its own beside the rows, whose form 0.2.0 reads exactly. No field where no decision is about a schedule."""
-    creations = [_creation(each) for each in decisions if isinstance(each, Fire | RecordVerdict | CountFailures)]
-    return {"creations": creations} if creations else {}
+_CARRIERS: dict[str, tuple[type, ...]] = {
+    "creations": (Fire, RecordVerdict, CountFailures),
+    "keyed_by": (Fire,),
+    "after": (Fire,),
+    "graphs": (Fire,),
+    "offsets": (Fire, RecordVerdict),
+}
+"""For each field beside the rows, which decisions have a value in it: 0.2.0 reads the form of the rows exactly."""
+BESIDE = ("creations", "keyed_by", "after", "graphs", "offsets", "resets")
+"""The fields beside the rows, in the order in which `decode_decisions` takes them."""
 
 
 def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
-    """All that stands beside the rows of ``decisions``, by the fields of `BESIDE`: their creations; for each fire the
-    keys of limits, the jobs that it comes after, and whether it makes a graph; for each outcome of nominal times the
-    offsets at its cursor; the resets. No field where nothing is in it."""
-    beside: dict[str, list[Any]] = {**encode_creations(decisions)}
-    fires = [each for each in decisions if isinstance(each, Fire)]
-    for name in _OF_FIRES:
-        texts = [list(getattr(fire, name)) for fire in fires]
-        if any(texts):
-            beside[name] = texts
-    graphs = [fire.is_graph for fire in fires]
-    if any(graphs):
-        beside["graphs"] = graphs
-    offsets = [offsets_text(each.offsets) for each in decisions if isinstance(each, Fire | RecordVerdict)]
-    if any(offsets):
-        beside["offsets"] = offsets
+    """All that stands beside the rows of ``decisions``, by the fields of `BESIDE`: the creations of their schedules;
+    for each fire the keys of limits, the jobs that it comes after, and whether it makes a graph; for each outcome of
+    nominal times the offsets at its cursor; the resets. No field where nothing is in it."""
+    beside: dict[str, list[Any]] = {}
+    for name, carriers in _CARRIERS.items():
+        values = [_carried(each, name) for each in decisions if isinstance(each, carriers)]
+        if any(values) or (values and name == "creations"):
+            beside[name] = values
     # No rows: a leader of 0.2.0, which refuses a row that it does not know, leaves them to a later leader.
     resets = [
         [each.schedule, each.reset_at_ms, each.created_at_ms] for each in decisions if isinstance(each, ResetCursor)
@@ -290,51 +288,46 @@ def decode_decisions(rows: list[list[Any]], *beside: object) -> tuple[Decision, 
 
     ``beside`` are the fields of `encode_beside`; None where there is no such field, as in an entry of 0.2.0.
     """
-    fields = dict(zip(BESIDE, beside, strict=False))
-    decisions = _decode_rows(rows, list(map(fields.get, BESIDE)))
-    resets = fields.get("resets")
-    return decisions if resets is None else (*decisions, *_resets(resets))
+    decisions = [_decode(row) for row in rows]
+    said = {name: values for name, values in zip(BESIDE, beside, strict=False) if values is not None}
+    resets = _resets(said.pop("resets", []))
+    for name, values in said.items():
+        numbers = [number for number, each in enumerate(decisions) if isinstance(each, _CARRIERS[name])]
+        if not isinstance(values, list) or len(values) != len(numbers):
+            raise InvalidInput((name,), f"{str(values)[:64]!r}", f"one for each of {len(numbers)} decisions")
+        for number, value in zip(numbers, values, strict=True):
+            decisions[number] = _carrying(decisions[number], name, value)
+    return (*decisions, *resets)
 
 
-def _decode_rows(rows: list[list[Any]], beside: Sequence[object]) -> tuple[Decision, ...]:
-    creations, keyed_by, after, graphs, offsets, _ = beside
-    decisions = tuple(_decode(row) for row in rows)
-    for name, texts in zip(_OF_FIRES, (keyed_by, after), strict=True):
-        if texts is not None:
-            decisions = _carrying(decisions, name, _lists_of_texts(texts))
-    if graphs is not None:
-        decisions = _carrying(decisions, "is_graph", _flags(graphs))
-    if offsets is not None:
-        decisions = _carrying(decisions, "offsets", _zone_offsets(offsets), RecordVerdict)
-    if creations is None:
-        return decisions
-    about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | RecordVerdict | CountFailures)]
-    if not isinstance(creations, list) or len(creations) != len(about):
-        raise InvalidInput(("creations",), f"{str(creations)[:64]!r}", f"a list of {len(about)} instants")
-    dated = list(decisions)
-    for number, created_at_ms in zip(about, creations, strict=True):
-        dated[number] = _of_creation(decisions[number], created_at_ms)
-    return tuple(dated)
+def _carried(decision: Any, name: str) -> Any:
+    match name:
+        case "creations":
+            return (decision if isinstance(decision, CountFailures) else decision.basis).created_at_ms
+        case "graphs":
+            return decision.is_graph
+        case "offsets":
+            return offsets_text(decision.offsets)
+        case _:
+            return list(getattr(decision, name))
 
 
-_OF_FIRES = ("keyed_by", "after")
-BESIDE = ("creations", *_OF_FIRES, "graphs", "offsets", "resets")
-"""The fields beside the rows, in the order in which `decode_decisions` takes them."""
-
-
-def _carrying(
-    decisions: tuple[Decision, ...], name: str, values: Sequence[object] | None, *others: type
-) -> tuple[Decision, ...]:
-    """``decisions`` whose fires, and ``others``, have those values in the field of that name; None: there are none that
-    make sense."""
-    carriers = [(number, each) for number, each in enumerate(decisions) if isinstance(each, (Fire, *others))]
-    if values is None or len(values) != len(carriers):
-        raise InvalidInput((name,), f"{str(values)[:64]!r}", f"one for each of {len(carriers)} decisions")
-    carrying = list(decisions)
-    for (number, decision), value in zip(carriers, values, strict=True):
-        fields: dict[str, Any] = {name: value}
-        carrying[number] = replace(decision, **fields)
-    return tuple(carrying)
+def _carrying(decision: Any, name: str, value: Any) -> Any:
+    """Return the decision with what `_carried` gave."""
+    match name:
+        case "creations" if value is None or is_integer(value):
+            created_at_ms = None if value is None else WallMs(value)
+            if isinstance(decision, CountFailures):
+                return replace(decision, created_at_ms=created_at_ms)
+            return replace(decision, basis=replace(decision.basis, created_at_ms=created_at_ms))
+        case "graphs" if isinstance(value, bool):
+            return replace(decision, is_graph=value)
+        case "offsets" if isinstance(value, str):
+            return replace(decision, offsets=read_offsets(value))
+        case "keyed_by" | "after" if isinstance(value, list) and all(isinstance(text, str) for text in value):
+            return replace(decision, **{name: tuple(value)})
+        case _:
+            raise InvalidInput((name,), f"{str(value)[:64]!r}", "what belongs to a decision")
 
 
 def _resets(value: object) -> list[ResetCursor]:
@@ -346,39 +339,6 @@ def _resets(value: object) -> list[ResetCursor]:
             case _:
                 raise InvalidInput(("resets",), f"{str(each)[:64]!r}", "[schedule, reset_at_ms, created_at_ms]")
     return resets
-
-
-def _lists_of_texts(value: object) -> list[tuple[str, ...]] | None:
-    lists = value if isinstance(value, list) and all(isinstance(each, list) for each in value) else None
-    if lists is None or not all(isinstance(text, str) for each in lists for text in each):
-        return None
-    return [tuple(each) for each in lists]
-
-
-def _zone_offsets(value: object) -> list[ZoneOffsets] | None:
-    is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return [read_offsets(each) for each in value] if is_texts and isinstance(value, list) else None
-
-
-def _flags(value: object) -> list[bool] | None:
-    return value if isinstance(value, list) and all(isinstance(each, bool) for each in value) else None
-
-
-def _creation(decision: TimeOutcome | CountFailures) -> int | None:
-    return decision.created_at_ms if isinstance(decision, CountFailures) else decision.basis.created_at_ms
-
-
-def _of_creation(decision: Decision, value: object) -> Decision:
-    if not (value is None or is_integer(value)):
-        raise InvalidInput(("creations",), f"{str(value)[:64]!r}", "an instant or nothing")
-    created_at_ms = None if value is None else WallMs(value)
-    match decision:
-        case Fire() | RecordVerdict():
-            return replace(decision, basis=replace(decision.basis, created_at_ms=created_at_ms))
-        case CountFailures():
-            return replace(decision, created_at_ms=created_at_ms)
-        case _:
-            return decision
 
 
 def _decode(row: list[Any]) -> Decision:

@@ -16,6 +16,7 @@ schedules only, nothing is dispatched. All else goes on: what runs ends, is lost
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
@@ -53,33 +54,15 @@ from hascheduler.dispatch.inputs import (
 )
 from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT_IN_ALL
 from hascheduler.dispatch.state import CoreState, state_snapshot
-from hascheduler.mirror.changes import (
-    BatchSeen,
-    CalendarGone,
-    CalendarSeen,
-    DefinitionGone,
-    DefinitionSeen,
-    HoldGone,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    LaneGone,
-    LaneSeen,
-    PauseGone,
-    PauseSeen,
-    ProcessorGone,
-    ProcessorSeen,
-    ScheduleGone,
-    ScheduleSeen,
-    TenantGone,
-    TenantSeen,
-)
+from hascheduler.mirror import changes
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.partition import partition_key, partition_of, partition_of_key
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.retry import lost_text, tries_text
+
+_Found = TypeVar("_Found")
 
 
 class Dispatcher:
@@ -159,11 +142,11 @@ class Dispatcher:
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
         """By schedule: why its times can't be computed, so that it does not fire."""
-        return self._times.unreadable
+        return self._times.due_times.unreadable
 
     def schedules_on(self, calendar: str) -> list[str]:
         """The schedules that use the calendar of that name."""
-        return self._times.users_of(calendar)
+        return self._times.due_times.users_of(calendar)
 
     def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
         """Why that job waits, as far as this replica knows; None: it knows no live job of that id.
@@ -182,10 +165,6 @@ class Dispatcher:
             return frozenset()
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
-
-    def kept_aside(self, partition: int) -> int:
-        """Return how many live jobs and schedules of a held partition are here."""
-        return self._held.count(partition)
 
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
         """What the tenant, or that fairness key of it, has consumed."""
@@ -251,65 +230,65 @@ class Dispatcher:
 
     def _fold(self, seen: Input, now: WallMs) -> None:
         match seen:
-            case JobSeen(job):
+            case changes.JobSeen(job):
                 self._ledger.job_seen(job)
                 partition = self._held.of(job.tenant)
                 if partition is None:
                     self._jobs.put(job)
                 else:
                     self._seen_in_held(seen, partition)
-            case JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
+            case changes.JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
                 pass  # what was read is older than the insert of the job; its slot and locks stay held
-            case JobGone(job_id):
-                self._held.forget_job(job_id)
+            case changes.JobGone(job_id):
+                self._held.jobs.forget(job_id)
                 self._state.job_gone(seen, now)
-            case BatchSeen():
+            case changes.BatchSeen():
                 self._jobs.batch_seen(seen)
-            case ScheduleSeen(schedule):
+            case changes.ScheduleSeen(schedule):
                 partition = self._held.of(schedule.template.tenant)
                 if partition is None:
                     self._times.seen(schedule)
                 elif self._ledger.has_outcomes(schedule.name):
-                    self._held.schedule_leaves(schedule, partition)
+                    self._held.schedules.leave(schedule.name, partition)
                     self._times.seen(schedule)
                 else:
                     self._keep_schedule(seen, partition)
-            case ScheduleGone(name):
-                self._held.forget_schedule(name)
+            case changes.ScheduleGone(name):
+                self._held.schedules.forget(name)
                 self._times.gone(name)
-            case DefinitionSeen(definition):
+            case changes.DefinitionSeen(definition):
                 self._state.define(definition.name, definition, now)
-            case DefinitionGone(name):
+            case changes.DefinitionGone(name):
                 self._state.define(name, None, now)
-            case LaneSeen(lane):
+            case changes.LaneSeen(lane):
                 self._state.set_lane(lane.name, lane)
-            case LaneGone(name):
+            case changes.LaneGone(name):
                 self._state.set_lane(name, None)
-            case CalendarSeen(calendar):
+            case changes.CalendarSeen(calendar):
                 self._state.set_calendar(calendar.name, calendar)
-            case CalendarGone(name):
+            case changes.CalendarGone(name):
                 self._state.set_calendar(name, None)
-            case TenantSeen(tenant):
+            case changes.TenantSeen(tenant):
                 self._state.set_tenant(tenant.name, tenant, now)
-            case TenantGone(name):
+            case changes.TenantGone(name):
                 self._state.set_tenant(name, None, now)
-            case PauseSeen(pause):
+            case changes.PauseSeen(pause):
                 self._state.set_pause(pause.id, pause)
-            case PauseGone(id):
+            case changes.PauseGone(id):
                 self._state.set_pause(id, None)
-            case HoldSeen(hold):
+            case changes.HoldSeen(hold):
                 self._ledger.hold_seen(hold)
                 self._state.set_hold(hold.key, hold, now)
                 self._hold_or_lift(partition_of_key(hold.key), now, is_held=hold.is_held)
-            case HoldGone(key):
+            case changes.HoldGone(key):
                 self._ledger.hold_gone(key)
                 self._state.set_hold(key, None, now)
                 self._hold_or_lift(partition_of_key(key), now, is_held=False)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
-            case ProcessorSeen(processor):
+            case changes.ProcessorSeen(processor):
                 self._pool.seen(processor)
-            case ProcessorGone(processor_id):
+            case changes.ProcessorGone(processor_id):
                 self._pool.gone(processor_id)
                 self._jobs.orphan(processor_id)
             case ProcessorLost(processor_id, beat):
@@ -337,50 +316,50 @@ class Dispatcher:
         if partition is None:
             return
         if is_held:
-            self._held.hold(partition, self._jobs.all(), self._times.schedules())
+            self._held.hold(partition, self._jobs.all(), self._times.due_times.schedules())
         for seen in () if is_held else self._held.lift(partition):
             self._fold(seen, now)
 
-    def _seen_in_held(self, seen: JobSeen, partition: int) -> None:
+    def _seen_in_held(self, seen: changes.JobSeen, partition: int) -> None:
         """Let a job that a processor has go on; keep any other aside once nothing is promised of it any more."""
         job = seen.job
         if self._has_slot_here(job, partition) or self._ledger.move(job.id) is not None:
-            self._held.leaves(job, partition)
+            self._held.jobs.leave(job.id, partition)
             self._jobs.put(job)
         else:
             self._jobs.remove(job.id)
-            self._held.keep_job(seen, partition)
+            self._held.jobs.keep(job.id, seen, partition)
 
     def _has_slot_here(self, job: JobRef, partition: int) -> bool:
         """Whether a processor has the job from here: what runs of a silent partition, others have."""
         hold = self._state.rules.holds.get(partition_key(partition))
         return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 
-    def _keep_schedule(self, seen: ScheduleSeen, partition: int) -> None:
-        if self._times.schedule(seen.schedule.name) is not None:
+    def _keep_schedule(self, seen: changes.ScheduleSeen, partition: int) -> None:
+        if self._times.due_times.schedule(seen.schedule.name) is not None:
             self._times.gone(seen.schedule.name)
-        self._held.keep_schedule(seen, partition)
+        self._held.schedules.keep(seen.schedule.name, seen, partition)
 
     def _clear_held(self) -> None:
         """Keep aside that of which nothing is promised by now; decide no further about the rest."""
-        for job_id in self._held.leaving_jobs():
+        for job_id in self._held.jobs.leaving():
             job = self._jobs.get(job_id)
             partition = None if job is None else self._held.of(job.tenant)
             if job is None or partition is None:
-                self._held.forget_job(job_id)
+                self._held.jobs.forget(job_id)
             elif not (
                 self._has_slot_here(job, partition) or self._ledger.move(job_id) or self._ledger.is_unseen_fire(job_id)
             ):
-                self._seen_in_held(JobSeen(job), partition)
-        for name in self._held.leaving_schedules():
-            schedule = self._times.schedule(name)
+                self._seen_in_held(changes.JobSeen(job), partition)
+        for name in self._held.schedules.leaving():
+            schedule = self._times.due_times.schedule(name)
             partition = None if schedule is None else self._held.of(schedule.template.tenant)
             if schedule is None or partition is None:
-                self._held.forget_schedule(name)
+                self._held.schedules.forget(name)
             elif self._ledger.has_outcomes(name):
-                self._times.suspend(name)
+                self._times.due_times.hold(name)  # until what is promised of its times is over
             else:
-                self._keep_schedule(ScheduleSeen(schedule), partition)
+                self._keep_schedule(changes.ScheduleSeen(schedule), partition)
 
     def _recalled(self, now: WallMs) -> list[Decision]:
         """Requeue jobs that came late: they are sent to nobody, and kept aside."""
@@ -392,7 +371,7 @@ class Dispatcher:
 
     def _came_late(self) -> list[JobRef]:
         """Return the jobs that are dispatched in a released partition: writes of before its release."""
-        found = [self._jobs.get(job_id) for job_id in self._held.leaving_jobs()] if self._held else []
+        found = [self._jobs.get(job_id) for job_id in self._held.jobs.leaving()] if self._held else []
         return [
             job
             for job in found
@@ -408,7 +387,7 @@ class Dispatcher:
 
     def _has_left(self, partition: int) -> bool:
         """Whether nothing of that partition runs or is promised here, whatever a promise may be of."""
-        return not self._held.left(partition) and all(
+        return not self._held.is_left(partition) and all(
             self._is_elsewhere(each, partition) for each in self._ledger.promises()
         )
 
@@ -417,7 +396,7 @@ class Dispatcher:
             case ReleaseHold():
                 return True
             case Fire() | RecordVerdict() | CountFailures() | ResetCursor():
-                schedule = self._times.schedule(promised.schedule)
+                schedule = self._times.due_times.schedule(promised.schedule)
                 return schedule is not None and partition_of(schedule.template.tenant) != partition
             case _:
                 job = self._jobs.get(promised.job_id)
@@ -474,7 +453,7 @@ class Dispatcher:
                 case _:
                     latest[decision.job_id] = decision
         for job_id, move in latest.items():
-            kept = self._held.kept_job(job_id)
+            kept = self._held.jobs.kept(job_id)
             if kept is not None:
                 self._ledger.promise(move, now)
                 self._ledger.job_seen(kept.job)
@@ -492,7 +471,7 @@ class Dispatcher:
             self._refetch[job_id] = None
             if isinstance(move, Dispatch):
                 fire = fired[job_id]
-                schedule = self._times.schedule(fire.schedule)
+                schedule = self._times.due_times.schedule(fire.schedule)
                 if schedule is not None and fire.basis.is_of(
                     schedule.created_at_ms
                 ):  # else the reading alone can tell what it holds
@@ -517,17 +496,20 @@ class Dispatcher:
 
     # Deciding
 
+    def _first(self, found: list[_Found]) -> list[_Found]:
+        """Return as many as one step repairs; the others are found again in the next."""
+        self._more |= len(found) > self._config.repairs_max
+        return found[: self._config.repairs_max]
+
     def _overdue(self, now: WallMs) -> list[Decision]:
         return self._ledger.take_overdue(now - self._config.echo_timeout_ms, now, self._config.repairs_max)
 
     def _orphaned(self, now: WallMs) -> list[Decision]:
-        orphans, cancelled_while_running = self._jobs.orphans(), self._jobs.cancelled_while_running()
-        self._more |= max(len(orphans), len(cancelled_while_running)) > self._config.repairs_max
         decisions = [
             self._move(Cancel(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
-            for job in cancelled_while_running[: self._config.repairs_max]
+            for job in self._first(self._jobs.cancelled_while_running())
         ]
-        for job in orphans[: self._config.repairs_max]:
+        for job in self._first(self._jobs.orphans()):
             reason = "processor lost"
             if job.state is JobState.DISPATCHED:
                 # What the processor starts after all, before this is carried out, is not taken from under it.
@@ -562,12 +544,8 @@ class Dispatcher:
         ]
 
     def _dependency_failed(self, now: WallMs) -> list[Decision]:
-        dependency_failed = self._jobs.dependency_failed()
-        self._more |= len(dependency_failed) > self._config.repairs_max
-        return [
-            self._move(Fail(job.id, job.attempt, reason), now)
-            for job, reason in dependency_failed[: self._config.repairs_max]
-        ]
+        failed = self._first(self._jobs.dependency_failed())
+        return [self._move(Fail(job.id, job.attempt, reason), now) for job, reason in failed]
 
     def _unstarted(self, now: WallMs) -> list[Decision]:
         accepting_since_ms = self._accepting_since_ms if self._accepting else None
@@ -576,11 +554,8 @@ class Dispatcher:
         return [self._move(requeue, now) for requeue in moved]
 
     def _replaced(self, now: WallMs) -> list[Decision]:
-        replaced = self._jobs.replaced()
-        self._more |= len(replaced) > self._config.repairs_max
-        return [
-            self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced[: self._config.repairs_max]
-        ]
+        replaced = self._first(self._jobs.replaced())
+        return [self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced]
 
     def _released(self, now: WallMs) -> list[Decision]:
         """Release the holds of which nothing runs or is promised any more."""
@@ -623,7 +598,7 @@ class Dispatcher:
             return now
         oldest = self._ledger.oldest_at()
         instants = [
-            self._times.next_at() if self._state.rules.pause is None else None,
+            self._times.due_times.next_at() if self._state.rules.pause is None else None,
             self._jobs.next_at(),
             self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
             self._state.key_rates.next_at() if self._dispatching and len(self._state.queue) else None,

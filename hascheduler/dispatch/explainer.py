@@ -4,6 +4,7 @@ Each reason comes with its numbers: the holders of the lock, what each processor
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -40,31 +41,19 @@ _CAPACITY = frozenset({BlockReason.NO_SLOT, BlockReason.PAUSED, BlockReason.TOTA
 """What holds all jobs back alike."""
 
 
+@dataclass(frozen=True, slots=True)
 class Explainer:
     """Reads the parts of one dispatcher."""
 
-    def __init__(
-        self,
-        *,
-        rules: Rules,
-        jobs: LiveJobs,
-        queue: PendingQueue,
-        classes: SchedulingClasses,
-        limits: AdmissionLimits,
-        pool: SlotPool,
-        locks: LockTable,
-        key_rates: KeyRates,
-        measures: Measures,
-    ) -> None:
-        self._rules = rules
-        self._jobs = jobs
-        self._queue = queue
-        self._classes = classes
-        self._limits = limits
-        self._pool = pool
-        self._locks = locks
-        self._key_rates = key_rates
-        self._measures = measures
+    _rules: Rules
+    _jobs: LiveJobs
+    _queue: PendingQueue
+    _classes: SchedulingClasses
+    _limits: AdmissionLimits
+    _pool: SlotPool
+    _locks: LockTable
+    _key_rates: KeyRates
+    _measures: Measures
 
     def explain(self, job_id: str, now: WallMs, *, is_silent: bool, only: str | None = None) -> Explanation | None:
         """``is_silent``: the broker takes no messages at the moment. None: no such job is known.

@@ -6,117 +6,102 @@ over: nothing of the partition is left then, and the hold can be released.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from typing import Generic, TypeVar
 
 from hascheduler.mirror.changes import JobSeen, ScheduleSeen
 from hascheduler.model.job import JobRef
 from hascheduler.model.partition import partition_of
 from hascheduler.schema.schedule import ScheduleRef
 
+_Seen = TypeVar("_Seen")
 
-class HeldPartitions:
-    """Owner of what is kept aside, and of what has yet to be."""
+
+class KeptAside(Generic[_Seen]):
+    """Owner of what is kept aside of the jobs, or of the schedules, and of what has yet to be, by id."""
 
     def __init__(self) -> None:
-        self._jobs: dict[int, dict[str, JobSeen]] = {}
-        self._schedules: dict[int, dict[str, ScheduleSeen]] = {}
-        self._partition_of: dict[str, int] = {}
-        """Of each job that is kept aside, by id."""
-        self._partition_of_schedule: dict[str, int] = {}
-        self._leaving_jobs: dict[str, int] = {}
-        self._leaving_schedules: dict[str, int] = {}
+        self._kept: dict[str, tuple[int, _Seen]] = {}
+        self._leaving: dict[str, int] = {}
+
+    def leave(self, id: str, partition: int) -> None:
+        """Wait with it: a processor has it, or something is promised of it."""
+        self._kept.pop(id, None)
+        self._leaving[id] = partition
+
+    def keep(self, id: str, seen: _Seen, partition: int) -> None:
+        self._leaving.pop(id, None)
+        self._kept[id] = partition, seen
+
+    def forget(self, id: str) -> None:
+        """Forget what is gone."""
+        self._leaving.pop(id, None)
+        self._kept.pop(id, None)
+
+    def leaving(self) -> list[str]:
+        return list(self._leaving)
+
+    def is_left(self, partition: int) -> bool:
+        """Return whether some of the partition is not kept aside yet."""
+        return partition in self._leaving.values()
+
+    def kept(self, id: str) -> _Seen | None:
+        kept = self._kept.get(id)
+        return None if kept is None else kept[1]
+
+    def of(self, partition: int) -> list[_Seen]:
+        """Return what is kept aside of the partition."""
+        return [seen for of, seen in self._kept.values() if of == partition]
+
+    def lift(self, partition: int) -> list[_Seen]:
+        """Forget the partition; return what was kept aside of it."""
+        lifted = self.of(partition)
+        self._kept = {id: kept for id, kept in self._kept.items() if kept[0] != partition}
+        self._leaving = {id: of for id, of in self._leaving.items() if of != partition}
+        return lifted
+
+
+class HeldPartitions:
+    """Owner of the partitions that are held."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, None] = {}
+        self.jobs = KeptAside[JobSeen]()
+        self.schedules = KeptAside[ScheduleSeen]()
 
     def __bool__(self) -> bool:
-        return bool(self._jobs)
+        return bool(self._partitions)
 
     def of(self, tenant: str) -> int | None:
         """Return the partition of that tenant if it is held."""
-        if not self._jobs:  # nearly always
+        if not self._partitions:  # nearly always
             return None
         partition = partition_of(tenant)
-        return partition if partition in self._jobs else None
+        return partition if partition in self._partitions else None
 
     def hold(self, partition: int, jobs: Iterable[JobRef], schedules: Iterable[ScheduleRef]) -> None:
         """Hold the partition; these are all live jobs and schedules, of any partition."""
-        if partition in self._jobs:
+        if partition in self._partitions:
             return
-        self._jobs[partition], self._schedules[partition] = {}, {}
-        self._leaving_jobs.update((job.id, partition) for job in jobs if partition_of(job.tenant) == partition)
-        self._leaving_schedules.update(
-            (schedule.name, partition) for schedule in schedules if partition_of(schedule.template.tenant) == partition
-        )
+        self._partitions[partition] = None
+        for job in jobs:
+            if partition_of(job.tenant) == partition:
+                self.jobs.leave(job.id, partition)
+        for schedule in schedules:
+            if partition_of(schedule.template.tenant) == partition:
+                self.schedules.leave(schedule.name, partition)
 
     def lift(self, partition: int) -> list[JobSeen | ScheduleSeen]:
         """Return what was kept aside, to be seen again: schedules first, as jobs are of them."""
-        aside: list[JobSeen | ScheduleSeen] = [
-            *self._schedules.pop(partition, {}).values(),
-            *self._jobs.pop(partition, {}).values(),
-        ]
-        for table in (self._partition_of, self._partition_of_schedule, self._leaving_jobs, self._leaving_schedules):
-            for id in [id for id, of in table.items() if of == partition]:
-                del table[id]
-        return aside
+        self._partitions.pop(partition, None)
+        return [*self.schedules.lift(partition), *self.jobs.lift(partition)]
 
-    # What leaves
-
-    def leaves(self, job: JobRef, partition: int) -> None:
-        """A processor has it, or something is promised of it."""
-        self._forget_job(job.id)
-        self._leaving_jobs[job.id] = partition
-
-    def schedule_leaves(self, schedule: ScheduleRef, partition: int) -> None:
-        self.forget_schedule(schedule.name)
-        self._leaving_schedules[schedule.name] = partition
-
-    def leaving_jobs(self) -> list[str]:
-        return list(self._leaving_jobs)
-
-    def leaving_schedules(self) -> list[str]:
-        return list(self._leaving_schedules)
-
-    def left(self, partition: int) -> int:
-        """Return how many of its jobs and schedules are not kept aside yet."""
-        return sum(of == partition for of in chain(self._leaving_jobs.values(), self._leaving_schedules.values()))
-
-    # What is kept aside
-
-    def keep_job(self, seen: JobSeen, partition: int) -> None:
-        self._leaving_jobs.pop(seen.job.id, None)
-        self._jobs[partition][seen.job.id] = seen
-        self._partition_of[seen.job.id] = partition
-
-    def keep_schedule(self, seen: ScheduleSeen, partition: int) -> None:
-        self._leaving_schedules.pop(seen.schedule.name, None)
-        self._schedules[partition][seen.schedule.name] = seen
-        self._partition_of_schedule[seen.schedule.name] = partition
-
-    def forget_job(self, job_id: str) -> None:
-        """It is gone."""
-        self._leaving_jobs.pop(job_id, None)
-        self._forget_job(job_id)
-
-    def forget_schedule(self, name: str) -> None:
-        self._leaving_schedules.pop(name, None)
-        partition = self._partition_of_schedule.pop(name, None)
-        if partition is not None:
-            del self._schedules[partition][name]
-
-    def kept_job(self, job_id: str) -> JobSeen | None:
-        partition = self._partition_of.get(job_id)
-        return None if partition is None else self._jobs[partition][job_id]
+    def is_left(self, partition: int) -> bool:
+        """Return whether some of its jobs and schedules are not kept aside yet."""
+        return self.jobs.is_left(partition) or self.schedules.is_left(partition)
 
     def kept(self) -> Iterator[JobSeen | ScheduleSeen]:
         """Yield all that is kept aside, schedules first."""
-        for schedules in self._schedules.values():
-            yield from schedules.values()
-        for jobs in self._jobs.values():
-            yield from jobs.values()
-
-    def count(self, partition: int) -> int:
-        """Return how many of its jobs and schedules are kept aside."""
-        return len(self._jobs.get(partition, ())) + len(self._schedules.get(partition, ()))
-
-    def _forget_job(self, job_id: str) -> None:
-        partition = self._partition_of.pop(job_id, None)
-        if partition is not None:
-            del self._jobs[partition][job_id]
+        for partition in self._partitions:
+            yield from self.schedules.of(partition)
+        for partition in self._partitions:
+            yield from self.jobs.of(partition)

@@ -1,33 +1,11 @@
-"""The inputs of the core: facts from the mirror, and the few things only this process knows.
-
-The output of one step of the core, and the order in which its effects must happen.
-"""
+"""What goes into a step of the core, facts from the mirror and the few things only this process knows, and what comes
+out of it."""
 
 from dataclasses import dataclass
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Dispatch, Send, Settlement
-from hascheduler.mirror.changes import (
-    BatchSeen,
-    CalendarGone,
-    CalendarSeen,
-    DefinitionGone,
-    DefinitionSeen,
-    HoldGone,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    LaneGone,
-    LaneSeen,
-    PauseGone,
-    PauseSeen,
-    ProcessorGone,
-    ProcessorSeen,
-    ScheduleGone,
-    ScheduleSeen,
-    TenantGone,
-    TenantSeen,
-)
+from hascheduler.mirror.changes import CoreFact, JobGone, JobSeen
 from hascheduler.model.job import OCCUPYING, schedule_of
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs
@@ -98,10 +76,8 @@ class TransportSeen:
 
 
 Input = (
-    JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
-    | ProcessorRests | BatchSeen | TrustLost | CalendarSeen | CalendarGone | HoldSeen | HoldGone | Resynced
-    | AccountsRestored | Settled
+    CoreFact | ProcessorLost | ProcessorRests | TransportSeen | TermBegan | TrustLost | Resynced | AccountsRestored
+    | Settled
 )  # fmt: skip
 
 

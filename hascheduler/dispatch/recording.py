@@ -48,18 +48,18 @@ from hascheduler.model.values.instants import WallMs
 
 FORMAT = 1
 MARK = "hascheduler_recording"
-_NOUNS: dict[type[Any], tuple[Collection, str]] = {
-    seen.JobSeen: (Collection.JOBS, "job"),
-    seen.ScheduleSeen: (Collection.SCHEDULES, "schedule"),
-    seen.DefinitionSeen: (Collection.DEFINITIONS, "definition"),
-    seen.LaneSeen: (Collection.LANES, "lane"),
-    seen.CalendarSeen: (Collection.CALENDARS, "calendar"),
-    seen.TenantSeen: (Collection.TENANTS, "tenant"),
-    seen.PauseSeen: (Collection.PAUSES, "pause"),
-    seen.HoldSeen: (Collection.HOLDS, "hold"),
-    seen.ProcessorSeen: (Collection.PROCESSORS, "processor"),
+_NOUNS: dict[type[Any], Collection] = {
+    seen.JobSeen: Collection.JOBS,
+    seen.ScheduleSeen: Collection.SCHEDULES,
+    seen.DefinitionSeen: Collection.DEFINITIONS,
+    seen.LaneSeen: Collection.LANES,
+    seen.CalendarSeen: Collection.CALENDARS,
+    seen.TenantSeen: Collection.TENANTS,
+    seen.PauseSeen: Collection.PAUSES,
+    seen.HoldSeen: Collection.HOLDS,
+    seen.ProcessorSeen: Collection.PROCESSORS,
 }
-_SEEN = {collection.value: kind for kind, (collection, _) in _NOUNS.items()}
+_SEEN = {collection.value: kind for kind, collection in _NOUNS.items()}
 _GONE: dict[str, type[Any]] = {
     "schedule_gone": seen.ScheduleGone,
     "definition_gone": seen.DefinitionGone,
@@ -116,12 +116,11 @@ def step_line(step: RecordedStep) -> dict[str, Any]:
 
 
 def _encode(each: Input) -> list[Any]:
-    noun = _NOUNS.get(type(each))
-    if noun is not None:
-        collection, name = noun
-        value = getattr(each, name)
-        fields = {**TABLES[collection].encode(value)}
-        return [collection.value, fields.pop("_id", None) or _id_of(value), fields]
+    collection = _NOUNS.get(type(each))
+    if collection is not None:
+        noun = _only_field(each)
+        fields = {**TABLES[collection].encode(noun)}
+        return [collection.value, fields.pop("_id", None) or str(getattr(noun, "id", None) or noun.name), fields]
     match each:
         case seen.JobGone(id, state, finished_at_ms):
             return ["job_gone", id, state, finished_at_ms]
@@ -144,10 +143,8 @@ def _encode(each: Input) -> list[Any]:
         case Settled(decision, settlement):
             one = (decision,)
             return ["settled", encode_decisions(one), settlement.value, *_beside(one)]
-        case seen.ProcessorGone(id) | seen.PauseGone(id) | seen.HoldGone(id):
-            return [_GONE_NAMES[type(each)], id]
         case _:
-            return [_GONE_NAMES[type(each)], each.name]  # type: ignore[union-attr]  # the others have a name
+            return [_GONE_NAMES[type(each)], _only_field(each)]
 
 
 def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
@@ -157,8 +154,8 @@ def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
     return [beside.get(name) for name in BESIDE[:through]]
 
 
-def _id_of(noun: Any) -> str:
-    return str(getattr(noun, "id", None) or noun.name)
+def _only_field(each: Any) -> Any:
+    return getattr(each, each.__match_args__[0])
 
 
 # Reading
@@ -221,14 +218,12 @@ def _heading(line: Mapping[str, Any]) -> RecordingHeading:
         raise InvalidInput(("line", 1), f"unreadable: {str(error)[:200]}", "the heading of a recording") from error
 
 
-def _decode(row: list[Any]) -> Input:
+def _decode(row: list[Any]) -> Any:
     kind = row[0]
     if kind in _SEEN:
-        noun: Input = _SEEN[kind](TABLES[Collection(kind)].decode(row[1], row[2]))
-        return noun
+        return _SEEN[kind](TABLES[Collection(kind)].decode(row[1], row[2]))
     if kind in _GONE:
-        gone: Input = _GONE[kind](str(row[1]))
-        return gone
+        return _GONE[kind](str(row[1]))
     match row:
         case ["job_gone", id, state, finished_at_ms]:
             return seen.JobGone(id, None if state is None else JobState(state), finished_at_ms)

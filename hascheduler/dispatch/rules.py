@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from hascheduler.model.partition import Hold, definition_key
 from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.definition import Definition
+from hascheduler.schema.definition import Definition, RateLimit
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from hascheduler.schema.tenant import Tenant
@@ -103,6 +103,11 @@ class Rules:
         """The number of the tenant's jobs that may run at once; None: no quota."""
         known = self.tenants.get(tenant)
         return known.max_running if known is not None else None
+
+    def fire_rate(self, tenant: str) -> RateLimit | None:
+        """The rate at which the tenant's schedules may fire; None: no limit."""
+        known = self.tenants.get(tenant)
+        return known.fire_rate if known is not None else None
 
 
 @lru_cache(maxsize=4_096)

@@ -7,9 +7,8 @@
       └─► pool ─► lane shares ───────────────┤
           accounts ── locks ◄── key rates ───┘      ledger: what was promised, read by live jobs and schedules
 
-The inputs that would reproduce this state: the first part of a recording.
-
-The facts as the core has them, then what it has promised on top. A promised dispatch is written as if its job had come
+`state_snapshot` gives the inputs that would reproduce this state, which are the first part of a recording: the facts
+as the core has them, then what it has promised on top. A promised dispatch is written as if its job had come
 back: it was charged already, and what the database has of it comes later, as it did to the core itself. Left out are
 doubts that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their
 definitions say today.
@@ -40,18 +39,7 @@ from hascheduler.dispatch.queue.criteria import measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.schedules.planner import SchedulePlanner
-from hascheduler.mirror.changes import (
-    CalendarSeen,
-    DefinitionSeen,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    LaneSeen,
-    PauseSeen,
-    ProcessorSeen,
-    ScheduleSeen,
-    TenantSeen,
-)
+from hascheduler.mirror import changes
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import Hold, definition_of_key
 from hascheduler.model.values.instants import WallMs
@@ -104,15 +92,7 @@ class CoreState:
         )
         self.times = SchedulePlanner(self.jobs, self.ledger, self.rules)
         self.explainer = Explainer(
-            rules=self.rules,
-            jobs=self.jobs,
-            queue=self.queue,
-            classes=self.classes,
-            limits=self.limits,
-            pool=self.pool,
-            locks=self.locks,
-            key_rates=self.key_rates,
-            measures=weights,
+            self.rules, self.jobs, self.queue, self.classes, self.limits, self.pool, self.locks, self.key_rates, weights
         )
 
     def advance(self, now: WallMs) -> None:
@@ -151,7 +131,7 @@ class CoreState:
 
     def set_calendar(self, name: str, calendar: Calendar | None) -> None:
         _put(self.rules.calendars, name, calendar)
-        self.times.calendar_changed(name)
+        self.times.due_times.calendar_changed(name)
 
     def set_hold(self, key: str, hold: Hold | None, now: int) -> None:
         self.rules.put_hold(key, hold)
@@ -163,7 +143,7 @@ class CoreState:
 
     # Jobs
 
-    def job_gone(self, gone: JobGone, now: int) -> None:
+    def job_gone(self, gone: changes.JobGone, now: int) -> None:
         job = self.jobs.get(gone.id)
         if gone.state is JobState.SUCCEEDED and job is not None and job.state is not JobState.RUNNING:
             self.pool.took_up(self.pool.processor_of(gone.id) or "")  # it has run and ended meanwhile
@@ -174,7 +154,7 @@ class CoreState:
         self.jobs.remove(gone.id)
         self.jobs.ended(gone.id, gone.state, job)
 
-    def _learn(self, gone: JobGone, now: int) -> None:
+    def _learn(self, gone: changes.JobGone, now: int) -> None:
         """Learn the cost of a job whose work has ended; a target that is the job itself never occurs again."""
         job = self.jobs.get(gone.id)
         if job is None or job.started_at_ms is None or gone.finished_at_ms is None or job.target == job.id:
@@ -198,16 +178,16 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
-        *map(HoldSeen, core.rules.holds.values()),
-        *map(DefinitionSeen, core.rules.whole_definitions.values()),
-        *map(LaneSeen, core.rules.lanes.values()),
-        *map(CalendarSeen, core.rules.calendars.values()),
-        *map(TenantSeen, core.rules.tenants.values()),
-        *map(PauseSeen, core.rules.pauses.values()),
-        *map(ScheduleSeen, core.times.schedules()),
+        *map(changes.HoldSeen, core.rules.holds.values()),
+        *map(changes.DefinitionSeen, core.rules.whole_definitions.values()),
+        *map(changes.LaneSeen, core.rules.lanes.values()),
+        *map(changes.CalendarSeen, core.rules.calendars.values()),
+        *map(changes.TenantSeen, core.rules.tenants.values()),
+        *map(changes.PauseSeen, core.rules.pauses.values()),
+        *map(changes.ScheduleSeen, core.times.due_times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():
-        first.append(ProcessorSeen(processor))
+        first.append(changes.ProcessorSeen(processor))
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job)) for job in core.jobs.all()]
@@ -217,9 +197,9 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
 
 
-def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[JobSeen]:
-    for job in jobs:
-        yield JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
+def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[changes.JobSeen]:
+    for job in jobs:  # a comprehension would be read all at once, compiled
+        yield changes.JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
 
 
 def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:

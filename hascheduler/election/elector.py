@@ -3,8 +3,6 @@
 It owns what this candidate believes of the lease. The caller owns the I/O: it carries out the `LeaseAttempt` that
 `next_attempt` returns (one compare-and-set), and reports the outcome with the time at which the attempt *began*,
 because trust must count from before the write left.
-
-The elector's times, checked against each other once.
 """
 
 from dataclasses import dataclass, replace
@@ -90,11 +88,6 @@ class Elector:
     def term(self) -> int:
         """The term this candidate leads in; meaningful while `leads`."""
         return self._record.term if self._record else 0
-
-    @property
-    def trusted_until_ms(self) -> MonoMs | None:
-        """Until when this candidate may act as leader; None while it follows."""
-        return self._trusted_until
 
     def leads(self, now: MonoMs) -> bool:
         """Whether the lease is this candidate's and its last renewal is fresh enough to be trusted."""

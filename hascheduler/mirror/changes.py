@@ -238,10 +238,13 @@ def batch_read(batch: str, *, is_live: bool, failed: tuple[str, str] | None) -> 
     return Change(Collection.JOBS, Operation.PUT, batch, {"is_live": is_live, "failed": failed})
 
 
+CoreFact = (
+    JobSeen | JobGone | BatchSeen | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen
+    | ProcessorGone | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | CalendarSeen
+    | CalendarGone | HoldSeen | HoldGone
+)  # fmt: skip
+"""What the dispatch core is told of the live documents."""
 Seen = (
-    JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | BatchSeen | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
-    | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
-    | CalendarSeen | CalendarGone | HoldSeen | HoldGone
-    | Quarantined
+    CoreFact | TokenSeen | TokenGone | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen
+    | SchemaGone | Quarantined
 )  # fmt: skip

@@ -173,17 +173,21 @@ class Mirror:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))
         elif collection is _SCHEDULES and change.position:
             self._events += events_of_schedule(change, self._nouns[_SCHEDULES].get(change.id))
-        if operation is _DELETE:
+        try:
+            if operation is _DELETE:
+                self._drop(table, key, facts)
+            elif operation is _PUT:
+                if self._fetching:
+                    # Newer than any read under way, whose answer must not undo it.
+                    self._fetching.pop(key, None)
+                self._put(table, key, change.fields, facts)
+            elif table.advanced is None or not self._advance(table, key, change.fields, facts):
+                known = self._follows(table, key, change.fields, facts)
+                if known is not None:
+                    self._patch(table, key, change.fields, known, facts)
+        except InvalidInput as error:
             self._drop(table, key, facts)
-        elif operation is _PUT:
-            if self._fetching:
-                # Newer than any read under way, whose answer must not undo it.
-                self._fetching.pop(key, None)
-            self._put(table, key, change, change.fields, facts)
-        elif table.advanced is None or not self._advance(table, key, change, facts):
-            known = self._follows(table, key, change.fields, facts)
-            if known is not None:
-                self._patch(table, key, change, known, facts)
+            self._set_aside(change, str(error), facts)
         if collection is _HOLDS:
             self._hear_holds()
         if collection is _REPLICAS and change.position:
@@ -253,46 +257,32 @@ class Mirror:
                 return None
         return known
 
-    def _patch(self, table: Table, key: tuple[Collection, str], change: Change, known: Any, facts: list[Seen]) -> None:
-        if table.ends(change.fields):
-            self._drop(table, key, facts, change.fields)  # the rest of the patch is not read any more
+    def _patch(
+        self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], known: Any, facts: list[Seen]
+    ) -> None:
+        if table.ends(patch):
+            self._drop(table, key, facts, patch)  # the rest of the patch is not read any more
             return
-        try:
-            decoded = table.decode_patch(change.fields)
-            if decoded is None:
-                self._put(table, key, change, {**table.encode(known), **change.fields}, facts)
-            else:
-                self._accept(table, key, known, table.patched(known, decoded), facts)
-        except InvalidInput as error:
-            self._drop(table, key, facts)
-            self._set_aside(change, str(error), facts)
+        decoded = table.decode_patch(patch)
+        if decoded is None:
+            self._put(table, key, {**table.encode(known), **patch}, facts)
+        else:
+            self._accept(table, key, known, table.patched(known, decoded), facts)
 
-    def _advance(self, table: Table, key: tuple[Collection, str], change: Change, facts: list[Seen]) -> bool:
+    def _advance(self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], facts: list[Seen]) -> bool:
         """Fold a patch of unnumbered fields alone, which are frequent and change nothing else; whether it was one."""
         known = self._nouns[key[0]].get(key[1])
-        if known is None or table.advanced is None or not change.fields.keys() <= table.unnumbered:
+        if known is None or table.advanced is None or not patch.keys() <= table.unnumbered:
             return False
-        try:
-            noun = table.advanced(known, change.fields)
-        except InvalidInput as error:
-            self._drop(table, key, facts)
-            self._set_aside(change, str(error), facts)
-            return True
+        noun = table.advanced(known, patch)
         if noun != known and table.revision(noun) >= table.revision(known):
             self._nouns[key[0]][key[1]] = noun
             facts.append(table.arrived(noun))
         return True
 
-    def _put(
-        self, table: Table, key: tuple[Collection, str], change: Change, fields: Mapping[str, Any], facts: list[Seen]
-    ) -> None:
+    def _put(self, table: Table, key: tuple[Collection, str], fields: Mapping[str, Any], facts: list[Seen]) -> None:
         collection, id = key
-        try:
-            noun = table.decode(id, fields)
-        except InvalidInput as error:
-            self._drop(table, key, facts)
-            self._set_aside(change, str(error), facts)
-            return
+        noun = table.decode(id, fields)
         if self._quarantine:
             self._quarantine.pop(key, None)
         nouns = self._nouns[collection]

@@ -13,12 +13,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
 from hascheduler.model.documents.leadership import decode_hold, decode_lease, encode_hold, encode_lease
 from hascheduler.model.documents.processor import decode_processor, encode_processor
-from hascheduler.model.documents.schedule import (
-    LEADER_FIELDS,
-    decode_schedule,
-    encode_schedule_ref,
-    with_leader_fields,
-)
+from hascheduler.model.documents.schedule import LEADER_FIELDS, decode_schedule, encode_schedule_ref, with_leader_fields
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.schema_version import decode_schema_version, encode_schema_version
 from hascheduler.model.values.fields import is_integer
@@ -92,10 +87,6 @@ def _ended_in(fields: Mapping[str, Any]) -> JobState | None:
     return _TERMINAL.get(state) if isinstance(state, str) else None
 
 
-def _job_ends(fields: Mapping[str, Any]) -> bool:
-    return _ended_in(fields) is not None
-
-
 _TERMINAL: dict[str, JobState] = {state.value: state for state in TERMINAL}
 
 
@@ -107,7 +98,7 @@ TABLES: dict[Collection, Table] = {
         left=_job_left,
         revision=lambda job: (job.rev,),
         revised="rev",
-        ends=_job_ends,
+        ends=lambda fields: _ended_in(fields) is not None,
         decode_patch=decode_job_patch,
         patched=patched_job,
     ),

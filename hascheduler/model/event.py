@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.model.values.frozen import fast_frozen
-from hascheduler.model.values.instants import format_instant, parse_instant
+from hascheduler.model.values.instants import format_instant
 
 EVENTS_OF_A_CHANGE_MAX = 2
 ERROR_LENGTH_MAX = 500
@@ -102,30 +102,6 @@ def encode_event(event: Event) -> Mapping[str, Any]:
         "nominal_at": _instant_or_none(event.nominal_ms),
         "through_at": _instant_or_none(event.through_ms),
     }
-
-
-def decode_event(data: Mapping[str, Any]) -> Event:
-    """The event of which `encode_event` made ``data``; anything else is an `InvalidInput`, a `ValueError`, a `KeyError`
-    or a `TypeError`."""
-    return Event(
-        id=data["id"],
-        at_ms=parse_instant(data["at"]),
-        type=EventType(data["type"]),
-        retry_at_ms=_ms_or_none(data["retry_at"]),
-        nominal_ms=_ms_or_none(data["nominal_at"]),
-        through_ms=_ms_or_none(data["through_at"]),
-        **{name: data[name] for name in _PLAIN},
-    )
-
-
-_PLAIN = (
-    "job", "tenant", "definition", "schedule", "attempt", "processor", "failures", "losses", "priority", "error",
-    "count",
-)  # fmt: skip
-
-
-def _ms_or_none(text: str | None) -> int | None:
-    return None if text is None else parse_instant(text)
 
 
 def _instant_or_none(at_ms: int | None) -> str | None:

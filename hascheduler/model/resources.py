@@ -6,7 +6,6 @@ write one as ``cpu=8,gpu=1`` in settings and options, and as ``{"cpu": 8, "gpu":
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
@@ -51,10 +50,6 @@ def decode_resources(value: object) -> Resources:
     return resources(value)
 
 
-def encode_resources(vector: Resources) -> dict[str, Any]:
-    return dict(vector)
-
-
 # As people write them
 
 
@@ -62,36 +57,25 @@ def is_resource_name(name: str) -> bool:
     return bool(_NAME.match(name)) and name != SLOTS
 
 
-def check_resources(amounts: Mapping[str, object]) -> Resources:
-    """The vector of ``amounts``; an `InvalidInput` names the first wrong one."""
-    if len(amounts) > RESOURCE_NAMES_MAX:
-        raise InvalidInput((), f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
-    checked: dict[str, int] = {}
-    for name, amount in amounts.items():
-        if not is_resource_name(name):
-            raise InvalidInput((name,), f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
-        if isinstance(amount, bool) or not isinstance(amount, int) or not 1 <= amount <= AMOUNT_MAX:
-            raise InvalidInput((name,), quoted(amount), f"a whole number from 1 to {AMOUNT_MAX}")
-        checked[name] = amount
-    return resources(checked)
-
-
 def parse_resources(text: str, path: Path = ()) -> Resources:
     """The vector that ``text`` lists; an empty one for an empty text."""
-    amounts: dict[str, object] = {}
+    amounts: dict[str, int] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, amount = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise InvalidInput(path, f"{quoted(part)} is no amount of a resource", _TEXT_EXPECTED)
         if name in amounts:
             raise InvalidInput(path, f"{quoted(name)} is named twice", "each resource once")
+        if not is_resource_name(name):
+            raise InvalidInput(path, f"{name}: {quoted(name)} is no name for a resource", NAME_EXPECTED)
         # Longer numbers are too large, and slow to parse.
-        amounts[name] = int(amount) if amount.isascii() and amount.isdecimal() and len(amount) < 20 else amount
-    try:
-        return check_resources(amounts)
-    except InvalidInput as error:
-        where = f"{error.path[0]}: " if error.path else ""
-        raise InvalidInput(path, f"{where}{error.problem}", error.expected) from None
+        given = int(amount) if amount.isascii() and amount.isdecimal() and len(amount) < 20 else amount
+        if not isinstance(given, int) or not 1 <= given <= AMOUNT_MAX:
+            raise InvalidInput(path, f"{name}: {quoted(given)}", f"a whole number from 1 to {AMOUNT_MAX}")
+        amounts[name] = given
+    if len(amounts) > RESOURCE_NAMES_MAX:
+        raise InvalidInput(path, f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
+    return resources(amounts)
 
 
 def format_resources(vector: Mapping[str, int]) -> str:

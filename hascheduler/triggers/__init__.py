@@ -29,31 +29,3 @@ from hascheduler.triggers.due import (
 )
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.preview import ClockChange, Upcoming, clock_changes, remarks, upcoming
-
-__all__ = [
-    "ClockChange",
-    "MissingCalendar",
-    "Upcoming",
-    "calendars_of",
-    "check_trigger",
-    "clock_changes",
-    "count_firing",
-    "count_nominal",
-    "day_part",
-    "due_ms",
-    "excluded_until",
-    "is_excluded",
-    "latest_nominal",
-    "missing_calendar",
-    "next_firing",
-    "next_nominal",
-    "on_calendars",
-    "read_pattern",
-    "remarks",
-    "run_until",
-    "shortest_gap_ms",
-    "shortest_gap_of_rules_ms",
-    "upcoming",
-    "with_calendars",
-    "without_calendars",
-]

@@ -26,7 +26,7 @@ from hascheduler.schema.trigger import (
     Trigger,
 )
 from hascheduler.triggers import cron
-from hascheduler.triggers.due import CALENDARS_USED_MAX, excluded_until
+from hascheduler.triggers.due import CALENDARS_USED_MAX, next_firing
 from hascheduler.triggers.expressions import walls_of
 from hascheduler.triggers.nominal import next_nominal
 from hascheduler.triggers.zones import zone_of
@@ -150,16 +150,10 @@ def _check_calendars(trigger: Trigger) -> None:
 
 def _check_that_it_fires(trigger: Trigger) -> None:
     trigger = replace(trigger, calendars=None)  # those change: what they leave out today is no mistake
-    nominal_ms = next_nominal(trigger, -1)
-    if nominal_ms is None:
+    if next_nominal(trigger, -1) is None:
         raise _never(trigger)
-    # Each step passes a whole window, of which there are few.
-    until_ms = excluded_until(trigger, nominal_ms)
-    while until_ms is not None:
-        nominal_ms = next_nominal(trigger, until_ms - 1)
-        if nominal_ms is None:
-            raise InvalidInput(("exclude",), "all of its times are excluded", "windows that leave some")
-        until_ms = excluded_until(trigger, nominal_ms)
+    if next_firing(trigger, -1) is None:
+        raise InvalidInput(("exclude",), "all of its times are excluded", "windows that leave some")
 
 
 def _never(trigger: Trigger) -> InvalidInput:
@@ -205,9 +199,7 @@ def shortest_gap_of_rules_ms(trigger: Trigger) -> int | None:
     rules = tuple(part for part in trigger.parts if isinstance(part, Cron | Interval))
     if not rules:
         return None
-    if len(rules) == 1:
-        return _shortest_gap_of_part_ms(replace(trigger, pattern=rules[0]))
-    return _shortest_gap_of_next_ms(replace(trigger, pattern=AnyOf(rules)))
+    return _shortest_gap_of_part_ms(replace(trigger, pattern=rules[0] if len(rules) == 1 else AnyOf(rules)))
 
 
 def _shortest_gap_of_part_ms(trigger: Trigger) -> int | None:

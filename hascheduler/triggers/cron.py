@@ -29,15 +29,7 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.schema.trigger import Cron, Interval
 from hascheduler.triggers.expressions import interval_of, is_hourly, walls_of
 from hascheduler.triggers.walls import Walls
-from hascheduler.triggers.zones import (
-    DAY_S,
-    canonical_zone,
-    first_instant,
-    span_at,
-    transitions,
-    wall_reached,
-    zone_of,
-)
+from hascheduler.triggers.zones import DAY_S, canonical_zone, first_instant, span_at, transitions, wall_reached, zone_of
 
 _LATEST_S = LATEST_MS // 1_000 - 1
 _CACHED_MAX = 4_096

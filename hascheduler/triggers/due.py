@@ -123,16 +123,13 @@ def count_firing(trigger: Trigger, from_ms: int, through_ms: int) -> int:
 
     They are counted, not gone through one by one.
     """
-    if trigger.calendars is not None:
-        first_ms = next_nominal(trigger, from_ms - 1)
-        if first_ms is None:
-            return 0
-        count = 0
-        for run_from_ms, run_through_ms, fires in runs(trigger, first_ms, min(through_ms, LATEST_MS - 1)):
-            if fires:
-                count += _count_outside_windows(trigger, run_from_ms, run_through_ms)
-        return count
-    return _count_outside_windows(trigger, from_ms, through_ms)
+    if trigger.calendars is None:
+        return _count_outside_windows(trigger, from_ms, through_ms)
+    first_ms = next_nominal(trigger, from_ms - 1)
+    if first_ms is None:
+        return 0
+    runs = _firing_runs(trigger, first_ms, min(through_ms, LATEST_MS - 1))
+    return sum(_count_outside_windows(trigger, *run) for run in runs)
 
 
 def _count_outside_windows(trigger: Trigger, from_ms: int, through_ms: int) -> int:
@@ -262,22 +259,18 @@ def _days_and_zone(trigger: Trigger) -> tuple[CalendarDays, ZoneInfo]:
     return use.days, zone_of(use.timezone or trigger.zone)
 
 
-def runs(trigger: Trigger, from_ms: int, through_ms: int) -> Iterator[tuple[int, int, bool]]:
-    """The runs of days from ``from_ms`` through ``through_ms``: first and last instant, and whether they fire."""
+def _firing_runs(trigger: Trigger, from_ms: int, through_ms: int) -> Iterator[tuple[int, int]]:
+    """Yield the runs of days from ``from_ms`` through ``through_ms`` that fire: first and last instant."""
     while from_ms <= through_ms:
         part = day_part(trigger, from_ms)
         until_ms = run_until(trigger, part, through_ms)
-        yield from_ms, min(until_ms - 1, through_ms), part.left_out_by is None
+        if part.left_out_by is None:
+            yield from_ms, min(until_ms - 1, through_ms)
         from_ms = until_ms
 
 
 def _left_out_by(days: CalendarDays, day: int) -> str | None:
     if days.bits >> day + 1 & 1:
         return None
-    for calendar in days.only:
-        if not calendar.has(day):
-            return calendar.name
-    for calendar in days.excluding:
-        if calendar.has(day):
-            return calendar.name
-    return None
+    missing = (calendar.name for calendar in days.only if not calendar.has(day))
+    return next(missing, None) or next((calendar.name for calendar in days.excluding if calendar.has(day)), None)

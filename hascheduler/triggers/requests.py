@@ -14,7 +14,7 @@ from hascheduler.schema.trigger import ANY, KINDS, AnyOf, Cron, Interval, Once, 
 from hascheduler.schema.trigger_bodies import HasTrigger, PatternBody, narrowing_of
 from hascheduler.triggers.checks import check_trigger
 from hascheduler.triggers.cron import read_pattern
-from hascheduler.triggers.due import excluded_until
+from hascheduler.triggers.due import next_firing
 from hascheduler.triggers.nominal import latest_nominal, next_nominal
 from hascheduler.triggers.zones import canonical_zone
 
@@ -128,16 +128,10 @@ def _single(body: PatternBody, stored: Pattern | None, now: WallMs) -> Single:
 
 def _require_future(trigger: Trigger, now: WallMs) -> None:
     trigger = replace(trigger, calendars=None)  # those change: what they leave out today is no mistake
-    nominal_ms = next_nominal(trigger, now)
-    if nominal_ms is None:
+    if next_nominal(trigger, now) is None:
         raise _passed(trigger, now)
-    # Each step skips a whole exclusion window, and there are few.
-    until_ms = excluded_until(trigger, nominal_ms)
-    while until_ms is not None:
-        nominal_ms = next_nominal(trigger, until_ms - 1)
-        if nominal_ms is None:
-            raise InvalidInput(("trigger", "exclude"), "all times to come are excluded", "windows that leave some")
-        until_ms = excluded_until(trigger, nominal_ms)
+    if next_firing(trigger, now) is None:
+        raise InvalidInput(("trigger", "exclude"), "all times to come are excluded", "windows that leave some")
 
 
 def _passed(trigger: Trigger, now: WallMs) -> InvalidInput:

@@ -15,7 +15,7 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     Settlement,
     decode_decisions,
-    encode_creations,
+    encode_beside,
     encode_decisions,
 )
 from hascheduler.model.job import ScheduleId, fire_job_id
@@ -61,7 +61,7 @@ def a_run(created_at_ms: int, because_of: str | None = None) -> RecordVerdict:
 
 def journaled(*decisions: Decision) -> tuple[Decision, ...]:
     """As a successor reads them."""
-    return decode_decisions(encode_decisions(decisions), encode_creations(decisions).get("creations"))
+    return decode_decisions(encode_decisions(decisions), encode_beside(decisions).get("creations"))
 
 
 @pytest.mark.parametrize("decision", [a_fire(EARLIER, 1), a_run(EARLIER, "fire:tick:1")], ids=["fire", "pass over"])

@@ -1,7 +1,6 @@
 """``…/preview``: when a schedule would fire, before anything is stored."""
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -223,8 +222,8 @@ def _preview(fires: FiresToCome, count: int, maker: JobMaker | None) -> Generato
         for fire, nominal_ms in firing[: max(1, WORK_AT_ONCE_MAX // max(maker.work, 1))]:
             fire.payload = maker.payloads(fire_job_id(fires.schedule, nominal_ms), nominal_ms)
     yield
-    changes = [ClockChangeResponse(**asdict(change)) for change in preview.clock_changes]
-    return {"fires": shown, "clock_changes": changes, "timezone": preview.timezone, "warnings": list(preview.warnings)}
+    changes = [ClockChangeResponse(**change) for change in preview["clock_changes"]]
+    return {**preview, "fires": shown, "clock_changes": changes}
 
 
 def _shown(times: Sequence[Upcoming], trigger: Trigger) -> Generator[None, None, list[FireResponse]]:
@@ -232,5 +231,5 @@ def _shown(times: Sequence[Upcoming], trigger: Trigger) -> Generator[None, None,
     for first in range(0, len(times), _STEP):
         yield
         fires = local_fires(times[first : first + _STEP], trigger)
-        shown += (FireResponse.model_construct(**asdict(fire)) for fire in fires)
+        shown += (FireResponse.model_construct(**fire) for fire in fires)
     return shown

@@ -4,7 +4,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -93,7 +93,7 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
     now_ms = SystemClock().wall_ms()
     trigger, after_ms = checked_trigger(said, now_ms), now_ms if after_ms is None else after_ms
     times = list(_times(schedule, trigger, after_ms, count))
-    made = asdict(previews.finished(previews.make_preview(schedule, trigger, after_ms, times)))
+    made = previews.finished(previews.make_preview(schedule, trigger, after_ms, times))
     # A trigger alone has no payload.
     return {**made, "fires": [{**fire, "payload": None} for fire in made["fires"]]}
 

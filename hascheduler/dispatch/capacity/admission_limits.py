@@ -1,19 +1,15 @@
-"""Which scheduling classes may run now: caps in total, by tier and by definition, quotas, rate limits, and free slots.
+"""Which jobs may run now: caps in total, by tier and by definition, quotas, rate limits, and free slots.
 
-Each limit is a mask with a bit for every class that it holds back. A count that changes moves its own bits, so what may
-run now is a few operations on whole numbers, however many jobs wait.
-
-Jobs that the same rules admit: one scheduling class for each definition, demand for resources, and tenant with a
-quota.
-
-Whether a job may run now depends on its class alone, but for the locks on its target. So each class is one bit, and
-what may run now is one number: no job that can't run is ever looked at.
+Jobs of one definition, demand for resources, and tenant with a quota are of one *scheduling class*. Whether a job may
+run now depends on its class alone, but for the locks on its target. So each class is one bit, and each limit a mask of
+the classes that it holds back. A count that changes moves its own bits: what may run now is a few operations on whole
+numbers, however many jobs wait, and no job that can't run is ever looked at.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from hascheduler.dispatch.capacity.rate_limits import DispatchRates
+from hascheduler.dispatch.capacity.rate_limits import RateLimits
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.rules import Rules
@@ -105,7 +101,7 @@ class AdmissionLimits:
         self._rules = rules
         self._classes = classes
         self._pool = pool
-        self._rates = DispatchRates(rules)
+        self._rates = RateLimits(lambda name: rules.definition(name).rate_limit)
         self.cap = cap
         self.max_concurrency: int | None = None
         self.running = 0

@@ -1,16 +1,14 @@
-"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers.
+"""Rate limits: a token bucket for each definition or tenant that has one, and for each value at a limited key.
 
 A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
 takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
 
-Rate limits per key: one token bucket for each value that jobs had at a limited key a while ago.
-
-A full bucket is as good as none, so only those that are not full again are kept, and of these at most `BUCKETS_MAX`;
-beyond that the one that was used longest ago counts as full. All begin full, and do so with each leader.
+Of keys, a full bucket is as good as none, so only those that are not full again are kept, and of these at most
+`BUCKETS_MAX`; beyond that the one that was used longest ago counts as full.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hascheduler.dispatch.rules import Rules
@@ -52,68 +50,43 @@ class TokenBucket:
         return max(0, -((self.level - self.limit.per_ms) // self.limit.count))
 
 
-class DispatchRates:
-    """Owner of the buckets of definitions."""
+class RateLimits:
+    """Owner of the buckets of definitions, or of tenants; ``limit_of`` gives the limit of one."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, limit_of: Callable[[str], RateLimit | None]) -> None:
+        self._limit_of = limit_of
         self._buckets: dict[str, TokenBucket] = {}
 
-    def take(self, definition: str, now: int) -> None:
-        """A job of it was dispatched; the bucket may be empty where another replica decided that."""
-        bucket = self._bucket(definition, now)
+    def take(self, name: str, now: int) -> None:
+        """Take a token for a dispatch, or a fire; the bucket may be empty where another replica decided that."""
+        bucket = self._bucket(name, now)
         if bucket is not None:
             bucket.take()
 
-    def next_at(self, definition: str, now: int) -> int | None:
+    def tokens(self, name: str, now: int) -> int | None:
+        """Return how many tokens there are now; None: no limit."""
+        bucket = self._bucket(name, now)
+        return None if bucket is None else bucket.tokens
+
+    def next_at(self, name: str, now: int) -> int | None:
         """Return the instant of the next token, ``now`` or later; None: no limit."""
-        bucket = self._bucket(definition, now)
+        bucket = self._bucket(name, now)
         return None if bucket is None else now + bucket.wait_ms
 
     def rules_changed(self) -> None:
-        """Forget the buckets of definitions that have no limit any more, or another."""
+        """Forget the buckets of those that have no limit any more, or another."""
         for name, bucket in list(self._buckets.items()):
-            if self._rules.definition(name).rate_limit != bucket.limit:
+            if self._limit_of(name) != bucket.limit:
                 del self._buckets[name]
 
-    def _bucket(self, definition: str, now: int) -> TokenBucket | None:
-        limit = self._rules.definition(definition).rate_limit
-        bucket = self._buckets.get(definition)
+    def _bucket(self, name: str, now: int) -> TokenBucket | None:
+        limit = self._limit_of(name)
         if limit is None:
+            self._buckets.pop(name, None)
             return None
-        if bucket is None:
-            bucket = self._buckets[definition] = TokenBucket.full(limit, now)
-        bucket.refill(now)
-        return bucket
-
-
-class FireRates:
-    """Owner of the buckets of tenants: how fast their schedules fire."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._buckets: dict[str, TokenBucket] = {}
-
-    def tokens(self, tenant: str, now: int) -> int | None:
-        """The number of fires that are allowed now; None: no limit."""
-        bucket = self._bucket(tenant, now)
-        return None if bucket is None else bucket.tokens
-
-    def take(self, tenant: str, now: int) -> None:
-        """A schedule of the tenant fired."""
-        bucket = self._bucket(tenant, now)
-        if bucket is not None:
-            bucket.take()
-
-    def _bucket(self, tenant: str, now: int) -> TokenBucket | None:
-        known = self._rules.tenants.get(tenant)
-        limit = known.fire_rate if known is not None else None
-        if limit is None:
-            self._buckets.pop(tenant, None)
-            return None
-        bucket = self._buckets.get(tenant)
+        bucket = self._buckets.get(name)
         if bucket is None or bucket.limit != limit:
-            bucket = self._buckets[tenant] = TokenBucket.full(limit, now)
+            bucket = self._buckets[name] = TokenBucket.full(limit, now)
         bucket.refill(now)
         return bucket
 

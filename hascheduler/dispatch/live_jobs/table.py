@@ -3,8 +3,6 @@
 Owner of the table, of the queue and the slots that follow from it, and of the timers on jobs. `reconsider` derives a
 job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job is
 in doubt. It may be called at any time, and calling it twice changes nothing.
-
-The live jobs of each schedule: of that schedule, and no other of its name (see `ScheduleId`).
 """
 
 from collections import Counter
@@ -30,7 +28,7 @@ _Maker = tuple[str, int | str]
 
 
 class JobsBySchedule:
-    """Owner of the ids by schedule."""
+    """Owner of the ids by schedule: of that schedule, and no other of its name (see `ScheduleId`)."""
 
     def __init__(self) -> None:
         self._of: dict[_Maker, dict[str, None]] = {}

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hascheduler.dispatch.capacity.rate_limits import FireRates
+from hascheduler.dispatch.capacity.rate_limits import RateLimits
 from hascheduler.dispatch.rules import Rules
 from hascheduler.schema.schedule import ScheduleRef
 
@@ -45,7 +45,7 @@ class FireAdmission:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._rates = FireRates(rules)
+        self._rates = RateLimits(rules.fire_rate)
         self._short: dict[str, str] = {}
         """The tenant of each schedule that waits, by the schedule's name."""
         self._short_of: Counter[str] = Counter()

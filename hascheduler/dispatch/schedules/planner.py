@@ -48,48 +48,22 @@ class SchedulePlanner:
         self._admission = FireAdmission(rules)
         self._jobs = jobs
         self._ledger = ledger
-        self._due_times = DueTimes(rules.calendars)
+        self.due_times = DueTimes(rules.calendars)
         self._failures = ConsecutiveFailures()
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        """By schedule: why it never fires."""
-        return self._due_times.unreadable
-
-    def schedule(self, name: str) -> ScheduleRef | None:
-        return self._due_times.schedule(name)
-
-    def schedules(self) -> list[ScheduleRef]:
-        return list(self._due_times.schedules())
-
-    def next_at(self) -> int | None:
-        return self._due_times.next_at()
 
     # Facts
 
     def seen(self, schedule: ScheduleRef) -> None:
-        before = self._due_times.schedule(schedule.name)
+        before = self.due_times.schedule(schedule.name)
         if before is not None and before.created_at_ms != schedule.created_at_ms:
             self.gone(schedule.name)  # its deletion was missed: this is another schedule of that name
-        self._failures.schedule_seen(schedule, self._due_times.schedule(schedule.name))
-        self._due_times.seen(schedule)
+        self._failures.schedule_seen(schedule, self.due_times.schedule(schedule.name))
+        self.due_times.seen(schedule)
         self._ledger.schedule_seen(schedule)
-
-    def calendar_changed(self, name: str) -> None:
-        """The rules have another calendar of that name, or none any more."""
-        self._due_times.calendar_changed(name)
-
-    def suspend(self, name: str) -> None:
-        """Decide nothing about its times until what is promised of them is over: what then becomes of it, the caller
-        says before the next times are taken."""
-        self._due_times.hold(name)
-
-    def users_of(self, calendar: str) -> list[str]:
-        return self._due_times.users_of(calendar)
 
     def gone(self, name: str) -> None:
         self._failures.schedule_gone(name)
-        self._due_times.gone(name)
+        self.due_times.gone(name)
         self._admission.waits_no_more(name)
         self._ledger.schedule_gone(name)
 
@@ -98,15 +72,15 @@ class SchedulePlanner:
         last job counts alone: where another fails, it fails."""
         job = None if is_before_last(job_id) else self._jobs.get(job_id)
         made_by = None if job is None else job.made_by
-        schedule = None if made_by is None else self._due_times.schedule(made_by.name)
+        schedule = None if made_by is None else self.due_times.schedule(made_by.name)
         if schedule is not None and made_by is not None and schedule.identity.is_same(made_by):
             self._failures.job_ended(schedule, state)
 
     def settled(self, outcome: TimeOutcome, settlement: Settlement, doubt_until_ms: int) -> None:
         if settlement is Settlement.LOST:
-            self._due_times.lose(outcome, doubt_until_ms)
+            self.due_times.lose(outcome, doubt_until_ms)
         elif settlement is Settlement.UNKNOWN:
-            self._due_times.hold(outcome.schedule)  # nothing about later times can be carried out before this is
+            self.due_times.hold(outcome.schedule)  # nothing about later times can be carried out before this is
 
     # Leading
 
@@ -116,23 +90,23 @@ class SchedulePlanner:
         fires: dict[str, list[Fire]] = defaultdict(list)
         for outcome in reapplied:
             is_unseen = isinstance(outcome, Fire) and self._jobs.get(outcome.job_id) is None
-            self._due_times.promise(outcome, is_unseen=is_unseen)
+            self.due_times.promise(outcome, is_unseen=is_unseen)
             if isinstance(outcome, Fire):
                 fires[outcome.schedule].append(outcome)
-        for schedule in self._due_times.schedules():
+        for schedule in self.due_times.schedules():
             if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
                 its_own = [fire for fire in fires[schedule.name] if fire.basis.is_of(schedule.created_at_ms)]
                 self._replace_all_but_newest(schedule, [fire.job_id for fire in its_own])
 
     def stop(self) -> None:
-        self._due_times.forget_promises()
+        self.due_times.forget_promises()
         self._admission.forget()
 
     def take_due(self, now: WallMs, limit: int) -> list[Decision]:
         """Decide the times that are due."""
-        for name in self._due_times.held():
+        for name in self.due_times.held():
             if not self._ledger.has_outcomes(name):
-                self._due_times.resume(name)
+                self.due_times.resume(name)
         self._admission.forget_seen(self._ledger.is_unseen_fire)
         decisions: list[Decision] = []
 
@@ -144,9 +118,9 @@ class SchedulePlanner:
         def fell_short(schedule: ScheduleRef) -> int:
             return self._admission.fell_short(schedule, now)
 
-        for outcomes in self._due_times.take_due(now, limit, self._jobs.of_schedule, allowance, fell_short):
+        for outcomes in self.due_times.take_due(now, limit, self._jobs.of_schedule, allowance, fell_short):
             for outcome in outcomes:
-                schedule = self._due_times.schedule(outcome.schedule)
+                schedule = self.due_times.schedule(outcome.schedule)
                 if schedule is not None and isinstance(outcome, Fire):
                     fire = self._completed(outcome, schedule)
                     self._ledger.promise(fire, now)
@@ -171,7 +145,7 @@ class SchedulePlanner:
     def take_counts(self, now: WallMs) -> list[CountFailures]:
         """Decide the counts of failures to store, and the schedules to pause for them."""
         counts = self._failures.to_count(
-            now, self._due_times.schedule, lambda name: self._ledger.count(name) is not None
+            now, self.due_times.schedule, lambda name: self._ledger.count(name) is not None
         )
         for count in counts:
             self._ledger.promise(count, now)
@@ -181,7 +155,7 @@ class SchedulePlanner:
         """Decide the resets that were asked for, each once nothing is promised of the schedule's times."""
         resets = [
             ResetCursor(schedule.name, schedule.reset_at_ms, schedule.created_at_ms)
-            for schedule in self._due_times.to_reset()
+            for schedule in self.due_times.to_reset()
             if schedule.reset_at_ms is not None
             and not (self._ledger.has_outcomes(schedule.name) or self._ledger.has_reset(schedule.name))
         ]

@@ -6,10 +6,9 @@ do to the trigger. What its caller may make long is a generator that yields afte
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
-from typing import Literal, TypeVar
-from zoneinfo import ZoneInfo
+from typing import Any, TypeVar
 
 from hascheduler.dispatch.schedules.backfill import count_in_steps
 from hascheduler.dispatch.schedules.trigger_periods import undecided
@@ -36,7 +35,6 @@ _CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
 _COMPARED_MAX = 1_000
 _STEP = 10
 """Times in a slice: with the jitter of ten patterns, half a millisecond each."""
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Found = TypeVar("Found")
@@ -79,38 +77,6 @@ class FiresChanged:
     until_ms: WallMs
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFire:
-    """A nominal time in UTC, with jitter (``due_at``), and on the clock of the trigger's zone (``local``)."""
-
-    nominal_at: str
-    due_at: str
-    local: str
-    weekday: str
-    excluded: bool
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LocalClockChange:
-    """A clock change (``gap``: an hour is left out; ``fold``: one comes twice) and the fires of that local day."""
-
-    at: str
-    kind: Literal["gap", "fold"]
-    offset_before: str
-    offset_after: str
-    explanation: str
-    fires: Sequence[LocalFire]
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    fires: Sequence[LocalFire]
-    clock_changes: Sequence[LocalClockChange]
-    timezone: str
-    warnings: Sequence[str]
-
-
 def next_fire(schedule: ScheduleRef) -> Upcoming | None:
     """The next undecided nominal time that fires; None if none does, or the schedule is paused."""
     if schedule.paused_at_ms is None:
@@ -140,26 +106,29 @@ def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> Gene
     before, after = ([fire for fire in fires if fire.nominal_ms <= until_ms] for fires in both)
     # A list that was cut is complete only through its last time.
     until_ms = min([until_ms, *(fires[-1].nominal_ms for fires in (before, after) if len(fires) == _COMPARED_MAX)])
-    before_ms, after_ms = ({fire.nominal_ms for fire in fires if not fire.excluded} for fires in (before, after))
-    added_ms, removed_ms = after_ms - before_ms, before_ms - after_ms
-    return FiresChanged(
-        added=[fire for fire in after if _is_in(fire, added_ms, until_ms)],
-        removed=[fire for fire in before if _is_in(fire, removed_ms, until_ms)],
-        until_ms=until_ms,
-    )
+    firing = [{fire.nominal_ms for fire in fires if not fire.excluded} for fires in (before, after)]
+    changed_ms = {at_ms for at_ms in firing[0] ^ firing[1] if at_ms <= until_ms}
+    added, removed = ([each for each in fires if each.nominal_ms in changed_ms] for fires in (after, before))
+    return FiresChanged(added, removed, until_ms)
 
 
 def make_preview(
     schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]
-) -> Generator[None, None, Preview]:
-    """``fires``, and the clock changes of the 400 days after ``after_ms``; the name ``schedule`` fixes the jitter."""
+) -> Generator[None, None, dict[str, Any]]:
+    """``fires``, and the clock changes of the 400 days after ``after_ms``, by the names of a `PreviewResponse`; the
+    name ``schedule`` fixes the jitter."""
     until_ms = min(after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
-    changes: list[LocalClockChange] = []
+    changes: list[dict[str, Any]] = []
     for change in clock_changes(trigger, after_ms, until_ms):
         yield
         changes.append((yield from _local_change(schedule, trigger, change)))
     yield
-    return Preview(local_fires(fires, trigger), changes, timezone=trigger.zone, warnings=remarks(trigger))
+    return {
+        "fires": local_fires(fires, trigger),
+        "clock_changes": changes,
+        "timezone": trigger.zone,
+        "warnings": list(remarks(trigger)),
+    }
 
 
 def finished(steps: Generator[None, None, Found]) -> Found:
@@ -172,50 +141,42 @@ def finished(steps: Generator[None, None, Found]) -> Found:
             return found
 
 
-def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[LocalFire]:
+def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[dict[str, Any]]:
+    """Each fire in UTC, with jitter (``due_at``), and on the clock of the trigger's zone (``local``)."""
     zone = zone_of(trigger.zone)
-    return [_local_fire(fire, zone) for fire in fires]
+    found = []
+    for fire in fires:
+        local = (_EPOCH + timedelta(milliseconds=fire.nominal_ms)).astimezone(zone)
+        found.append(
+            {
+                "nominal_at": format_instant(fire.nominal_ms),
+                "due_at": format_instant(fire.due_ms),
+                "local": local.isoformat(timespec="milliseconds" if fire.nominal_ms % 1_000 else "seconds"),
+                "weekday": f"{local:%a}",
+                "excluded": fire.excluded,
+                "note": fire.note,
+            }
+        )
+    return found
 
 
-def _is_in(fire: Upcoming, times_ms: set[WallMs], until_ms: int) -> bool:
-    return fire.nominal_ms in times_ms and fire.nominal_ms <= until_ms
-
-
-def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> Generator[None, None, LocalClockChange]:
+def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> Generator[None, None, dict[str, Any]]:
     fires: list[Upcoming] = []
     for nominal_ms in change.nominal_ms:
-        fires.append(_upcoming(schedule, trigger, nominal_ms))
+        due, excluded = due_ms(schedule, trigger, nominal_ms), is_excluded(trigger, nominal_ms)
+        fires.append(Upcoming(nominal_ms, due, excluded))
         if len(fires) % _STEP == 0:
             yield
-    return LocalClockChange(
-        at=format_instant(change.at_ms),
-        kind="gap" if change.kind == "gap" else "fold",
-        offset_before=_offset(change.offset_before_s),
-        offset_after=_offset(change.offset_after_s),
-        explanation=change.explanation,
-        fires=local_fires(fires, trigger),
-    )
-
-
-def _upcoming(schedule: str, trigger: Trigger, nominal_ms: WallMs) -> Upcoming:
-    due, excluded = due_ms(schedule, trigger, nominal_ms), is_excluded(trigger, nominal_ms)
-    return Upcoming(nominal_ms, due, excluded=excluded, note=None)
-
-
-def _local_fire(fire: Upcoming, zone: ZoneInfo) -> LocalFire:
-    local = (_EPOCH + timedelta(milliseconds=fire.nominal_ms)).astimezone(zone)
-    return LocalFire(
-        nominal_at=format_instant(fire.nominal_ms),
-        due_at=format_instant(fire.due_ms),
-        local=local.isoformat(timespec="milliseconds" if fire.nominal_ms % 1_000 else "seconds"),
-        weekday=_WEEKDAYS[local.weekday()],
-        excluded=fire.excluded,
-        note=fire.note,
-    )
+    return {
+        "at": format_instant(change.at_ms),
+        "kind": change.kind,
+        "offset_before": _offset(change.offset_before_s),
+        "offset_after": _offset(change.offset_after_s),
+        "explanation": change.explanation,
+        "fires": local_fires(fires, trigger),
+    }
 
 
 def _offset(seconds: int) -> str:
     """``+01:00``; with seconds where a zone had them once."""
-    minutes, rest = divmod(abs(seconds), 60)
-    text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
-    return f"{text}:{rest:02d}" if rest else text
+    return _EPOCH.astimezone(timezone(timedelta(seconds=seconds))).isoformat()[19:]

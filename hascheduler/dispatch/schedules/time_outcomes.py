@@ -19,11 +19,6 @@ And its tenant may be at a limit (`fire_admission`). Of the times that are due t
 in one record. The newest waits for room, undecided, until the next one is due, its grace is over or half a minute has
 passed, and is throttled too if no room came. So a daily schedule is late rather than left out, and one that asks for
 too much gets what there is room for, with times that are fresh.
-
-The number of jobs of a schedule that failed in a row, for schedules that are paused after too many.
-
-Every replica counts the ends that it sees; the leader stores the count, so that it outlives all replicas. A job that
-ended while no replica ran is not counted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -262,7 +257,11 @@ def _graphs(live: Iterable[str]) -> int:
 
 
 class ConsecutiveFailures:
-    """Owner of the counts that are not stored yet."""
+    """Owner of the counts, of jobs of a schedule that failed in a row, that are not stored yet.
+
+    Every replica counts the ends that it sees; the leader stores the count, so that it outlives all replicas. A job
+    that ended while no replica ran is not counted.
+    """
 
     def __init__(self) -> None:
         self._counted: dict[str, int] = {}

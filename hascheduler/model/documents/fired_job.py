@@ -276,10 +276,3 @@ def fired_on(basis: Basis) -> list[int | None]:
     """Which times were in force when a fire was decided. One that is lost, as they were edited, may be decided again:
     what cancels the jobs of the lost one must spare those of the other."""
     return [basis.since_ms, basis.paused_at_ms]
-
-
-def new_fired_jobs(
-    name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = (), after: Sequence[str] = ()
-) -> list[NewJob]:
-    """As `JobMaker.fired`."""
-    return JobMaker(name, schedule, keyed_by).fired(nominal_ms, after)

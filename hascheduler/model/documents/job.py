@@ -12,7 +12,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import LIVE, JobRef, JobState, NewJob, ScheduleId, is_batch, schedule_of
 from hascheduler.model.limit_keys import LimitKeys, OnDuplicate
-from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.resources import decode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.values.fields import (
     Document,
@@ -58,8 +58,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "attempt": 0,
         **dict(zip(_AS_THEY_ARE, _as_they_are(job), strict=True)),
         **dict.fromkeys(_NOT_YET),
-        "not_before_ms": _not_before_ms(job),
-        "resources": _resources_or_none(job.resources),
+        "resources": None if job.resources is None else dict(job.resources),
         "failures": 0,
         "losses": 0,
         "depends_on": list(job.depends_on),
@@ -69,6 +68,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
     if job.idempotency_key is not None:
         document |= {"idempotency_key": job.idempotency_key, "request_hash": job.request_hash}
     if job.unique is not None:
+        document["not_before_ms"] = job.unique.not_before_ms(job.not_before_ms, job.submitted_at_ms)
         document["unique_key"] = job.unique.digest
         if job.unique.since_ms is not None:
             document["unique_since_ms"] = job.unique.since_ms
@@ -88,10 +88,6 @@ def stored_waits_for(job_id: str, waits_for: Sequence[str]) -> list[str]:
     0.2.0 takes a batch for a job that is gone, and would run this one. It never runs a job that waits for itself.
     """
     return [job_id, *waits_for] if any(map(is_batch, waits_for)) else list(waits_for)
-
-
-def _not_before_ms(job: NewJob) -> WallMs | None:
-    return job.not_before_ms if job.unique is None else job.unique.not_before_ms(job.not_before_ms, job.submitted_at_ms)
 
 
 def _kept_ms(job: NewJob) -> int:
@@ -205,13 +201,9 @@ _PLACES = {name: place for place, name in enumerate(JobRef.__match_args__)}
 _VALUES = attrgetter(*JobRef.__match_args__)
 
 
-def _state_of(fields: Document, _: str) -> JobState:
-    return decode_job_state(fields)
-
-
 _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "rev": integer,
-    "state": _state_of,
+    "state": lambda fields, _: decode_job_state(fields),
     "attempt": integer,
     "processor": text_or_none,
     "priority": integer,
@@ -280,7 +272,7 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
     return {
         **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
         "v": WRITTEN_VERSION,
-        "resources": _resources_or_none(job.resources),
+        "resources": None if job.resources is None else dict(job.resources),
         "waits_for": list(job.waits_for),
         "limit_keys": _UNREAD if job.limit_keys is None else [list(pair) for pair in job.limit_keys],
     }
@@ -288,10 +280,6 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
 
 _NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for", "limit_keys"})
 _OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in _NOT_OF_REFS)
-
-
-def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
-    return None if resources is None else encode_resources(resources)
 
 
 class HolderFate(Enum):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.resources import decode_resources, encode_resources
+from hascheduler.model.resources import decode_resources
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.fields import Document, as_document, integer, shared_text, text
 from hascheduler.schema.schedule import (
@@ -52,7 +52,7 @@ def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
         "fairness_key": template.fairness_key,
         "priority": template.priority,
         "mode": template.mode,
-        "resources": None if template.resources is None else encode_resources(template.resources),
+        "resources": None if template.resources is None else dict(template.resources),
     } | ({} if template.expires_in_ms is None else {"expires_in_ms": template.expires_in_ms})
 
 

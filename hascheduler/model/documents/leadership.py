@@ -1,9 +1,4 @@
-"""Stored leases.
-
-The heads of stored journal entries; the decisions in an entry are encoded by `hascheduler.dispatch.decisions`.
-
-The stored form of holds.
-"""
+"""Stored leases and holds, and the heads of stored journal entries: `hascheduler.dispatch.decisions` has the rest."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -13,14 +8,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
 from hascheduler.model.partition import Hold
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.values.fields import (
-    Document,
-    identifier,
-    integer,
-    not_negative,
-    positive,
-    text,
-)
+from hascheduler.model.values.fields import Document, identifier, integer, not_negative, positive, text
 from hascheduler.model.values.instants import WallMs
 
 LEASE_FIELDS = (

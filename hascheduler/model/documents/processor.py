@@ -4,15 +4,9 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.resources import decode_resources, encode_resources
+from hascheduler.model.resources import decode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.values.fields import (
-    Document,
-    identifier,
-    integer,
-    text,
-    text_or_none,
-)
+from hascheduler.model.values.fields import Document, identifier, integer, text, text_or_none
 
 PROCESSOR_FIELDS = (
     "v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources",
@@ -26,7 +20,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "v": WRITTEN_VERSION,
         **{name: getattr(processor, name) for name in PROCESSOR_FIELDS[1:]},
         "definitions": sorted(processor.definitions),
-        "resources": encode_resources(processor.resources),
+        "resources": dict(processor.resources),
         "liveness_endpoint": processor.liveness_endpoint or None,
     }
 

@@ -86,25 +86,18 @@ class NewSchedule:
 
 
 def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
+    now, paused_at_ms = schedule.now, schedule.now if schedule.paused else None
+    ref = ScheduleRef(
+        schedule.name, 1, schedule.trigger, schedule.template, now, now, now, schedule.policy, paused_at_ms,
+        graph=schedule.graph,
+    )  # fmt: skip
     return {
         "_id": schedule.name,
-        "v": WRITTEN_VERSION,
-        "rev": 1,
-        "trigger": encode_trigger(schedule.trigger),
-        "since_ms": schedule.now,
-        "past": [],
-        "policy": encode_policy(schedule.policy),
-        "paused_at_ms": schedule.now if schedule.paused else None,
+        **encode_schedule_ref(ref),
         "paused_because": None,
-        "job": encode_jobs(schedule.template, schedule.graph, schedule.name),
         "payload": schedule.payload,
         "render": schedule.render,
         "labels": dict(schedule.labels),
-        "created_at_ms": schedule.now,
-        "cursor_ms": schedule.now,
-        "tally": encode_fire_counts(NOTHING_DECIDED),
-        "failures": 0,
-        "throttled": 0,
     } | ({} if schedule.payloads is None else {"payloads": dict(schedule.payloads)})
 
 

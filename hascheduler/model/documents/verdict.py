@@ -4,12 +4,7 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
-from hascheduler.model.values.fields import (
-    Document,
-    integer,
-    text,
-    text_or_none,
-)
+from hascheduler.model.values.fields import Document, integer, text, text_or_none
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun, read_verdict, stored_verdict
 

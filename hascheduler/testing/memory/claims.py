@@ -31,7 +31,7 @@ from hascheduler.dispatch.schedules.planner import SETTLEMENT_OF, CursorStep, co
 from hascheduler.dispatch.settlements import is_carried_out, riding
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import FIRED_ON, fired_on, new_fired_jobs
+from hascheduler.model.documents.fired_job import FIRED_ON, JobMaker, fired_on
 from hascheduler.model.documents.job import maker_of, new_job_document
 from hascheduler.model.documents.schedule import (
     TOO_MANY_FAILURES,
@@ -213,7 +213,7 @@ def _write_outcome(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs
         _record(database, outcome, outcome.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
-    jobs = new_fired_jobs(outcome.schedule, schedule or {}, outcome.nominal_ms, outcome.keyed_by, outcome.after)
+    jobs = JobMaker(outcome.schedule, schedule or {}, outcome.keyed_by).fired(outcome.nominal_ms, outcome.after)
     with suppress(InvalidInput):
         said = {FIRED_ON: fired_on(outcome.basis)}
         documents = [stored_form(new_job_document(job) | (said if is_before_last(job.id) else {})) for job in jobs]

@@ -8,7 +8,7 @@ import pytest
 from hascheduler.dispatch.decisions import Settlement
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
-from hascheduler.model.documents.fired_job import new_fired_jobs
+from hascheduler.model.documents.fired_job import JobMaker
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.values.instants import WallMs
@@ -25,7 +25,7 @@ AT_MS = WallMs(NOW + 1_000)
 def a_little_larger() -> dict[str, Any]:
     """A schedule that can be stored, and whose job is one byte larger than a document may be."""
     schedule = make_schedule("little", payload="")
-    [job] = new_fired_jobs("little", schedule, AT_MS)
+    [job] = JobMaker("little", schedule).fired(AT_MS)
     room = DOCUMENT_BYTES_MAX - len(bson.encode(new_job_document(job)))
     schedule["payload"] = "x" * (room + 1)
     assert len(bson.encode(schedule)) <= DOCUMENT_BYTES_MAX

@@ -28,7 +28,7 @@ from hascheduler.dispatch.schedules.planner import SETTLEMENT_OF, CursorStep, co
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation, batch_read
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import AFTER_MAX, new_fired_jobs
+from hascheduler.model.documents.fired_job import AFTER_MAX, JobMaker
 from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document, stored_waits_for
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
@@ -254,13 +254,9 @@ class Database:
             key = (conclusion.schedule, conclusion.run.first_ms)
             assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
             return Settlement.DONE
-        jobs = new_fired_jobs(
-            conclusion.schedule,
-            self.documents[SCHEDULES][conclusion.schedule],
-            conclusion.nominal_ms,
-            conclusion.keyed_by,
-            conclusion.after,
-        )
+        schedule = self.documents[SCHEDULES][conclusion.schedule]
+        maker = JobMaker(conclusion.schedule, schedule, conclusion.keyed_by)
+        jobs = maker.fired(conclusion.nominal_ms, conclusion.after)
         if not jobs:
             self.unstorable.add(conclusion.job_id)
             return Settlement.REFUSED

@@ -36,6 +36,10 @@ def scene_of(*facts: Input, leading: bool = True) -> Scene:
     return Scene(*processors("p", slots=10), *facts, leading=leading, **SHARD)
 
 
+def kept_aside(scene: Scene) -> int:
+    return len(list(scene.core._held.kept()))
+
+
 def ours(id: str, **more: Any) -> Any:
     return make_job(id, tenant=TENANT, **more)
 
@@ -53,15 +57,15 @@ def started(scene: Scene, at: int, *inputs: Input) -> list[str]:
 def test_jobs_of_a_held_partition_wait_and_those_of_others_do_not() -> None:
     scene = scene_of(HELD)
     assert started(scene, 1, *jobs(ours("a"), make_job("b", tenant=OTHER))) == ["b"]
-    assert scene.core.kept_aside(PARTITION) == 1
+    assert kept_aside(scene) == 1
     assert started(scene, 2, LIFTED) == ["a"]
-    assert scene.core.kept_aside(PARTITION) == 0
+    assert kept_aside(scene) == 0
 
 
 def test_what_waited_when_the_partition_was_held_waits_on_and_comes_back() -> None:
     scene = Scene(*jobs(ours("a"), ours("b")), **SHARD)
     assert started(scene, 1, HELD, *processors("p")) == []
-    assert scene.core.kept_aside(PARTITION) == 2
+    assert kept_aside(scene) == 2
     assert started(scene, 2, JobGone("b", JobState.CANCELLED)) == []
     assert started(scene, 3, HoldGone(KEY)) == ["a"]
 
@@ -82,7 +86,7 @@ def test_what_a_lost_processor_had_is_requeued_and_then_kept_aside() -> None:
     assert [type(each).__name__ for each in requeued] == ["Requeue"]
     back = JobSeen(ours("a", attempt=1, rev=3))
     assert scene.at(11, Settled(requeued[0], Settlement.DONE), back).decisions == (RELEASE,)
-    assert scene.core.kept_aside(PARTITION) == 1
+    assert kept_aside(scene) == 1
 
 
 @pytest.mark.parametrize("is_held_first", [True, False])
@@ -91,7 +95,7 @@ def test_the_copy_of_a_job_that_another_shard_runs_is_left_alone(is_held_first: 
     silent = HoldSeen(Hold(KEY, 5, is_held=True, is_silent=True))
     scene = scene_of(*([silent, *copied] if is_held_first else [*copied, silent]))
     assert scene.at(100_000).decisions == (RELEASE,), "what is there before the hold, a snapshot has told first"
-    assert scene.core.kept_aside(PARTITION) == 1
+    assert kept_aside(scene) == 1
     assert scene.at(200_000, HoldSeen(Hold(KEY, 5, True, True, 5)), *copied).decisions == ()
 
 
@@ -112,9 +116,9 @@ def test_a_fire_that_is_promised_holds_the_release_and_nothing_more_is_decided_o
 
 def test_a_schedule_that_is_gone_is_not_kept() -> None:
     scene = scene_of(HELD, ScheduleSeen(theirs("s")))
-    assert scene.core.kept_aside(PARTITION) == 1
+    assert kept_aside(scene) == 1
     scene.at(1, ScheduleGone("s"))
-    assert scene.core.kept_aside(PARTITION) == 0
+    assert kept_aside(scene) == 0
 
 
 def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
@@ -135,7 +139,7 @@ def test_what_comes_late_to_a_partition_that_was_released_is_recalled_and_sent_t
     assert late.decisions == (Requeue("a", 1, NOT_STARTED),)
     assert late.sends == ()
     scene.at(90_001, JobSeen(ours("a", attempt=1, rev=3)))
-    assert scene.core.kept_aside(PARTITION) == 1
+    assert kept_aside(scene) == 1
 
 
 def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
@@ -150,7 +154,7 @@ def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
 def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
     scene = scene_of(HELD, *jobs(ours("a")), ScheduleSeen(theirs("s")))
     other = Scene(*scene.core.state_snapshot(wall(2)), leading=False, **SHARD)
-    assert other.core.kept_aside(PARTITION) == scene.core.kept_aside(PARTITION) == 2
+    assert kept_aside(other) == kept_aside(scene) == 2
     assert CountFailures not in {type(each) for each in other.at(3).decisions}
 
 
@@ -184,8 +188,8 @@ def test_jobs_that_come_after_the_hold_was_lifted_are_decided_as_they_come() -> 
 def test_jobs_of_a_released_partition_that_leave_one_by_one_are_kept_no_longer() -> None:
     scene = scene_of(*jobs(ours("a"), ours("b")), leading=False)
     scene.at(1, HELD)
-    assert scene.core.kept_aside(PARTITION) == 2
+    assert kept_aside(scene) == 2
     scene.at(2, JobGone("a", None))
-    assert scene.core.kept_aside(PARTITION) == 1
+    assert kept_aside(scene) == 1
     assert scene.at(3, JobGone("b", None)).decisions == ()
-    assert scene.core.kept_aside(PARTITION) == 0
+    assert kept_aside(scene) == 0

@@ -66,9 +66,9 @@ def test_the_next_fire_lies_in_no_exclusion_window_and_respects_a_pause_and_max_
 
 def test_a_preview_shows_each_fire_in_utc_where_the_trigger_has_no_zone() -> None:
     shown = finished(make_preview("tick", EACH_SECOND, wall(0), finished(fires(EACH_SECOND).first(2))))
-    assert (shown.timezone, shown.clock_changes) == ("UTC", [])
-    assert [fire.local.endswith("+00:00") for fire in shown.fires] == [True, True]
-    assert [fire.due_at for fire in shown.fires] == [fire.nominal_at for fire in shown.fires]
+    assert (shown["timezone"], shown["clock_changes"]) == ("UTC", [])
+    assert [fire["local"].endswith("+00:00") for fire in shown["fires"]] == [True, True]
+    assert [fire["due_at"] for fire in shown["fires"]] == [fire["nominal_at"] for fire in shown["fires"]]
 
 
 SCHEDULE = make_schedule("tick")

@@ -25,7 +25,6 @@ def test_trust_counts_from_the_start_of_the_write() -> None:
     attempt = attempt_of(elector, 0)
     elector.concluded(attempt, LeaseAnswer.WON, at(0), at(4_000))
     assert elector.term == 1
-    assert elector.trusted_until_ms == at(DEADLINE_MS)
     assert elector.leads(at(DEADLINE_MS - 1))
     assert not elector.leads(at(DEADLINE_MS))
 
@@ -48,7 +47,8 @@ def test_a_leader_renews_once_a_retry_period() -> None:
         assert attempt.proposed.term == 1
         assert attempt.proposed.acquired_at_ms == elector.record.acquired_at_ms  # type: ignore[union-attr]
         elector.concluded(attempt, LeaseAnswer.WON, at(now), at(now + 20))
-        assert elector.trusted_until_ms == at(now + DEADLINE_MS)
+        assert elector.leads(at(now + DEADLINE_MS - 1))
+        assert not elector.leads(at(now + DEADLINE_MS))
 
 
 @pytest.mark.parametrize("answer", [LeaseAnswer.UNKNOWN, LeaseAnswer.LOST])
@@ -75,7 +75,7 @@ def test_a_renewal_whose_answer_never_came_is_recognised_in_the_stream() -> None
     elector.concluded(renewal, LeaseAnswer.UNKNOWN, at(RETRY_MS), at(RETRY_MS + 500))
     elector.observe(renewal.proposed, at(RETRY_MS + 600))
     assert elector.leads(at(RETRY_MS + 600))
-    assert elector.trusted_until_ms == at(DEADLINE_MS)
+    assert not elector.leads(at(DEADLINE_MS))
     assert attempt_of(elector, 2 * RETRY_MS).expected == renewal.proposed
 
 
@@ -104,7 +104,6 @@ def test_seeing_another_holder_ends_the_leadership() -> None:
     elector = leader()
     elector.observe(lease("other", term=2, renewals=1), at(500))
     assert not elector.leads(at(500))
-    assert elector.trusted_until_ms is None
     assert elector.next_attempt(at(500 + LEASE_MS - 1), WALL) is None
 
 

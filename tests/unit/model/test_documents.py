@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.fired_job import fired_job, new_fired_jobs
+from hascheduler.model.documents.fired_job import JobMaker, fired_job
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
 from hascheduler.model.documents.job_template import decode_template, encode_template
 from hascheduler.model.documents.leadership import (
@@ -332,7 +332,7 @@ def test_a_fired_job_is_what_the_insert_will_show(
         SchedulePolicy(overlap=overlap), render=filled,
     )  # fmt: skip
     document = new_schedule_document(made)
-    [job] = new_fired_jobs("s", document, nominal_ms)
+    [job] = JobMaker("s", document).fired(nominal_ms)
     inserted = new_job_document(job)
     assert inserted["payload"] == {"of": str(nominal_ms) if filled else "${nominal_ms}"}
     assert fired_job(decode_schedule("s", document), nominal_ms) == decode_job(inserted["_id"], inserted)
@@ -375,12 +375,12 @@ def test_local_placeholders_are_those_of_the_zone_of_the_schedule(trigger: Trigg
     document = new_schedule_document(
         NewSchedule("s", trigger, JobTemplate("d", None, "t", "l", "k", 5, "m"), payload, {}, WallMs(0), render=True)
     )
-    [job] = new_fired_jobs("s", document, parse_instant(at))
+    [job] = JobMaker("s", document).fired(parse_instant(at))
     assert job.payload == expected
     assert stored_zone(document["trigger"]) == trigger.zone
     # As the leader reads it.
     fields = {name: value for name, value in document["trigger"].items() if name in ("timezone", "of", "trigger")}
-    assert new_fired_jobs("s", {**document, "trigger": fields}, parse_instant(at)) == [job]
+    assert JobMaker("s", {**document, "trigger": fields}).fired(parse_instant(at)) == [job]
 
 
 def test_texts_and_instants_that_many_jobs_have_are_one_object() -> None:

@@ -7,7 +7,6 @@ import pytest
 from hascheduler.model.event import (
     Event,
     EventType,
-    decode_event,
     encode_event,
     is_position,
     next_in_change,
@@ -72,10 +71,12 @@ def test_an_event_is_one_line_of_json_with_every_field() -> None:
         "nominal_at": None,
         "through_at": None,
     }
-    assert decode_event(json.loads(text)) == event
 
 
-def test_an_event_of_a_schedule_is_read_as_it_was_written() -> None:
+def test_an_event_of_a_schedule_tells_the_times_that_were_missed() -> None:
     kind = EventType.SCHEDULE_MISSED
     event = Event(position(5, 1), 5_000, kind, None, schedule="s", count=2, nominal_ms=1_000, through_ms=2_000)
-    assert decode_event(json.loads(json.dumps(encode_event(event)))) == event
+    told = encode_event(event)
+    assert [told[name] for name in ("job", "schedule", "count", "nominal_at", "through_at")] == [
+        None, "s", 2, "1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"
+    ]  # fmt: skip

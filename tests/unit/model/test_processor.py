@@ -11,7 +11,6 @@ from hascheduler.model.processor import overlap, supports
 from hascheduler.model.resources import (
     AMOUNT_MAX,
     RESOURCE_NAMES_MAX,
-    check_resources,
     format_resources,
     parse_resources,
 )
@@ -67,4 +66,3 @@ def test_a_malformed_list_is_refused_with_the_place(text: str, said: str) -> Non
 @given(st.dictionaries(NAMES, st.integers(1, AMOUNT_MAX), max_size=RESOURCE_NAMES_MAX))
 def test_a_formatted_vector_is_parsed_back(amounts: dict[str, int]) -> None:
     assert dict(parse_resources(format_resources(amounts))) == amounts
-    assert dict(check_resources(amounts)) == amounts

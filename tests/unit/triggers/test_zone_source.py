@@ -27,7 +27,7 @@ from hascheduler.triggers import next_nominal, upcoming
 trigger, after_ms = Trigger(Cron("0 9 * * *", "{_ZONE}")), parse_instant("2027-01-04T00:00Z")
 print(next_nominal(trigger, after_ms) - after_ms)
 preview = finished(make_preview("s", trigger, after_ms, [next(upcoming("s", trigger, after_ms))]))
-print(preview.fires[0].local)
+print(preview["fires"][0]["local"])
 print(zone_or_default("{_ZONE}").utcoffset(None))
 print(instant_text("2027-01-04T17:00:00.000Z"))
 print(ZONE_DATA_VERSION)
