@@ -8,6 +8,6 @@
                                └─► FifoBucket  one fairness key, one priority: oldest first
     LockWaiters: jobs that a lock holds back
 
-`comparison` puts their first jobs in order. `criteria` has one class a criterion of the policy, `orders` what their
-order means for this structure, `score` the formulas. `oldest_waits` measures how long jobs have waited.
+`comparison` puts their first jobs in order. `criteria` has one class a criterion of the policy, and the formulas;
+`orders` what their order means for this structure. `fifo_buckets` measures how long jobs have waited, too.
 """

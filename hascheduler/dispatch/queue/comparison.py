@@ -17,7 +17,6 @@ from hascheduler.dispatch.queue.criteria import (
     Measures,
     aged_priority,
     bonuses,
-    deadline_ms,
     rank_key,
     rarity,
     submitted_by,
@@ -101,17 +100,17 @@ class Comparison:
                 return (rank_key(job, class_queue.aging), *tail)
             case ():
                 return tail
-            case fixed:  # with the deadline among them
+            case fixed:  # another criterion among them
                 return (*(self._fixed_value(each, job, class_queue.aging) for each in fixed), *tail)
 
-    def _fixed_value(self, criterion: Criterion, job: JobRef, aging: AgingRate) -> int:
+    def _fixed_value(self, criterion: Criterion, job: JobRef, aging: AgingRate) -> Any:
         match criterion:
             case Criterion.FAIRNESS:
                 return self._accounts.cost(job.tenant, job.fairness_key)
-            case Criterion.DEADLINE:
-                return deadline_ms(job)
-            case _:
+            case Criterion.SCORE:
                 return rank_key(job, aging)
+            case _:
+                return self._measures[criterion].value(job, 0)
 
     def note(self, first: TenantQueue, job: JobRef) -> None:
         first.cost = self._accounts.cost(job.tenant, job.fairness_key)

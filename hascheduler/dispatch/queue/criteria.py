@@ -1,8 +1,7 @@
-"""The value of a waiting job under each criterion: one small class a criterion, smaller values first.
+"""What a waiting job is worth under each criterion: one small class a criterion, smaller values first.
 
-The formula of shares is in `hascheduler.dispatch.capacity.dominant_share`.
-
-The formulas by which jobs are compared: score, aged priority and deadline, in whole milli-points and milliseconds.
+The formulas of score and aged priority, in whole milli-points and milliseconds, are here too; that of shares is in
+`hascheduler.dispatch.capacity.dominant_share`.
 
 A job's age is the time since its submission. Jobs of one *aging rate* gain alike, so their order stays as it is::
 
@@ -13,7 +12,7 @@ A job's age is the time since its submission. Jobs of one *aging rate* gain alik
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
@@ -88,11 +87,6 @@ def rank_key(job: JobRef, aging: AgingRate) -> int:
     return points_per_ms * job.submitted_at_ms - PRIORITY_POINTS * job.priority
 
 
-def deadline_ms(job: JobRef) -> int:
-    """When the job expires unless it has begun; a job that never expires comes after all others."""
-    return FAR_FUTURE_MS if job.expires_at_ms is None else job.expires_at_ms
-
-
 def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
     """The job's priority, one step higher for every ``promote_after`` of its lane that it has waited, 10 at most."""
     age_ms = now - job.submitted_at_ms
@@ -107,17 +101,31 @@ def submitted_by(priority: int, level: int, now: int, lane: Lane) -> int:
     return FAR_FUTURE_MS if steps <= 0 else now - steps * lane.promote_after(priority)
 
 
-class Measure(Protocol):
+class Measure:
+    """All that the queue has to know of a criterion.
+
+    It ``tells_apart`` jobs that else differ by age alone if they may have different values: then a FIFO bucket is for
+    those that it finds alike (`apart`). Such a criterion ``is_fixed`` if nothing but an edit of the job changes its
+    value; if it is not, the first jobs of all buckets are compared in each decision.
+    """
+
+    tells_apart: ClassVar[bool] = False
+    is_fixed: ClassVar[bool] = True
+
     def value(self, job: JobRef, now: int) -> Any:
         """Comparable with the values of other jobs at the same moment."""
-        ...
+        raise NotImplementedError
 
     def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         """The value as people write it; without ``names`` it does not say whose job it is."""
-        ...
+        raise NotImplementedError
+
+    def apart(self, job: JobRef) -> object:
+        """What is the same of two jobs if, and only if, their values are the same at any time."""
+        return self.value(job, 0)
 
 
-class ByLane:
+class ByLane(Measure):
     def __init__(self, shares: LaneShares) -> None:
         self._shares = shares
 
@@ -128,7 +136,7 @@ class ByLane:
         return f"{job.lane}: {self._shares.share(job.lane)}"
 
 
-class ByTier:
+class ByTier(Measure):
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
 
@@ -140,7 +148,7 @@ class ByTier:
         return "none" if tier is None else str(tier)
 
 
-class ByFairness:
+class ByFairness(Measure):
     """First what its tenant has consumed, then what its key has: so among the jobs of one tenant its keys decide."""
 
     def __init__(self, accounts: FairAccounts) -> None:
@@ -156,17 +164,19 @@ class ByFairness:
         return f"tenant {job.tenant!r}: {tenant_s:g} s, key {job.fairness_key!r}: {key_s:g} s"
 
 
-class ByDeadline:
+class ByDeadline(Measure):
     """Earliest deadline first (Liu and Layland, JACM 1973), without preemption: a job that runs keeps its slot."""
 
+    tells_apart = True
+
     def value(self, job: JobRef, now: int) -> int:
-        return deadline_ms(job)
+        return FAR_FUTURE_MS if job.expires_at_ms is None else job.expires_at_ms
 
     def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         return "none" if job.expires_at_ms is None else f"in {max(job.expires_at_ms - now, 0) / 1_000:g} s"
 
 
-class ByAgedPriority:
+class ByAgedPriority(Measure):
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
 
@@ -177,7 +187,7 @@ class ByAgedPriority:
         return f"{-self.value(job, now)} (priority {job.priority})"
 
 
-class ByScore:
+class ByScore(Measure):
     def __init__(self, pool: SlotPool, bonus_max: int | None) -> None:
         self._pool = pool
         self._bonus_max = bonus_max
@@ -191,7 +201,7 @@ class ByScore:
         return f"{points:,}{fraction}".replace(",", " ") + " points"
 
 
-class ByArrival:
+class ByArrival(Measure):
     def value(self, job: JobRef, now: int) -> Arrival:
         return arrival(job)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from hascheduler.model.job import JobRef
 
 Arrival = tuple[int, int, str]
-BucketKey = tuple[str | None, str | None, int, int | None]
+BucketKey = tuple[str | None, str | None, int, tuple[object, ...] | None]
 SWEEP_MIN = 64
 
 
@@ -25,7 +25,7 @@ def arrival(job: JobRef) -> Arrival:
 
 
 class FifoBucket:
-    """``key``: tenant, fairness key, priority and deadline; None for what the policy does not compare.
+    """``key``: tenant, fairness key, priority, and by what else the policy tells jobs apart; None for what it does not.
 
     ``entry`` stands for it in the heap of its tenant queue: at or before the place of its first job.
     """
@@ -88,9 +88,6 @@ class FifoBucket:
         return self._jobs[self._start :]
 
 
-_SWEEP_MIN = 64
-
-
 class OldestWaits:
     """Owner of how many jobs of each lane are due since each second."""
 
@@ -141,7 +138,7 @@ class _Seconds:
         self.counts[second] = known + 1
         if not known:
             heapq.heappush(self._heap, second)
-            if len(self._heap) > _SWEEP_MIN and len(self._heap) > 2 * len(self.counts):
+            if len(self._heap) > SWEEP_MIN and len(self._heap) > 2 * len(self.counts):
                 self._heap = sorted(self.counts)
 
     def remove(self, second: int) -> None:

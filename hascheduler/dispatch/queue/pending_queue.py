@@ -63,7 +63,9 @@ class PendingQueue:
         self._limits = limits
         self._locks = locks
         self._accounts = accounts
-        self._order = CriteriaOrder(policy.criteria)
+        self._measures = measures
+        self._apart = tuple([each for each in measures.values() if each.tells_apart])
+        self._order = CriteriaOrder(policy.criteria, measures)
         self._own_orders: dict[str, CriteriaOrder] = {}
         self._comparison = Comparison(
             rules=rules,
@@ -132,7 +134,7 @@ class PendingQueue:
         """Add the job, or move it where its place has changed."""
         known = self._queued.get(job.id)
         if known is not None:
-            if known is job or _place(known) == _place(job):
+            if known is job or self._place(known) == self._place(job):
                 return
             self.remove(job.id)
         if len(self._class_queues) > self._class_queues_max or len(self._classes) > self._classes_max:
@@ -141,6 +143,15 @@ class PendingQueue:
         self._of_definition[job.definition] = self._of_definition.get(job.definition, 0) + 1
         self.waits.began(job)
         self._put(self._class_queue_for(job, self._classes.of(job)), job)
+
+    def _place(self, job: JobRef) -> tuple[object, ...]:
+        """All that says where a job belongs, and the attempt, as the next dispatch counts on from it: where the stream
+        was read ahead, a job may go from one wait to the next without having left."""
+        return (
+            job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode,
+            job.submitted_at_ms, job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.limit_keys,
+            job.attempt, *[each.apart(job) for each in self._apart],
+        )  # fmt: skip
 
     def remove(self, job_id: str) -> None:
         job = self._queued.pop(job_id, None)
@@ -177,7 +188,7 @@ class PendingQueue:
         before = self._own_orders.pop(name, None)
         own = own_criteria(self._order.criteria, self._rules.lane(name))
         if own is not None:
-            self._own_orders[name] = CriteriaOrder(own)
+            self._own_orders[name] = CriteriaOrder(own, self._measures)
         if own != (before.criteria if before else None):
             for key, class_queue in list(self._class_queues.items()):
                 if class_queue.lane == name:
@@ -295,8 +306,7 @@ class PendingQueue:
         return GROWING
 
     def _put(self, class_queue: ClassQueue, job: JobRef) -> None:
-        account = (job.tenant, job.fairness_key) if class_queue.order.has_fairness else (None, None)
-        key = (*account, job.priority, job.expires_at_ms if class_queue.order.has_deadline else None)
+        key = class_queue.order.bucket_key(job)
         lock = self._locks.held_of(job)
         if lock is not None:
             self._move_behind(lock, (class_queue, key), job)
@@ -391,10 +401,8 @@ class PendingQueue:
         return self._queued.get(job.id) is job
 
     def _is_waiting_in(self, class_queue: ClassQueue, job: JobRef) -> bool:
-        return self._is_waiting(job) and not self._has_grown(class_queue, job)
-
-    def _has_grown(self, class_queue: ClassQueue, job: JobRef) -> bool:
-        return class_queue.aging == GROWING and job.submitted_at_ms <= self._grown_through_ms
+        has_grown = class_queue.aging == GROWING and job.submitted_at_ms <= self._grown_through_ms
+        return self._is_waiting(job) and not has_grown
 
     # Locks and time
 
@@ -450,13 +458,3 @@ class PendingQueue:
         self._classes.forget()
         for job in jobs:
             self.add(job)
-
-
-def _place(job: JobRef) -> tuple[object, ...]:
-    """All fields that say where a job belongs, and the attempt, as the next dispatch counts on from it: where the
-    stream was read ahead, a job may go from one wait to the next without having left."""
-    return (
-        job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
-        job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.expires_at_ms,
-        job.limit_keys, job.attempt,
-    )  # fmt: skip

@@ -14,6 +14,7 @@ from hascheduler.dispatch.capacity.rate_limits import KeyRates
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.queue import comparison, fifo_buckets, pending_queue
 from hascheduler.dispatch.queue.class_queues import ClassQueue, TenantQueue
+from hascheduler.dispatch.queue.criteria import ByDeadline
 from hascheduler.dispatch.queue.fifo_buckets import FifoBucket
 from hascheduler.dispatch.queue.orders import CriteriaOrder
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
@@ -158,7 +159,7 @@ def _deadline_that_is_compared_once_among_growing_priorities(patch: pytest.Monke
 
 
 def _no_deadline_before_all_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(comparison, "deadline_ms", lambda job: job.expires_at_ms or 0)
+    patch.setattr(ByDeadline, "value", lambda measure, job, now: job.expires_at_ms or 0)
 
 
 def _generalist_first(patch: pytest.MonkeyPatch) -> None:
