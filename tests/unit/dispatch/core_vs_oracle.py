@@ -23,7 +23,7 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart, criteria
+from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import resources
 from hascheduler.model.values.instants import WallMs
@@ -197,15 +197,13 @@ class CoreVsOracle:
             yield LaneGone(name)
             return
         steps = chance.choice(((60_000,), (1_000,), tuple(range(1_000, 12_000, 1_000))))
-        own = chance.choice(
-            (None, None, "aged_priority", "fairness,score", "tier,aged_priority,fairness", "deadline,fairness")
-        )
+        own = _any_criteria(chance)
         lane = Lane(
             name=name,
             rev=1,
             weight=chance.randint(1, 3),
             promote_after_ms=steps,
-            criteria=None if own is None else criteria(own),
+            criteria=chance.choice((None, own, own)),
         )
         self.oracle.lanes[name] = lane
         yield LaneSeen(lane)
@@ -276,6 +274,7 @@ class CoreVsOracle:
 
 
 def _any_criteria(chance: Random) -> Criteria:
+    chance = Random(chance.random())  # one number, however many criteria there are: what else happens stays as it was
     some = [each for each in Criterion if each is not Criterion.ARRIVAL]
     chance.shuffle(some)
     own: Criteria = (*some[: chance.randint(0, len(some))], Criterion.ARRIVAL)
