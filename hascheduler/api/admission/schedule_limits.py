@@ -8,7 +8,7 @@ a token for all tenants may exceed them. Two replicas that check at the same tim
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from hascheduler.api.http.problems import FieldError, ProblemError
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
@@ -54,5 +54,5 @@ class ScheduleLimits:
             HTTPStatus.CONFLICT,
             "too-many-schedules",
             f"tenant {quoted(tenant)} has {most} schedules, and may have no more; delete one first",
-            errors=[FieldError(("job", "tenant"), f"{quoted(tenant)} has {most} schedules", "less than that many")],
+            errors=[InvalidInput(("job", "tenant"), f"{quoted(tenant)} has {most} schedules", "less than that many")],
         )

@@ -5,7 +5,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.values.redaction import redacted_beginning
 
 MEDIA_TYPE = "application/problem+json"
@@ -60,19 +60,6 @@ class ProblemDetails(BaseModel):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
-    """A `FieldErrorDetails` before it is serialized."""
-
-    path: Path
-    problem: str
-    expected: str = ""
-
-    def __str__(self) -> str:
-        where = f"{path_text(self.path)}: " if self.path else ""
-        return f"{where}{self.problem}" + (f"; expected {self.expected}" if self.expected else "")
-
-
 class ProblemError(HTTPException):
     """Refuses a request where no answer can be returned, such as while its body is read."""
 
@@ -82,7 +69,7 @@ class ProblemError(HTTPException):
         kind: str,
         detail: str,
         *,
-        errors: Sequence[FieldError] = (),
+        errors: Sequence[InvalidInput] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(status, detail, dict(headers) if headers else None)
@@ -95,7 +82,7 @@ def problem(
     kind: str,
     detail: str,
     *,
-    errors: Sequence[FieldError] = (),
+    errors: Sequence[InvalidInput] = (),
     headers: Mapping[str, str] | None = None,
     id: str | None = None,
 ) -> Response:
@@ -107,7 +94,7 @@ def problem_body(
     status: int,
     kind: str,
     detail: str,
-    errors: Sequence[FieldError] = (),
+    errors: Sequence[InvalidInput] = (),
     *,
     errors_length_max: int = ERRORS_LENGTH_MAX,
 ) -> dict[str, Any]:
@@ -135,10 +122,17 @@ def problem_body(
     return body
 
 
-def invalid_fields(errors: Sequence[FieldError], count: int) -> ProblemError:
+def invalid_fields(errors: Sequence[InvalidInput], count: int = 1) -> ProblemError:
     """Return the 422 that these fields are wrong; ``count`` is their number if ``errors`` has only some."""
     more = f" (and {count - 1} more)" if count > 1 else ""
-    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{errors[0]}{more}", errors=errors)
+    detail = f"{error_text(errors[0])}{more}"
+    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=errors)
+
+
+def error_text(error: InvalidInput) -> str:
+    """Return the error in a sentence, in which no part of the path is long or secret."""
+    where = f"{path_text(error.path)}: " if error.path else ""
+    return f"{where}{error.problem}" + (f"; expected {error.expected}" if error.expected else "")
 
 
 def path_text(path: Path) -> str:

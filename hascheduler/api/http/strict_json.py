@@ -14,7 +14,8 @@ from typing import Any
 
 import jiter
 
-from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, Path
+from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, Path, error_text
+from hascheduler.errors import InvalidInput
 
 DEPTH_MAX = 32
 VALUES_MAX = 20_000
@@ -30,8 +31,8 @@ class MalformedJson(Exception):
 class UnstorableJson(Exception):
     """JSON, but some places of it can't be kept as they are."""
 
-    def __init__(self, errors: list[FieldError]) -> None:
-        super().__init__(str(errors[0]))
+    def __init__(self, errors: list[InvalidInput]) -> None:
+        super().__init__(error_text(errors[0]))
         self.errors = errors
 
 
@@ -111,7 +112,7 @@ def _refuse_faults(body: bytes) -> None:
         raise UnstorableJson(errors)
 
 
-def _faults(value: Any, path: Path) -> Iterator[FieldError]:
+def _faults(value: Any, path: Path) -> Iterator[InvalidInput]:
     if isinstance(value, _Pairs | list) and len(path) >= DEPTH_MAX:
         yield _too_deep(path)
     elif isinstance(value, list):
@@ -122,25 +123,25 @@ def _faults(value: Any, path: Path) -> Iterator[FieldError]:
         for key, item in value:
             here = (*path, key)
             if key in seen:
-                yield FieldError(here, "the key is there twice", "each key once")
+                yield InvalidInput(here, "the key is there twice", "each key once")
             elif not _is_unicode(key):
-                yield FieldError(here, "the key holds half of a surrogate pair", "Unicode text")
+                yield InvalidInput(here, "the key holds half of a surrogate pair", "Unicode text")
             elif key.startswith("$"):
-                yield FieldError(here, "the key begins with $", "keys that begin otherwise")
+                yield InvalidInput(here, "the key begins with $", "keys that begin otherwise")
             elif "\0" in key:
-                yield FieldError(here, "the key holds NUL", "keys without NUL")
+                yield InvalidInput(here, "the key holds NUL", "keys without NUL")
             seen.add(key)
             yield from _faults(item, here)
     elif isinstance(value, str) and not _is_unicode(value):
-        yield FieldError(path, "holds half of a surrogate pair", "Unicode text")
+        yield InvalidInput(path, "holds half of a surrogate pair", "Unicode text")
     elif isinstance(value, int) and not _INTEGER_MIN <= value <= _INTEGER_MAX:
-        yield FieldError(path, "an integer that does not fit into 64 bits", "a 64-bit integer, or a text")
+        yield InvalidInput(path, "an integer that does not fit into 64 bits", "a 64-bit integer, or a text")
     elif isinstance(value, float) and not math.isfinite(value):
-        yield FieldError(path, f"{value} is not a JSON number", "a finite number")
+        yield InvalidInput(path, f"{value} is not a JSON number", "a finite number")
 
 
-def _too_deep(path: Path) -> FieldError:
-    return FieldError(path, "nested too deeply", f"at most {DEPTH_MAX} levels")
+def _too_deep(path: Path) -> InvalidInput:
+    return InvalidInput(path, "nested too deeply", f"at most {DEPTH_MAX} levels")
 
 
 def _is_unicode(text: str) -> bool:

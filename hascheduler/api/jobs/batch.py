@@ -23,9 +23,9 @@ from pydantic import Field, JsonValue, SkipValidation, ValidationError
 
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
-    FieldError,
     ProblemDetails,
     ProblemError,
+    error_text,
     problem_body,
     problem_responses,
 )
@@ -117,7 +117,7 @@ def require_all(refusals: Sequence[bytes | None]) -> None:
     ]
     if not refused:
         return
-    errors: list[FieldError] = []
+    errors: list[InvalidInput] = []
     for place, problem in refused:
         if len(errors) >= ERRORS_SHOWN_MAX:
             break
@@ -128,14 +128,14 @@ def require_all(refusals: Sequence[bytes | None]) -> None:
     raise ProblemError(
         HTTPStatus(first["status"]),
         first["type"].rpartition(":")[2],
-        f"{errors[0]}{others}",
+        f"{error_text(errors[0])}{others}",
         errors=errors[:ERRORS_SHOWN_MAX],
     )
 
 
-def _error(place: int, error: dict[str, Any]) -> FieldError:
+def _error(place: int, error: dict[str, Any]) -> InvalidInput:
     path = ("jobs", place, *error["path"].split(".")) if error["path"] else ("jobs", place)
-    return FieldError(path, error["problem"], error.get("expected") or "")
+    return InvalidInput(path, error["problem"], error.get("expected") or "")
 
 
 REF_PREFIX = "ref:"
@@ -164,8 +164,7 @@ class _BatchItem:
     """A `BatchJobResponse` as it is sent."""
 
     def refuse(self, *errors: InvalidInput) -> None:
-        shown = [FieldError(error.path, error.problem, error.expected) for error in errors]
-        self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(shown[0]), shown)
+        self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", error_text(errors[0]), errors)
 
 
 @router.post(
@@ -436,7 +435,7 @@ async def _with_pauses(items: Sequence[T]) -> AsyncIterator[tuple[int, T]]:
             await asyncio.sleep(0)
 
 
-def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> bytes:
+def _refusal(status: int, kind: str, detail: str, errors: Sequence[InvalidInput] = ()) -> bytes:
     problem = problem_body(status, kind, detail, errors, errors_length_max=_ERRORS_LENGTH_MAX)
     return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **problem}})
 

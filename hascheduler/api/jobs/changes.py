@@ -117,13 +117,6 @@ def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
     return [jobs[place] for level in levels for place in level]
 
 
-async def revive_dependents(
-    dependents: Sequence[Dependent], services: ApiServices, once: RetryKey | None
-) -> list[DependentResponse]:
-    """One answer each, in their order."""
-    return [DependentResponse(job=one.id, answer=await _revive(one, services, once)) for one in dependents]
-
-
 def _is_done(job: Dependent, once: RetryKey | None) -> bool:
     """Whether this request has revived it before."""
     return once is not None and once.digest in job.retried_under
@@ -226,5 +219,5 @@ async def retry_job(
         raise Conflict(idempotency.other_body(key or ""))
     if retry.met is SubmitAnswer.KNOWN:
         response.headers.update(idempotency.REPLAYED)
-    revived = await revive_dependents(dependents, services, once)
+    revived = [DependentResponse(job=one.id, answer=await _revive(one, services, once)) for one in dependents]
     return JobRetryResponse(answer=retry.answer, dependents=revived, complete=complete)

@@ -8,15 +8,14 @@ the job.
 
 import hashlib
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Annotated
 
 import orjson
 from fastapi import Depends, Request
 from fastapi.openapi.models import Example
 
-from hascheduler.api.http.problems import FieldError, ProblemError
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY
+from hascheduler.errors import InvalidInput
 from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
@@ -80,13 +79,8 @@ def other_body(key: str) -> str:
     return f"another request was made under the idempotency key {key!r}; repeat that one, or take a new key"
 
 
-def _refused(problem: str) -> ProblemError:
-    return ProblemError(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "invalid-request",
-        f"{IDEMPOTENCY_KEY}: {problem}; expected {_EXPECTED}",
-        errors=[FieldError((IDEMPOTENCY_KEY,), problem, _EXPECTED)],
-    )
+def _refused(problem: str) -> InvalidInput:
+    return InvalidInput((IDEMPOTENCY_KEY,), problem, _EXPECTED)
 
 
 IdempotencyKey = Annotated[str | None, Depends(key_of)]

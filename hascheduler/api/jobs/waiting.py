@@ -38,7 +38,7 @@ class Unwanted(ClientGone):
 async def end_of(
     job_id: str, wait_ms: int, request: Request, services: ApiServices, *, made: bool = False, cancels: bool = False
 ) -> StoredDocument | None:
-    """The job when it has ended, or as it stands when the time is over or this replica stops.
+    """Return the job when it has ended, or as it stands when the time is over or this replica stops.
 
     None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects,
     and `Unwanted` by the rule of `SharedWaits`, which ``made`` and ``cancels`` are for.
@@ -55,22 +55,16 @@ async def end_of(
 
 
 async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
+    clock = asyncio.get_running_loop().time
+    until = clock() + wait_ms / 1_000
     try:
         slot = holding_of(request.scope).hold_open("waits")
     except NoRoom:
         return None
-    loop = asyncio.get_running_loop()
-    until = loop.time() + wait_ms / 1_000
-    with slot:
-        return await _wait_for_end(job_id, until, request, services)
-
-
-async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
-    loop = asyncio.get_running_loop()
-    with services.view.job_end_waiter(job_id) as wakeup:
+    with slot, services.view.job_end_waiter(job_id) as wakeup:
         while True:
             document = await services.jobs.get(job_id)
-            left_s = until - loop.time()
+            left_s = until - clock()
             if document is None or document.get("state") in TERMINAL or left_s <= 0:
                 return document
             try:

@@ -41,8 +41,9 @@ from fastapi.security.base import SecurityBase
 from starlette.types import Scope
 
 from hascheduler.api.http.limits import Party, address_party
-from hascheduler.api.http.problems import FieldError, Path, ProblemError
+from hascheduler.api.http.problems import Path, ProblemError
 from hascheduler.api.middleware.session_cookie import session_secrets
+from hascheduler.errors import InvalidInput
 from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, SETTINGS_TOKEN_ID, Power, Role, digest_of
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import WallMs
@@ -108,7 +109,7 @@ class Caller:
             HTTPStatus.FORBIDDEN,
             "forbidden",
             f"the token is for tenant {quoted(self.only)} and can't act for {quoted(named)}",
-            errors=[FieldError(path, f"{quoted(named)} is not the token's", f"{quoted(self.only)}, or nothing")],
+            errors=[InvalidInput(path, f"{quoted(named)} is not the token's", f"{quoted(self.only)}, or nothing")],
         )
 
     def filter_of(self, named: str | None) -> str | None:

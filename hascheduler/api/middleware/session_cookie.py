@@ -5,8 +5,6 @@ No script reads it (``HttpOnly``), and a browser sends it with requests of this 
 of another port of this host come along, and may bear the same name. So two of that name are none.
 """
 
-from collections.abc import Iterator
-
 from starlette.types import Scope
 
 NAME = "hascheduler_session"
@@ -15,28 +13,17 @@ _ATTRIBUTES = "Path=/; HttpOnly; SameSite=Strict"
 
 
 def session_secrets(scope: Scope) -> list[str]:
-    """The values of all cookies of that name, of which there should be one; they may be anything."""
-    return [value.decode("latin-1") for value in _values(scope)]
+    """Return the values of all cookies of that name, of which there should be one; they may be anything."""
+    headers = [header for name, header in scope["headers"] if name == b"cookie" and _OF_NAME in header]
+    cookies = [cookie.strip() for header in headers for cookie in header.split(b";")]
+    return [cookie[len(_OF_NAME) :].decode("latin-1") for cookie in cookies if cookie.startswith(_OF_NAME)]
 
 
 def set_cookie(secret: str, life_s: int, scope: Scope) -> str:
-    """The header ``Set-Cookie`` that begins a session."""
+    """Return the header ``Set-Cookie`` that begins a session; with an empty secret, one that makes the browser forget
+    it."""
     secure = "; Secure" if _came_over_tls(scope) else ""
     return f"{NAME}={secret}; Max-Age={life_s}; {_ATTRIBUTES}{secure}"
-
-
-def clear_cookie(scope: Scope) -> str:
-    """The header ``Set-Cookie`` that makes the browser forget the session."""
-    return set_cookie("", 0, scope)
-
-
-def _values(scope: Scope) -> Iterator[bytes]:
-    for name, header in scope["headers"]:
-        if name == b"cookie" and _OF_NAME in header:
-            for cookie in header.split(b";"):
-                pair = cookie.strip()
-                if pair.startswith(_OF_NAME):
-                    yield pair[len(_OF_NAME) :]
 
 
 def _came_over_tls(scope: Scope) -> bool:

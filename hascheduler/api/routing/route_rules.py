@@ -29,7 +29,7 @@ from starlette.routing import Match
 from starlette.types import Receive
 
 from hascheduler.api.http.limits import holding_of
-from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid_fields, problem
+from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, ProblemError, error_text, invalid_fields, problem
 from hascheduler.api.http.strict_json import VALUES_MAX, MalformedJson, Oversized, UnstorableJson, read_json
 from hascheduler.api.middleware.auth import RequiredPower
 from hascheduler.api.middleware.cross_site import READING
@@ -135,8 +135,7 @@ def json_value(body: bytes, values_max: int = VALUES_MAX) -> Any:
     except MalformedJson as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", f"the body is not JSON: {error}") from None
     except UnstorableJson as error:
-        status = HTTPStatus.UNPROCESSABLE_ENTITY
-        raise ProblemError(status, "invalid-request", str(error), errors=error.errors) from None
+        raise invalid_fields(error.errors) from None
 
 
 async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
@@ -248,23 +247,23 @@ def only_declared(honouring: Sequence[str] = ()) -> Callable[[Request], Awaitabl
             raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-body", detail, headers=_CLOSE)
         if IDEMPOTENCY_KEY in request.headers and request.method not in READING and not honours_key(route):
             expected = f"no such header: {', '.join(honouring)} honour it"
-            error = FieldError((IDEMPOTENCY_KEY,), f"{asked} does not honour it", expected)
-            raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-header", str(error), errors=[error])
+            error = InvalidInput((IDEMPOTENCY_KEY,), f"{asked} does not honour it", expected)
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-header", error_text(error), errors=[error])
         if request.scope["query_string"]:
             counts = Counter(name for name, _ in request.query_params.multi_items())
             errors = list(_undeclared(counts, _declared_queries(route.endpoint)))
             if errors:
-                raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors=errors)
+                raise invalid_fields(errors)
 
     return check
 
 
-def _undeclared(counts: Mapping[str, int], declared: Mapping[str, bool]) -> Iterator[FieldError]:
+def _undeclared(counts: Mapping[str, int], declared: Mapping[str, bool]) -> Iterator[InvalidInput]:
     for name, count in list(counts.items())[:_UNDECLARED_SHOWN_MAX]:
         if name not in declared:
-            yield FieldError((name,), "no such parameter", expected_name(name, declared))
+            yield InvalidInput((name,), "no such parameter", expected_name(name, declared))
         elif count > 1 and not declared[name]:
-            yield FieldError((name,), f"{quoted(name)} is there {count} times", "each parameter once")
+            yield InvalidInput((name,), f"{quoted(name)} is there {count} times", "each parameter once")
 
 
 async def _says_nothing(request: Request) -> bool:
@@ -297,7 +296,11 @@ def read_body(model: type[Model], given: Any) -> Model:
 
 
 def _invalid_fields(found: Sequence[Any], body: Any, model: Any) -> ProblemError:
-    return invalid_fields([field_error(one, body, model) for one in found[:ERRORS_SHOWN_MAX]], len(found))
+    errors = [
+        refusal_of({**one, "loc": one["loc"][1:]}, body if one["loc"][0] == "body" else None, model)
+        for one in found[:ERRORS_SHOWN_MAX]
+    ]
+    return invalid_fields(errors, len(found))
 
 
 ANSWERED = (StarletteHTTPException, RequestValidationError, CallerError, WorldError, UnreadableDocument)
@@ -327,8 +330,7 @@ async def answer_to(request: Request, error: Exception) -> Response:
             model = None if field is None else field.field_info.annotation
             return await answer_to(request, _invalid_fields(error.errors(), error.body, model))
         case InvalidInput():
-            found = FieldError(error.path, error.problem, error.expected)
-            return await answer_to(request, invalid_fields([found], 1))
+            return await answer_to(request, invalid_fields([error]))
         case NotFound():
             return problem(404, "not-found", str(error))
         case RevisionMismatch():
@@ -357,12 +359,3 @@ def _allowed_methods(request: Request) -> list[str]:
     routes = request.app.router.routes
     scopes = {method: {**request.scope, "method": method} for method in _METHODS}
     return [method for method in _METHODS if any(one.matches(scopes[method])[0] is Match.FULL for one in routes)]
-
-
-def field_error(error: Mapping[str, Any], body: Any, model: Any) -> FieldError:
-    """Return an error that pydantic found in ``body``, which should be a ``model``, in the words of this API."""
-    where, *rest = error["loc"]
-    if where != "body":
-        body = None
-    found = refusal_of({**error, "loc": tuple(rest)}, body, model)
-    return FieldError(found.path, found.problem, found.expected)

@@ -11,18 +11,15 @@ from hascheduler.schema.lane import DEFAULT_LANE
 from hascheduler.schema.refusals import Path
 
 
-def warn(response: Response, text: str) -> None:
-    """Header values are ASCII: other characters of ``text`` are sent as Python would write them."""
-    plain = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
-    response.headers.append("Warning", f'299 - "{plain}"')
-
-
 def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
     """An undefined lane has the defaults, so a misspelt one takes its jobs out of the limits that were meant."""
     lanes = view.lanes()
     if lane != DEFAULT_LANE and lane not in lanes:
         meant = expected_name(lane, (DEFAULT_LANE, *lanes), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
-        warn(response, f"lane: no lane {quoted(lane)} is defined, so it has the defaults of one; expected {meant}")
+        text = f"lane: no lane {quoted(lane)} is defined, so it has the defaults of one; expected {meant}"
+        # Header values are ASCII: other characters are sent as Python would write them.
+        plain = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.append("Warning", f'299 - "{plain}"')
 
 
 def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:

@@ -206,20 +206,19 @@ async def put_schedule_of(
     """
     schedules = TenantSchedules(services.schedules, caller)
     said = {field: getattr(body, field) for field in ScheduleBody.model_fields}
-    for _ in range(revisions.TRIES_MAX):
+
+    async def attempt() -> tuple[StoredDocument, bool] | None:
         stored = await schedules.get(name)
         precondition.demand("schedule", name, stored)
-        if stored is None:
-            created = await create_schedule_of(CreateScheduleBody.model_construct(name=name, **said), caller, services)
-            if created is not None:
-                return created, True
-            if await schedules.get(name) is None:
-                raise name_taken(name)
-        else:
+        if stored is not None:
             edited = await _edited(stored, caller, services, change)
-            if edited is not None:
-                return edited, False
-    raise Conflict(f"schedule {name!r} is being changed by others; try again")
+            return None if edited is None else (edited, False)
+        created = await create_schedule_of(CreateScheduleBody.model_construct(name=name, **said), caller, services)
+        if created is None and await schedules.get(name) is None:
+            raise name_taken(name)
+        return None if created is None else (created, True)
+
+    return await revisions.until_done("schedule", name, attempt)
 
 
 def name_taken(name: str) -> Conflict:

@@ -28,7 +28,7 @@ from hascheduler.api.admission.logins import SESSIONS_MAX
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import SESSION_PATH, Noted
 from hascheduler.api.middleware.auth import Authenticated, Caller, PageTerms, holder_of, require_ready
-from hascheduler.api.middleware.session_cookie import clear_cookie, session_secrets, set_cookie
+from hascheduler.api.middleware.session_cookie import session_secrets, set_cookie
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
@@ -139,7 +139,7 @@ async def describe_session(services: Services, caller: Authenticated, response: 
 @router.delete(SESSION_PATH, status_code=HTTPStatus.NO_CONTENT)
 async def log_out(services: Services, caller: Authenticated, request: Request, response: Response, note: Noted) -> None:
     """End the session, and make the browser forget it; without one, nothing changes."""
-    response.headers["Set-Cookie"] = clear_cookie(request.scope)
+    response.headers["Set-Cookie"] = set_cookie("", 0, request.scope)
     if not caller.is_session:
         note.unaudited = True
         return

@@ -125,7 +125,8 @@ async def fetch_work(
 
     404 `not-registered`: register again, and go on under the new id."""
     require_own_processor(body.processor, caller, services.view)
-    attempts = await _promised(body, request, services)
+    with holding_of(request.scope).hold_open("fetches"):
+        attempts = await _promised(body, request, services)
     held = await _held_attempts(body.processor, [one.key for one in body.running], services)
     return FetchResponse(attempts=_names(attempts), cancelled=held.cancelled, revoked=held.revoked)
 
@@ -165,15 +166,7 @@ async def finish_attempt(body: Annotated[FinishBody, AS_REQUEST], services: Serv
 
 
 async def _promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
-    """At most ``body.limit`` attempts; none when the time is over.
-
-    404 if the processor is not registered; 429 or 503 if too many fetches wait.
-    """
-    with holding_of(request.scope).hold_open("fetches"):
-        return await _wait_for_promises(body, request, services)
-
-
-async def _wait_for_promises(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
+    """Return at most ``body.limit`` attempts, none when the time is over; 404 if the processor is not registered."""
     held = {one.key for one in body.running}
     clock = asyncio.get_running_loop().time
     until = clock() + body.wait_ms / 1_000
@@ -222,54 +215,64 @@ def _names(attempts: Iterable[tuple[str, int]]) -> list[AttemptName]:
 
 
 async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
-    """Store the outcome of an attempt; `Conflict` for outcome ``cancelled`` if no cancellation was requested."""
-    now = services.clock.wall_ms()
-    error = body.error_text()
+    """Store the outcome of an attempt; raise `Conflict` if it was cancelled and nobody had asked for that."""
+    now, error = services.clock.wall_ms(), body.error_text()
+    if body.outcome == "given_back":
+        ours = await services.work.give_back(body.job, body.attempt, body.processor, error or "given back", now)
+        return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at_ms=None)
+    stored = await services.jobs.get(body.job)
+    job = stored if stored is not None and _is_held(stored, body) else None  # None: too late, or finished already
     match body.outcome:
         case "succeeded":
-            late = await _late_success(body, now, services)
+            if job is None and stored is not None and _has_ended_otherwise(stored, body):
+                return FinishResponse(answer=FinishAnswer.LATE, retry_at_ms=None)
+            late = None if job is None else await _outcome_if_late(job, body, now, services)
             if late is not None:
-                return late
-            return await _store(body, AttemptOutcome(JobState.SUCCEEDED, result=body.result), now, services)
+                kept = await _store(body, late, now, services)
+                return FinishResponse(answer=FinishAnswer.LATE, retry_at_ms=kept.retry_at_ms)
+            outcome = AttemptOutcome(JobState.SUCCEEDED, result=body.result)
         case "cancelled":
-            job = await _held(body, services)
             if job is not None and job.get("cancel_requested_at_ms") is None:
                 raise Conflict(f"{body.job!r} was not asked to be cancelled; finish it as failed, or give it back")
-            return await _store(body, AttemptOutcome(JobState.CANCELLED, error=error), now, services)
-        case "given_back":
-            reason = error or "given back"
-            ours = await services.work.give_back(body.job, body.attempt, body.processor, reason, now)
-            return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at_ms=None)
-        case "failed":
-            retry_at_ms = await _retry_at_ms(body, now, services) if body.retryable else None
+            outcome = AttemptOutcome(JobState.CANCELLED, error=error)
+        case _:  # it failed
+            retry_at_ms = None
+            if body.retryable and job is not None:
+                retry_at_ms = _next_try_ms(job, await _rules(job, services), body, now)
             traceback = kept_traceback(body.traceback)
             outcome = AttemptOutcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms, traceback=traceback)
-            return await _store(body, outcome, now, services)
+    return await _store(body, outcome, now, services)
 
 
-async def _late_success(body: FinishBody, now: WallMs, services: ApiServices) -> FinishResponse | None:
-    """The answer to a success that came when the time of its attempt was over, or to a repeat of one: the attempt has
-    failed, as at all processors. None where the time is not over."""
-    job = await services.jobs.get(body.job)
-    if job is None or not _is_held(job, body):
-        has_ended_otherwise = job is not None and any(
-            has_attempt_record(job, number=body.attempt, processor=body.processor, outcome=end.value)
-            for end in (JobState.FAILED, JobState.CANCELLED)
-        )
-        return FinishResponse(answer=FinishAnswer.LATE, retry_at_ms=None) if has_ended_otherwise else None
-    rules = await _rules(str(job.get("definition")), services)
+def _is_held(job: StoredDocument, body: FinishBody) -> bool:
+    """Return whether this attempt of the job runs at this processor."""
+    held = (JobState.RUNNING, body.attempt, body.processor)
+    return (job.get("state"), job.get("attempt"), job.get("processor")) == held
+
+
+def _has_ended_otherwise(job: StoredDocument, body: FinishBody) -> bool:
+    """Return whether this repeats a success that was late."""
+    return any(
+        has_attempt_record(job, number=body.attempt, processor=body.processor, outcome=end.value)
+        for end in (JobState.FAILED, JobState.CANCELLED)
+    )
+
+
+async def _outcome_if_late(
+    job: StoredDocument, body: FinishBody, now: WallMs, services: ApiServices
+) -> AttemptOutcome | None:
+    """Return how an attempt has ended, as at all processors, if it succeeds after its time; None: it is in time."""
+    rules = await _rules(job, services)
     failures, losses = job.get("failures") or 0, job.get("losses") or 0
     over = time_over(
         rules, job.get("started_at_ms") or now, job.get("first_started_at_ms"), failures=failures, losses=losses
     )
     if over is None or now < over.at_ms:
         return None
-    outcome = AttemptOutcome(JobState.CANCELLED)
-    if job.get("cancel_requested_at_ms") is None:
-        retry_at_ms = None if over.final else _next_try_ms(job, rules, body, now)
-        outcome = AttemptOutcome(JobState.FAILED, error=over.error, retry_at_ms=retry_at_ms)
-    stored = await _store(body, outcome, now, services)
-    return FinishResponse(answer=FinishAnswer.LATE, retry_at_ms=stored.retry_at_ms)
+    if job.get("cancel_requested_at_ms") is not None:
+        return AttemptOutcome(JobState.CANCELLED)
+    retry_at_ms = None if over.final else _next_try_ms(job, rules, body, now)
+    return AttemptOutcome(JobState.FAILED, error=over.error, retry_at_ms=retry_at_ms)
 
 
 async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, services: ApiServices) -> FinishResponse:
@@ -283,32 +286,15 @@ async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, service
     return FinishResponse(answer=answer, retry_at_ms=retry_at_ms)
 
 
-async def _retry_at_ms(body: FinishBody, now: WallMs, services: ApiServices) -> WallMs | None:
-    job = await _held(body, services)
-    if job is None:
-        return None  # too late, or finished already: this changes nothing
-    return _next_try_ms(job, await _rules(str(job.get("definition")), services), body, now)
-
-
 def _next_try_ms(job: StoredDocument, rules: Definition, body: FinishBody, now: WallMs) -> WallMs | None:
     end_ms = rules.end_of(job.get("first_started_at_ms"))
     failures, losses = (job.get("failures") or 0) + 1, job.get("losses") or 0
     return rules.retry.retry_at_ms(body.job, failures, now, end_ms, body.retry_after, losses=losses)
 
 
-async def _held(body: FinishBody, services: ApiServices) -> StoredDocument | None:
-    """The job, if this attempt of it runs at this processor."""
-    job = await services.jobs.get(body.job)
-    return job if job is not None and _is_held(job, body) else None
-
-
-def _is_held(job: StoredDocument, body: FinishBody) -> bool:
-    held = (JobState.RUNNING, body.attempt, body.processor)
-    return (job.get("state"), job.get("attempt"), job.get("processor")) == held
-
-
-async def _rules(name: str, services: ApiServices) -> Definition:
-    """The definition; the defaults if there is none, or it can't be read."""
+async def _rules(job: StoredDocument, services: ApiServices) -> Definition:
+    """Return the job's definition; the defaults if there is none, or it can't be read."""
+    name = str(job.get("definition"))
     document = await services.definitions.get(name)
     try:
         return Definition(name=name) if document is None else read_document(Definition, name, document)

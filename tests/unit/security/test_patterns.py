@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.api.http.problems import FieldError, path_text, problem_body
+from hascheduler.api.http.problems import path_text, problem_body
+from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.redaction import redacted, redacted_beginning
 from tests.tiers import in_tier
@@ -181,7 +182,7 @@ def test_a_pattern_without_a_name_takes_linear_time(key: str) -> None:
         lambda text: redacted_beginning(text, 128),
         quoted,
         lambda text: path_text((text,) * 32),
-        lambda text: problem_body(422, "invalid-request", text, [FieldError((text,) * 31, text, text)] * 5),
+        lambda text: problem_body(422, "invalid-request", text, [InvalidInput((text,) * 31, text, text)] * 5),
     ],
     ids=["redacted", "the beginning", "a short beginning", "quoted", "a path", "a problem"],
 )
@@ -260,13 +261,13 @@ def test_of_a_secret_that_is_cut_nothing_is_shown(at: int) -> None:
 def test_a_key_that_holds_a_secret_is_not_shown_by_half() -> None:
     for length in range(60, 200):
         key = "x" * length + " amqp://user:" + "s3c" * 60 + "@host"
-        told = problem_body(422, "invalid-request", key, [FieldError((key, "a"), key, key)])
+        told = problem_body(422, "invalid-request", key, [InvalidInput((key, "a"), key, key)])
         assert "s3c" not in str(told)
         assert "s3c" not in quoted(key[length + 1 :])
 
 
 def test_a_problem_is_bounded_as_a_whole() -> None:
-    errors = [FieldError(("k" * 128,) * 31, "p" * 5_000, "e" * 5_000)] * 50
+    errors = [InvalidInput(("k" * 128,) * 31, "p" * 5_000, "e" * 5_000)] * 50
     told = problem_body(422, "invalid-request", "d" * 10_000, errors)
     assert 1 <= len(told["errors"]) < 50
     assert len(str(told)) < 24_000
