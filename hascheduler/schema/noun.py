@@ -8,7 +8,7 @@ form unless its context says otherwise (`hascheduler.schema.forms.REQUEST`), and
 form. So ``Definition(name="x", timeout_ms=5_000)`` is typed Python, and FastAPI, which writes by alias, needs no more.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, get_origin
@@ -176,15 +176,16 @@ def parse_request(part: type[P], given: Any) -> P:
 
 
 @dataclass(frozen=True, slots=True)
-class _AsRequest:
+class ReadBy:
+    """Annotates a model that ``read`` makes of what is given, instead of pydantic."""
+
+    read: Callable[[Any, Any], BaseModel]
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def read(given: Any, _: Any) -> Any:
-            return parse_request(source, given)
-
-        return core_schema.no_info_wrap_validator_function(read, handler(source))
+        return core_schema.no_info_wrap_validator_function(lambda given, _: self.read(source, given), handler(source))
 
 
-AS_REQUEST = _AsRequest()
+AS_REQUEST = ReadBy(parse_request)
 """Annotates a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``. Neither of
 them says a context of the validation."""
 

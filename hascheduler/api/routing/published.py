@@ -4,31 +4,21 @@ Values of stored documents that an answer shows as they are: instants, texts, an
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from fastapi import Depends, Query
-from pydantic import Field, GetCoreSchemaHandler, create_model
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field, create_model
 
 from hascheduler.api.routing.queries import LabelsQuery
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.forms import REQUEST, is_calendar_ms
-from hascheduler.schema.noun import Part
+from hascheduler.schema.noun import Part, ReadBy
 
 P = TypeVar("P", bound=Part)
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadBy:
-    read: Callable[[Any, Any], Part]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(lambda given, _: self.read(source, given), handler(source))
 
 
 def query_of(part: type[P]) -> Any:
@@ -51,7 +41,7 @@ def query_of(part: type[P]) -> Any:
 
     parameters: dict[str, Any] = dict(_parameters(part))
     shown: Any = create_model(f"{part.__name__}Query", **parameters)
-    declared: Any = Annotated[shown, Query(), _ReadBy(read)]
+    declared: Any = Annotated[shown, Query(), ReadBy(read)]
     given.__annotations__["query"] = declared
     return Depends(given)
 
