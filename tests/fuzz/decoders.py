@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hascheduler.api.http import strict_json
 from hascheduler.api.ops.events import EventId
-from hascheduler.api.routing.queries import LabelledQuery
+from hascheduler.api.routing.queries import LabelsQuery
 from hascheduler.api.routing.revisions import merge_patch
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
@@ -182,7 +182,7 @@ DECODERS: dict[str, Decoder] = {
     ),
     "resources": Decoder(parse_resources, _like("cpu=8,gpu=1", "a=0.5", alphabet="abc=,0123456789.")),
     "cursors and labels": Decoder(
-        LabelledQuery.model_validate,
+        LabelsQuery.model_validate,
         st.fixed_dictionaries(
             {}, optional={"after": _SCALARS, "limit": _SCALARS, "label": st.lists(_like("a=b", alphabet="ab=$."))}
         ),

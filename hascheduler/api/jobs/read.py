@@ -14,7 +14,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
@@ -25,7 +25,7 @@ from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.published import instant, instant_or_none, plain_json, query_of, texts
-from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page_of, place_text
+from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page, place_text
 from hascheduler.api.routing.route_rules import UnreadableDocument
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
@@ -44,14 +44,10 @@ _OF_A_TIME = ("retry_at_ms", "overdue_since_ms")
 _INSTANTS = tuple(name for name in JobSummary.model_fields if name.endswith("_ms") and name not in _OF_A_TIME)
 
 
-def show_job_summary(document: StoredDocument, unschedulable: Collection[str]) -> JobSummary:
-    """Raise `InvalidInput` if the stored document can't be read. ``unschedulable`` has the ids of all such jobs."""
-    return made_of(JobSummary, _summary(document, unschedulable))
-
-
 def show_job(document: StoredDocument, unschedulable: Collection[str], caller: Caller) -> JobResponse:
-    """As `show_job_summary`, with everything about it that the caller sees.
+    """Return everything about the job that the caller sees; raise `InvalidInput` if the stored document can't be read.
 
+    ``unschedulable`` has the ids of all such jobs.
     Who sees no payloads gets no traceback either: it ends with what was raised, and that may hold part of one. The
     error is the handler's own sentence for people, and is shown.
     """
@@ -125,13 +121,13 @@ def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
-@router.get("", responses=problem_responses(422))
+@router.get("", response_model=Page[JobSummary], responses=problem_responses(422))
 async def list_jobs(
     filter: Annotated[JobFilter, query_of(JobFilter)],
     query: Annotated[NewestFirstQuery, Query()],
     services: Services,
     caller: Viewer,
-) -> Page[JobSummary]:
+) -> Response:
     """Jobs, the newest by submission first, a page at a time, without payloads, results and attempts.
 
     Where few of many jobs match, a page may hold less than `limit`, or nothing, and have a `next`: go on until that is
@@ -139,7 +135,12 @@ async def list_jobs(
     """
     unschedulable = services.view.unschedulable()
     found = await services.jobs.list(selected(filter, caller, services), query.position(), query.limit)
-    return page_of(found.documents, place_text(found.next), lambda document: show_job_summary(document, unschedulable))
+    return await page(
+        found.documents,
+        query.limit,
+        place_text(found.next),
+        lambda document: made_of(JobSummary, _summary(document, unschedulable)),
+    )
 
 
 @router.get("/{id}", responses=problem_responses(404, 422))

@@ -88,8 +88,8 @@ def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs
     return asked
 
 
-@router.get("", responses=problem_responses(422))
-async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page[TokenResponse]:
+@router.get("", response_model=Page[TokenResponse], responses=problem_responses(422))
+async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Response:
     """Tokens by id, a page at a time, without their secrets; also those that have expired, and the sessions of the
     dashboard."""
     documents = await services.tokens.list(caller.only, paging.after, paging.limit + 1)
@@ -100,7 +100,7 @@ async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page
 
     # The cursor is the public id; it also names a token that can't be read.
     public = [{**document, "_id": document.get("id")} for document in documents]
-    return page(public, paging.limit, show)
+    return await page(public, paging.limit, None, show)
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
@@ -155,14 +155,14 @@ class AuditQuery(PageQuery):
 audit_router = APIRouter(prefix="/audit", tags=["access"])
 
 
-@audit_router.get("", responses=problem_responses(403, 422))
+@audit_router.get("", response_model=Page[AuditRecord], responses=problem_responses(403, 422))
 async def list_audit_records(
     query: Annotated[AuditQuery, Query(), AS_REQUEST], services: Services, caller: Admin
-) -> Page[AuditRecord]:
+) -> Response:
     """The newest first, a page at a time. An admin of one tenant sees what that tenant's tokens did.
 
     A record is here some tenths of a second after its request, and stays for the retention time.
     """
     which = query.filter(caller.filter_of(query.tenant))
     documents = await services.audit.list(which, query.after, query.limit + 1)
-    return page(documents, query.limit, lambda document: read_document(AuditRecord, document["_id"], document))
+    return await page(documents, query.limit, None, lambda stored: read_document(AuditRecord, stored["_id"], stored))

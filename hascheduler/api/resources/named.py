@@ -14,7 +14,7 @@ from fastapi import APIRouter, Body, Response
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import AdminOfAll, OperatorOfAll, Viewer
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page_in_slices
+from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, merge_patch
 from hascheduler.api.routing.route_rules import JsonRoute, UnreadableDocument, read_body
 from hascheduler.api.services import ApiServices, Services
@@ -121,7 +121,7 @@ def named_routes(row: Named[N]) -> APIRouter:
             found = [] if one is None else [one]
         else:
             found = list(await store.list(paging.after, paging.limit + 1))
-        return await page_in_slices(found, paging.limit, None, row.read)
+        return await page(found, paging.limit, None, row.read)
 
     @route("GET", f"One {kind}.", 404, 409, 422, responses={200: TAGGED, **NOT_MODIFIED})
     async def get(name: PathName, services: Services, caller: Viewer, known: IfNoneMatch) -> Response:

@@ -99,31 +99,14 @@ class Page(BaseModel, Generic[Item]):
 Paging = Annotated[PageQuery, Query()]
 
 
-def page(documents: Sequence[StoredDocument], limit: int, show: Callable[[StoredDocument], Item]) -> Page[Item]:
-    """The first ``limit`` of ``documents``; the store was asked for one more, to see whether there is a next page."""
-    next = str(documents[limit - 1]["_id"]) if len(documents) > limit else None
-    return page_of(documents[:limit], next, show)
-
-
-def page_of(
-    documents: Sequence[StoredDocument], next: str | None, show: Callable[[StoredDocument], Item]
-) -> Page[Item]:
-    """All of ``documents``."""
-    items: list[Item] = []
-    unreadable: list[Unlisted] = []
-    for document in documents:
-        try:
-            items.append(show(document))
-        except InvalidInput as error:
-            unreadable.append(Unlisted(id=str(document["_id"]), reason=str(error)))
-    return Page(items=items, next=next, unreadable=unreadable)
-
-
-async def page_in_slices(
+async def page(
     documents: Sequence[StoredDocument], limit: int, next: str | None, show: Callable[[StoredDocument], Model]
 ) -> Response:
-    """As `page`, of documents that may be large: each is shown and encoded in a slice of its own, and the page ends
-    after `_PAGE_BYTES_MAX`. ``next`` is where to go on if there are no more ``documents`` than ``limit``."""
+    """Return a `Page` of the first ``limit`` of ``documents``; there is a next one if the store found more.
+
+    Documents may be large: each is shown and encoded in a slice of its own, and the page ends after `_PAGE_BYTES_MAX`.
+    ``next`` is where to go on if there are no more ``documents`` than ``limit``.
+    """
     if next is None and len(documents) > limit:
         next = str(documents[limit - 1]["_id"])
     body = await run_in_slices(_encoded(documents[:limit], next, show))
@@ -178,10 +161,6 @@ class LabelsQuery(BaseModel):
 
     def labels(self) -> dict[str, str]:
         return {key: value for key, _, value in (label.partition("=") for label in self.label)}
-
-
-class LabelledQuery(LabelsQuery, PageQuery):
-    pass
 
 
 class NewestFirstQuery(PageQuery):

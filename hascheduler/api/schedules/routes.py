@@ -14,7 +14,7 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.published import query_of
-from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page_in_slices
+from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import warn_of_lane
@@ -114,7 +114,7 @@ async def list_schedules(
     """
     documents, next = await page_of_schedules(filter, query, caller, services)
     calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
-    return await page_in_slices(
+    return await page(
         documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads, now=now)
     )
 

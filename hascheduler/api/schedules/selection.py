@@ -136,8 +136,8 @@ def _matching(
     """
     text, wanted = (filter.text or "").lower(), frozenset(filter.states or ScheduleState)
     active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
-    may_be_active = active in wanted or ended in wanted
-    tells_ended = with_states or (active in wanted) != (ended in wanted)
+    unpaused = wanted & {active, ended}
+    tells_ended = len(unpaused) == 1 or (with_states and bool(unpaused))
     found: dict[ScheduleState, list[str]] = {state: [] for state in ScheduleState}
     computed = 0
     for begin in range(0, len(schedules), _SLICE):
@@ -151,20 +151,14 @@ def _matching(
                 or (filter.ahead and not schedule.is_ahead(now))
             ):
                 continue
-            if schedule.paused_at_ms is not None:
-                if paused in wanted:
-                    found[paused].append(name)
-            elif not may_be_active:
-                continue
-            elif tells_ended and _may_end(schedule.trigger):
+            state = active if schedule.paused_at_ms is None else paused
+            if state is active and tells_ended and _may_end(schedule.trigger):
                 state = ended if _has_ended(schedule) else active
-                if state in wanted:
-                    found[state].append(name)
                 computed += 1
                 if computed % _TRIGGERS_SLICE == 0:
                     yield
-            elif active in wanted:
-                found[active].append(name)
+            if state in wanted:
+                found[state].append(name)
         yield
     return found
 

@@ -5,9 +5,9 @@ is to come, is computed; where it is more than `TIMES_MAX`, it is counted. Besid
 """
 
 import asyncio
-import heapq
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, TypeVar
 
@@ -17,9 +17,8 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
-from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelledQuery, run_in_slices
-from hascheduler.api.schedules.selection import known_schedules
-from hascheduler.api.schedules.tenant_scope import tenant_of
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelsQuery, PageQuery, run_in_slices
+from hascheduler.api.schedules.selection import first_names, page_of_schedules
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead, load_ahead
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
@@ -30,6 +29,7 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import ClusterView, VerdictRecord
 from hascheduler.schema.definition import DEFAULT_COST_MS
+from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.schema.forms import instant_text, span
 from hascheduler.schema.noun import AS_REQUEST
 from hascheduler.schema.schedule import JobTemplate, ScheduleRef
@@ -45,9 +45,7 @@ _PAGE_DEFAULT = 50
 _RECORDS_MAX = 20_000
 _RECORDS_OF_ONE_MAX = 1_000
 _READERS = 4
-_SLICE = 1_000
 _ROWS_SLICE = 4
-_STORED_PAGES_MAX = 5
 _LOADS_MAX = 20
 _FIRED = frozenset({Verdict.FIRED, Verdict.UNSTORABLE})
 _NOT_FIRED = frozenset(Verdict) - _FIRED
@@ -78,7 +76,7 @@ _EXAMPLE: JsonDict = {
 Found = TypeVar("Found")
 
 
-class TimelineQuery(LabelledQuery):
+class TimelineQuery(LabelsQuery, PageQuery):
     limit: int = Field(default=_PAGE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="How many rows at most")
     behind: Annotated[int, span(0, 7 * _DAY_MS, of_query=True)] = Field(
         default="24h", validate_default=True, description="How far back to look, at most `7d`", examples=["24h"]
@@ -187,52 +185,20 @@ async def get_timeline(
 
 
 async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> tuple[list[ScheduleRef], str | None]:
-    """The schedules of the page, and where the next one begins."""
-    text = None if query.text is None else query.text.lower()
-    labels = query.labels()
-    if not labels:
-        schedules = known_schedules(services)
-        found = await run_in_slices(_first_named(schedules, query.after, text, caller, query.limit + 1))
-        return found[: query.limit], found[query.limit - 1].name if len(found) > query.limit else None
-    # Labels are in the database alone.
-    after, kept = query.after, list[ScheduleRef]()
-    for _ in range(_STORED_PAGES_MAX):
-        documents = await services.schedules.list(after, PAGE_SIZE_MAX, labels, tenant=caller.only)
-        for document in documents:
-            after = str(document["_id"])
-            if not caller.sees(tenant_of(document)) or (text is not None and text not in after.lower()):
-                continue
-            await asyncio.sleep(0)  # it may list ten thousand times
-            try:
-                kept.append(decode_schedule(document["_id"], document))
-            except InvalidInput:
-                continue  # what can't be read never fires; the list of schedules names it
-            if len(kept) == query.limit:
-                return kept, after
-        if len(documents) < PAGE_SIZE_MAX:
-            return kept, None
-    return kept, after
-
-
-def _first_named(
-    schedules: Sequence[ScheduleRef], after: str | None, text: str | None, caller: Caller, limit: int
-) -> Generator[None, None, list[ScheduleRef]]:
-    """The first ``limit`` by name of those that the caller sees and the text is in the name of."""
-    found: list[ScheduleRef] = []
-    lowest, bound, only = after or "", "\U0010ffff", caller.only
-    for first in range(0, len(schedules), _SLICE):
-        yield
-        more = [
-            schedule
-            for schedule in schedules[first : first + _SLICE]
-            if lowest < schedule.name <= bound
-            and (only is None or schedule.template.tenant == only)
-            and (text is None or text in schedule.name.lower())
-        ]
-        if more:
-            found = heapq.nsmallest(limit, [*found, *more], key=lambda schedule: schedule.name)
-            bound = found[-1].name if len(found) == limit else bound
-    return found
+    """Return the schedules of the page, and where the next one begins."""
+    filter = ScheduleFilter(text=query.text, labels=query.labels())
+    if not filter.labels:
+        names = await first_names(filter, caller.only, services, query.limit + 1, after=query.after)
+        shown = names[: query.limit]
+        known = services.view.schedules()
+        return [known[name] for name in shown if name in known], shown[-1] if len(names) > query.limit else None
+    documents, next = await page_of_schedules(filter, query, caller, services)
+    kept: list[ScheduleRef] = []
+    for document in documents:
+        await asyncio.sleep(0)  # it may list ten thousand times
+        with suppress(InvalidInput):  # what can't be read never fires; the list of schedules names it
+            kept.append(decode_schedule(document["_id"], document))
+    return kept, next
 
 
 # What was
