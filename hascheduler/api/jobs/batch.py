@@ -40,16 +40,15 @@ from hascheduler.api.jobs.dependencies import (
     levels_of,
     look_up,
     require_any_of,
-    require_few,
-    waits_for,
+    with_dependencies,
     with_keys,
 )
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
-from hascheduler.api.jobs.submit import submit_span
+from hascheduler.api.jobs.submit import job_of, submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.route_rules import LargeJsonRoute
-from hascheduler.api.routing.warnings import require_lane, warn_of_lane
+from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
@@ -161,7 +160,7 @@ class _BatchItem:
     job: NewJob | None = None
     submission: Submission | None = None
     refusal: bytes | None = None
-    """A `BatchJobResponse` as it is sent."""
+    """A `BatchJobResponse` as it is sent: as objects, those of a thousand jobs would take some 30 MB."""
 
     def refuse(self, *errors: InvalidInput) -> None:
         self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", error_text(errors[0]), errors)
@@ -256,10 +255,7 @@ class _Batch:
     def _make(self, index: int, item: _BatchItem, body: BatchJobBody, definitions: Definitions, now: WallMs) -> None:
         """Make the job to insert, but for its dependencies."""
         try:
-            body.require_time_to_start(now)
-            require_lane(body.lane, self.caller, self.services.view)
-            tenant = self.caller.tenant_of(body.tenant)
-            job = with_keys(body.job(self.services.new_job_id(tenant), tenant, now), definitions)
+            job = with_keys(job_of(body, self.caller, self.services, now), definitions)
             own_key = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:
             item.refuse(error)
@@ -370,27 +366,18 @@ class _Batch:
 
     def _resolve(self, job: NewJob, names: Sequence[str]) -> NewJob:
         """Return ``job`` with its dependencies; raise `InvalidInput` if one does not exist, or there are too many."""
-        within = job.tenant if self.services.is_one_of_several else None
-        first: dict[str, int] = {}
-        for place, name in enumerate(names):
-            first.setdefault(name, place)
-        found: Found = {}
-        for name, place in first.items():
-            path = ("depends_on", place)
-            if name == job.batch:
-                raise InvalidInput(path, "is the batch of the job itself", "ref:NAME of other jobs of this batch")
-            found |= self._of_ref(name, path, within) or self.lookup.found(name, path, within)
-            require_few(found, ("depends_on",))
-        if len(found) > self.room:
+        job = with_dependencies(job, names, self._found, self.services)
+        if len(job.depends_on) > self.room:
             problem = "the jobs of this batch wait for too many in all"
             raise InvalidInput(("depends_on",), problem, f"at most {_DEPENDENCIES_MAX}")
-        waiting = waits_for(found, ignores_failures=job.ignores_failures)
-        return replace(job, depends_on=tuple(found), waits_for=waiting)
+        return job
 
-    def _of_ref(self, name: str, path: Path, within: str | None) -> Found | None:
-        """Return the job of the batch that is named so; None if ``name`` is no ref."""
+    def _found(self, name: str, path: Path, within: str | None) -> Found:
+        """Return what ``name`` stands for: the job of this batch with that ref, or jobs from before it."""
+        if name == self.id:
+            raise InvalidInput(path, "is the batch of the job itself", "ref:NAME of other jobs of this batch")
         if not name.startswith(REF_PREFIX):
-            return None
+            return self.lookup.found(name, path, within)
         ref = name.removeprefix(REF_PREFIX)
         other = self.items[self.refs[ref]] if ref in self.refs else None
         if other is None:

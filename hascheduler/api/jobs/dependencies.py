@@ -12,7 +12,7 @@ The keys of new jobs that their definitions ask for: the values that limits per 
 Definitions come from the mirror; before it is complete, from the database: no limit may lapse while a replica begins.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
@@ -23,16 +23,19 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.job import TERMINAL, JobState, NewJob, is_batch
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import KnownJob
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.job import DEPENDENCIES_MAX
 from hascheduler.schema.noun import read_document
+from hascheduler.schema.refusals import Path
 
 BATCHES_MAX = 100
 """The most batches that one request may name: all their jobs are looked at."""
 Found = dict[str, Sequence[KnownJob]]
 """By id of a job or batch that is depended on: in which states it is."""
+Find = Callable[[str, Path, str | None], Found]
+"""Gives what a name stands for, as `Lookup.found`."""
 
 
 class Lookup:
@@ -43,9 +46,11 @@ class Lookup:
         self._named = named
         self._mixed = mixed
 
-    def found(self, named: str, path: tuple[str | int, ...], within: str | None = None) -> Found:
-        """What a job depends on that names ``named``; `InvalidInput` at ``path`` if it does not exist, or has nothing
-        of tenant ``within``, which may be any if None."""
+    def found(self, named: str, path: Path, within: str | None = None) -> Found:
+        """Return what a job depends on that names ``named``.
+
+        Raise an `InvalidInput` at ``path`` if it does not exist, or has nothing of tenant ``within``; None: any tenant.
+        """
         jobs = self._mixed.get(named)
         require_any_of(within, self._named.get(named, ()), named, path)
         if jobs is not None and within is not None:
@@ -67,8 +72,8 @@ class Lookup:
 NOTHING_NAMED = Lookup({}, {})
 
 
-def require_any_of(tenant: str | None, jobs: Sequence[KnownJob], named: str, path: tuple[str | int, ...]) -> None:
-    """`InvalidInput` at ``path`` if all ``jobs``, for which ``named`` stands, are of others; None: any may be."""
+def require_any_of(tenant: str | None, jobs: Sequence[KnownJob], named: str, path: Path) -> None:
+    """Raise an `InvalidInput` if all ``jobs``, for which ``named`` stands, are of other tenants; None: any may be."""
     if tenant is not None and jobs and all(job.tenant != tenant for job in jobs):
         problem = f"{quoted(named)} is of tenant {quoted(jobs[0].tenant)}, and this job of {quoted(tenant)}"
         raise InvalidInput(path, problem, "a job or batch of the same tenant")
@@ -106,10 +111,19 @@ def by_id(jobs: Sequence[KnownJob]) -> Found:
     return {**rows}
 
 
-def require_few(ids: Collection[str], path: tuple[str | int, ...]) -> None:
-    """`InvalidInput` at ``path`` for more than `DEPENDENCIES_MAX` jobs and batches to wait for."""
-    if len(ids) > DEPENDENCIES_MAX:
-        raise InvalidInput(path, f"{len(ids)} in all", f"at most {DEPENDENCIES_MAX}")
+def with_dependencies(job: NewJob, names: Sequence[str], find: Find, services: ApiServices) -> NewJob:
+    """Return ``job`` with what ``names`` stand for; raise an `InvalidInput` if one does not exist, or for too many."""
+    within = job.tenant if services.is_one_of_several else None
+    first: dict[str, int] = {}
+    for place, name in enumerate(names):
+        first.setdefault(name, place)
+    found: Found = {}
+    for name, place in first.items():
+        found |= find(name, ("depends_on", place), within)
+        if len(found) > DEPENDENCIES_MAX:
+            raise InvalidInput(("depends_on",), f"{len(found)} in all", f"at most {DEPENDENCIES_MAX}")
+    waiting = waits_for(found, ignores_failures=job.ignores_failures)
+    return replace(job, depends_on=tuple(found), waits_for=waiting)
 
 
 def levels_of(needs: Sequence[Sequence[int]]) -> tuple[Sequence[Sequence[int]], Sequence[int]]:
@@ -167,11 +181,8 @@ def with_keys(job: NewJob, definitions: Definitions) -> NewJob:
         return job
     values = limit_keys(definition.unique.by, job.payload, job.target, job.labels)
     key = definition.unique.key(job.tenant, job.definition, values)
-    _demand_time_after(key.not_before_ms(None, job.submitted_at_ms), job)
-    return replace(job, unique=key)
-
-
-def _demand_time_after(not_before_ms: WallMs | None, job: NewJob) -> None:
+    not_before_ms = key.not_before_ms(None, job.submitted_at_ms)
     if not_before_ms is not None and job.expires_at_ms is not None and job.expires_at_ms <= not_before_ms:
         problem = f"{format_instant(job.expires_at_ms)} is not after the period for which {job.definition!r} debounces"
         raise InvalidInput(("expires_at",), problem, f"later than {format_instant(not_before_ms)}")
+    return replace(job, unique=key)

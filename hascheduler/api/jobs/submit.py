@@ -17,7 +17,7 @@ from pydantic import Field
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.dependencies import Found, definitions_of, look_up, require_few, waits_for, with_keys
+from hascheduler.api.jobs.dependencies import definitions_of, look_up, with_dependencies, with_keys
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.read import job_response
 from hascheduler.api.jobs.waiting import Unwanted, WaitForJobQuery, end_of
@@ -30,6 +30,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.model.trace import TRACEPARENT, TRACESTATE, TraceContext, trace_context
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.schema.job import JobResponse, SubmitJobBody
 from hascheduler.schema.noun import AS_REQUEST
@@ -113,11 +114,7 @@ async def submit_job(
 
 
 async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices, note: AuditNote) -> NewJob:
-    now = services.clock.wall_ms()
-    body.require_time_to_start(now)
-    require_lane(body.lane, caller, services.view)
-    tenant = caller.tenant_of(body.tenant)
-    job = body.job(services.new_job_id(tenant), tenant, now)
+    job = job_of(body, caller, services, services.clock.wall_ms())
     note.location = f"/v1/jobs/{job.id}"
     job = with_keys(job, await definitions_of((body.definition,), services))
     if key is not None:
@@ -125,19 +122,21 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     if not body.depends_on:
         return job
     lookup = await look_up(body.depends_on, caller, services)
-    within = tenant if services.is_one_of_several else None
-    found: Found = {}
-    for place, named in enumerate(body.depends_on):
-        found |= lookup.found(named, ("depends_on", place), within)
-        require_few(found, ("depends_on",))
-    waiting = waits_for(found, ignores_failures=job.ignores_failures)
-    return replace(job, depends_on=tuple(found), waits_for=waiting)
+    return with_dependencies(job, body.depends_on, lookup.found, services)
+
+
+def job_of(body: SubmitJobBody, caller: Caller, services: ApiServices, now: WallMs) -> NewJob:
+    """Return the job that ``body`` asks for, without its keys and dependencies; raise an error if it is not allowed."""
+    body.require_time_to_start(now)
+    require_lane(body.lane, caller, services.view)
+    tenant = caller.tenant_of(body.tenant)
+    return body.job(services.new_job_id(tenant), tenant, now)
 
 
 async def _after_waiting(
     document: StoredDocument, wait_ms: int, request: Request, services: ApiServices, *, made: bool, cancels: bool
 ) -> StoredDocument:
-    """The job as it is when the wait is over; ``document`` if it was not waited for."""
+    """Return the job as it is when the wait is over; ``document`` if it was not waited for."""
     job_id = str(document["_id"])
     try:
         return await end_of(job_id, wait_ms, request, services, made=made, cancels=cancels) or document
@@ -162,10 +161,11 @@ async def _cancel(job_id: str, services: ApiServices) -> None:
 def submit_span(
     request: Request | None, services: ApiServices, subject: str, **attributes: Attribute
 ) -> AbstractContextManager[Span]:
-    """The tracing span of a request that submits jobs, within the caller's trace if it sends one; the jobs continue it.
+    """Return the tracing span of a request that submits jobs, within the caller's trace if it sends one; the jobs
+    continue it.
 
-    ``attributes`` have dots in their names; ``subject`` is a definition where there is one. ``request`` is None for
-    a job that an operation makes.
+    ``attributes`` have dots in their names; ``subject`` is a definition if there is one. ``request`` is None for a job
+    that a change of all that match makes.
     """
     if request is None:
         return traced(services.tracer, SpanKind.SUBMIT, subject, None, attributes)
