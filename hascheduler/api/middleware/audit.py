@@ -121,7 +121,11 @@ class AuditWriter:
                     await asyncio.sleep(_RETRY_AFTER_S)
                     self._arrived.set()
         finally:
-            await self._flush_finally()
+            try:
+                async with asyncio.timeout(_FINAL_FLUSH_S):
+                    await self.flush()
+            except (StoreUnavailable, TimeoutError):
+                log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
 
     async def flush(self) -> None:
         """Store all queued records, and now and then delete those beyond the limit."""
@@ -135,13 +139,6 @@ class AuditWriter:
         if self._untrimmed >= TRIM_EVERY:
             await self._store.trim(self._records_max)
             self._untrimmed = 0
-
-    async def _flush_finally(self) -> None:
-        try:
-            async with asyncio.timeout(_FINAL_FLUSH_S):
-                await self.flush()
-        except (StoreUnavailable, TimeoutError):
-            log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
 
 
 def party_of(record: AuditRecord) -> str:

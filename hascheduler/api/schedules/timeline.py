@@ -8,8 +8,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -72,8 +73,6 @@ _EXAMPLE: JsonDict = {
     "load": {"items": [], "too_much": [], "from_ms": 1_893_456_000_000, "bucket_ms": BUCKET_MS, "left_out": 0},
     "next": None,
 }
-
-Found = TypeVar("Found")
 
 
 class TimelineQuery(LabelsQuery, PageQuery):
@@ -166,12 +165,11 @@ async def get_timeline(
     schedules, next = await _page(query, caller, services)
     from_ms = max(now - query.behind, 0)
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
-    records = await _records(schedules, from_ms, now, services)
+    known = await _known(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
     load = await services.load.get(services.clock.mono_ms(), partial(_load_ahead, services))
-    known = [_Known(schedule, records[schedule.name], from_ms, bucket_ms) for schedule in schedules]
     return TimelineResponse(
-        items=await run_in_slices(_rows(known, now, to_ms, services)),
+        items=await run_in_slices(_rows(known, services, from_ms=from_ms, bucket_ms=bucket_ms, now=now, to_ms=to_ms)),
         now=instant_text(now),
         from_ms=from_ms,
         to_ms=to_ms,
@@ -204,10 +202,37 @@ async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> 
 # What was
 
 
-async def _records(
-    schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices
-) -> dict[str, Sequence[VerdictRecord]]:
-    """The newest of each, by name; a few at a time, so that a page holds few connections."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the past of a schedule: ``records``, the newest first, of the time since ``since_ms``."""
+
+    schedule: ScheduleRef
+    records: Sequence[VerdictRecord]
+    since_ms: int
+
+    def fired(self, from_ms: int, bucket_ms: int, now: int) -> list[list[int]]:
+        fired: Counter[int] = Counter()
+        late: Counter[int] = Counter()
+        allowed_ms = self.schedule.policy.grace_ms + self.schedule.trigger.jitter_ms
+        for record in self.records:
+            if record.run.verdict is Verdict.FIRED:
+                nominal_ms = record.run.first_ms
+                bucket = min((nominal_ms - from_ms) // bucket_ms, BUCKETS - 1)
+                fired[bucket] += 1
+                began_ms = now if record.began_at_ms is None else record.began_at_ms
+                never_began = record.began_at_ms is None and record.job_state not in LIVE
+                late[bucket] += not never_began and began_ms - nominal_ms > allowed_ms
+        return [[bucket, fired[bucket], late[bucket]] for bucket in sorted(fired)]
+
+    def passed_over(self) -> list[PassedOver]:
+        runs = (record.run for record in self.records if record.run.verdict is not Verdict.FIRED)
+        return [
+            PassedOver(verdict=run.verdict, from_ms=run.first_ms, to_ms=run.last_ms, count=run.count) for run in runs
+        ]
+
+
+async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices) -> list[_Known]:
+    """Return what is known of each; a few are read at a time, so that a page holds few connections."""
     most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
     found: dict[str, Sequence[VerdictRecord]] = {}
 
@@ -225,7 +250,11 @@ async def _records(
     async with asyncio.TaskGroup() as readers:
         for _ in range(_READERS):
             readers.create_task(read(left))
-    return {name: records if len(records) < most else _Cut(records) for name, records in found.items()}
+    known = [(schedule, found[schedule.name]) for schedule in schedules]
+    return [
+        _Known(schedule, records, records[-1].run.first_ms if len(records) == most else from_ms)
+        for schedule, records in known
+    ]
 
 
 def _decided(schedule: ScheduleRef) -> frozenset[Verdict]:
@@ -235,61 +264,11 @@ def _decided(schedule: ScheduleRef) -> frozenset[Verdict]:
     return fired | _NOT_FIRED if tally != FireCounts(fired=tally.fired) else fired
 
 
-class _Cut(list[VerdictRecord]):
-    """There are older ones, which were not read."""
-
-
 # Rows
 
 
-class _Known:
-    """What is known of the past of a schedule."""
-
-    def __init__(self, schedule: ScheduleRef, records: Sequence[VerdictRecord], from_ms: int, bucket_ms: int) -> None:
-        self.schedule = schedule
-        self.records = records
-        self.from_ms = from_ms
-        self.bucket_ms = bucket_ms
-
-    @property
-    def since_ms(self) -> int:
-        return self.records[-1].run.first_ms if isinstance(self.records, _Cut) else self.from_ms
-
-    def fired(self, now: int) -> list[list[int]]:
-        fired: Counter[int] = Counter()
-        late: Counter[int] = Counter()
-        for record in self.records:
-            if record.run.verdict is Verdict.FIRED:
-                nominal_ms = record.run.first_ms
-                bucket = min((nominal_ms - self.from_ms) // self.bucket_ms, BUCKETS - 1)
-                fired[bucket] += 1
-                late[bucket] += self._is_late(record, now)
-        return [[bucket, fired[bucket], late[bucket]] for bucket in sorted(fired)]
-
-    def _is_late(self, record: VerdictRecord, now: int) -> bool:
-        began_ms = record.began_at_ms
-        if began_ms is None:
-            if record.job_state not in LIVE:  # it never began
-                return False
-            began_ms = WallMs(now)
-        allowed_ms = self.schedule.policy.grace_ms + self.schedule.trigger.jitter_ms
-        return began_ms - record.run.first_ms > allowed_ms
-
-    def passed_over(self) -> list[PassedOver]:
-        return [
-            PassedOver(
-                verdict=record.run.verdict,
-                from_ms=record.run.first_ms,
-                to_ms=record.run.last_ms,
-                count=record.run.count,
-            )
-            for record in self.records
-            if record.run.verdict is not Verdict.FIRED
-        ]
-
-
 def _rows(
-    known: Sequence[_Known], now: WallMs, to_ms: int, services: ApiServices
+    known: Sequence[_Known], services: ApiServices, *, from_ms: int, bucket_ms: int, now: WallMs, to_ms: int
 ) -> Generator[None, None, list[ScheduleTimeline]]:
     rows: list[ScheduleTimeline] = []
     for number, each in enumerate(known):
@@ -306,7 +285,7 @@ def _rows(
                 name=schedule.name,
                 paused=schedule.paused_at_ms is not None,
                 expected_ms=_expected_ms(services.view, schedule.template, schedule.name),
-                fired=each.fired(now),
+                fired=each.fired(from_ms, bucket_ms, now),
                 passed_over=each.passed_over(),
                 known_since_ms=each.since_ms,
                 ahead_ms=ahead,

@@ -10,7 +10,7 @@ Those that fired have jobs, and are in ``/v1/jobs``.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,7 +29,7 @@ from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.ports import DecidedVerdict, VerdictRecord, VerdictSelection
+from hascheduler.ports import VerdictRecord, VerdictSelection
 from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
 from hascheduler.schema.forms import instant_text
 from hascheduler.schema.schedule import ScheduleRef
@@ -160,15 +160,20 @@ async def list_verdicts(
 def _show(record: VerdictRecord, into_ms: WallMs | None) -> VerdictResponse:
     run = record.run
     return VerdictResponse(
-        verdict=run.verdict,
-        nominal_at=instant_text(run.first_ms),
-        through_at=instant_text(run.last_ms),
-        count=run.count,
+        **_shown(run),
         job=fire_job_id(run.schedule, run.first_ms) if run.verdict is Verdict.FIRED else None,
         job_state=record.job_state,
-        because_of=run.because_of,
         into=None if into_ms is None else instant_text(into_ms),
     )
+
+
+def _shown(run: VerdictRun) -> dict[str, Any]:
+    """Return what all answers say of nominal times with one verdict."""
+    first, last = instant_text(run.first_ms), instant_text(run.last_ms)
+    return {
+        "verdict": run.verdict, "nominal_at": first, "through_at": last,
+        "count": run.count, "because_of": run.because_of,
+    }  # fmt: skip
 
 
 async def _coalesced_into(
@@ -286,17 +291,10 @@ async def list_all_verdicts(
     said = {"tenant": caller.filter_of(filter.tenant), "verdicts": filter.verdicts or NOT_FIRED}
     which = VerdictSelection.model_construct(**{**dict(filter), **said})
     found = await services.verdicts.of_all(which, query.position(), query.limit)
-    return ScheduleVerdictPage(items=[_show_of_all(verdict) for verdict in found.verdicts], next=place_text(found.next))
-
-
-def _show_of_all(verdict: DecidedVerdict) -> ScheduleVerdictResponse:
-    run = verdict.run
-    return ScheduleVerdictResponse(
-        schedule=run.schedule,
-        verdict=run.verdict,
-        nominal_at=instant_text(run.first_ms),
-        through_at=instant_text(run.last_ms),
-        count=run.count,
-        because_of=run.because_of,
-        decided_at=instant_text(verdict.decided_at_ms),
-    )
+    items = [
+        ScheduleVerdictResponse(
+            schedule=each.run.schedule, **_shown(each.run), decided_at=instant_text(each.decided_at_ms)
+        )
+        for each in found.verdicts
+    ]
+    return ScheduleVerdictPage(items=items, next=place_text(found.next))
