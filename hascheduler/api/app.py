@@ -230,7 +230,7 @@ def create_routes(*, hot: bool = True) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(only_declared(_honouring_keys()))],
         openapi_url=None,  # `_description` does it
-        docs_url=None,  # `docs_page` serves its own, without assets of other hosts
+        docs_url=None,  # `pages` serves its own, without assets of other hosts
         redoc_url=None,
         # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

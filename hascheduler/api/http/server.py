@@ -4,14 +4,11 @@ uvicorn, but without signal handlers, logging set-up, access log or exit of the 
 here and in `hascheduler.api.http.connection`, limits on requests in `hascheduler.api.middleware.overload` and
 `hascheduler.api.http.limits`.
 
-What a replica says of a request that it passes on to another one, its *peer*: whose it is, and of which batch.
-
-The peer charges the request to the client's own address, and not to that of the replica, behind which many clients may
-be. Anybody can send such headers: a client that chose its address could charge others, or escape its share of the
-limits, and one that chose a batch could add jobs to another's. So they count only with a proof, an HMAC by a key that
-the database gives to replicas alone.
-
-Not guaranteed: against somebody who reads what replicas send to each other. He finds tokens there too.
+A replica that passes a request on to another one, its *peer*, says whose it is, and of which batch, so that the peer
+charges it to the client's own address. Anybody can send such headers: a client that chose its address could charge
+others, or escape its share of the limits, and one that chose a batch could add jobs to another's. So they count only
+with a proof, an HMAC by a key that the database gives to replicas alone. That is no defence against somebody who reads
+what replicas send to each other, who finds tokens there too.
 """
 
 import asyncio

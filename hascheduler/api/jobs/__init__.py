@@ -7,6 +7,6 @@
     batch ──┘
 
 `submit` and `batch` make a job once, whatever is repeated (`idempotency`), and within the caller's trace; a batch goes
-level by level. `read` lists, shows and explains (`why`), `changes` cancels, reprioritizes and
-retries one job or all that match. `batch_bodies` and `responses` are the wire format.
+level by level. `read` lists, shows, counts and explains (`why`), `errors` groups dead letters, `changes` cancels,
+reprioritizes and retries one job, `all_that_match` all that match.
 """

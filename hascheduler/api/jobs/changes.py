@@ -1,15 +1,12 @@
 """Cancel, reprioritize and retry one job: one compare-and-set, whose answer says which state it met.
 
-A job that waits again after its end, together with the jobs that failed because it had failed.
-
-::
+A retry may also revive the jobs that failed because this one had failed::
 
     find the dependents, level by level ─► order them ─► the job itself, then each dependent after what it waits for
 
 A dependent is revived if it never ran, as a job that it waited for failed or was cancelled. What failed for a reason of
-its own, or was cancelled by people, stays as it is, and so does what waited for that. Each revival is a compare-and-set
-on the revision that was read. Nothing is undone: a request that broke off in the middle is repeated, and meets what
-waits already as `not_ended`.
+its own, or was cancelled by people, stays as it is, and so does what waited for that. Nothing is undone: a request that
+broke off in the middle is repeated, and meets what waits already as `not_ended`.
 """
 
 from collections.abc import Sequence

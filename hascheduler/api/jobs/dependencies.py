@@ -1,13 +1,11 @@
-"""What a submitted job waits for: its ``depends_on`` is resolved before anything is written.
+"""What a new job has of other documents: the jobs that it waits for, and the keys that its definition asks for.
 
-A job that has already succeeded is not waited for; one that has already failed is left to the leader, which fails the
-jobs that wait for it. Each named job must exist and be visible to the caller: the ids of other tenants do not exist
-for it.
+``depends_on`` is resolved before anything is written. A job that has already succeeded is not waited for; one that has
+already failed is left to the leader, which fails the jobs that wait for it. Each named job must exist and be visible to
+the caller: the ids of other tenants do not exist for it.
 
 A batch is one dependency, however many jobs it has, if all of them are of one tenant. If they are of several tenants,
-the job depends on each of its jobs that the caller sees; where dependencies stay within a tenant, on those of its own.
-
-The keys of new jobs that their definitions ask for: the values that limits per key count by, and the unique key.
+the job depends on each of its jobs that the caller sees; if dependencies stay within a tenant, on those of its own.
 
 Definitions come from the mirror; before it is complete, from the database: no limit may lapse while a replica begins.
 """

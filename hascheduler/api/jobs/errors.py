@@ -1,10 +1,8 @@
 """``GET /v1/jobs:errors``: the newest dead letters, grouped by what went wrong.
 
-What equal faults have in common: the first line of an error, with placeholders for what differs from job to job.
-
-Pure, and linear in the length of the text, of which no more than `ERROR_BEGINNING_MAX` characters are read. What comes
-from outside may hold anything: sequences that move a terminal's cursor and marks that turn the direction of a text are
-left out, so that a pattern is what it looks like.
+Equal faults have one pattern: the first line of the error, with placeholders for what differs from job to job. It is
+found in linear time, in the first `ERROR_BEGINNING_MAX` characters. What comes from outside may hold anything:
+sequences that move a terminal's cursor and marks that turn the direction of a text are left out of it.
 """
 
 import re
@@ -45,8 +43,10 @@ _NUMBER = re.compile(r"[0-9]{1,256}(?:[.,:][0-9]{1,256}){0,8}", re.ASCII)
 
 
 def error_pattern(error: str) -> str:
-    """At most `PATTERN_LENGTH_MAX` characters, with … where it is cut: quoted texts become ``"…"``, ids in hex
-    ``<id>``, numbers ``<n>``. Equal errors have equal patterns."""
+    """Return at most `PATTERN_LENGTH_MAX` characters, with … where it is cut.
+
+    Quoted texts become ``"…"``, ids in hex ``<id>``, numbers ``<n>``. Equal errors have equal patterns.
+    """
     line = first_line(error)
     if not line:
         return NO_ERROR

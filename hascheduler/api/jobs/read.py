@@ -1,12 +1,10 @@
-"""``GET /v1/jobs``: list jobs, show one, explain why it waits. The jobs of other tenants do not exist for the caller.
+"""``GET /v1/jobs``: list jobs, count them, show one, explain why it waits. Those of other tenants do not exist for the caller.
 
 Ids are ``job:…`` for submitted jobs and ``fire:<schedule>:<nominal time in ms>`` for those that schedules make; the
 colon needs no escape in a path.
 
-``GET /v1/jobs:counts``: how many jobs match, by state.
-
-The replica's mirror counts live jobs as they come and go: where nothing else is asked than of which definition or of
-which tenant, it answers for them. All else is counted in the database, with bounded work.
+The replica's mirror counts live jobs as they come and go: it answers for them if only a definition or a tenant is
+asked for. All else is counted in the database, with bounded work.
 """
 
 from collections.abc import Collection, Mapping

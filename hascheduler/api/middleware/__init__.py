@@ -5,5 +5,5 @@
     metrics ─► timeouts ─► audit ─► cross_site ─► auth ─► limits ─► route
 
 `hascheduler.api.edge` goes through these steps, in one frame, and says why they come in this order. Each module here is
-what one step judges by; `outcomes` is the answer to a write that may have been carried out or not.
+what one step judges by.
 """

@@ -1,15 +1,8 @@
-"""Which submits are turned away before their bodies are read, as the leader can't keep up.
-
-How long a request may take.
+"""Requests that can't be answered in time: how long each may take, which submits are turned away before their bodies
+are read, and what is said of a write that may have been carried out or not.
 
 Most requests have 30 s; those that are held open until something happens have longer. How many may be in flight or
 held open is up to `hascheduler.api.http.limits`.
-
-The answer to a write that may have been carried out or not: 503 with the id by which to ask, and where.
-
-The database did not answer in time, the time limit of the request is over, or another replica broke off. A route that
-makes something knows its id before it writes, and says in its note where to ask (`AuditNote.location`); of all others
-the path names what they change.
 """
 
 from collections.abc import Callable
@@ -89,8 +82,12 @@ _OF_WORKERS = "/v1/work/"
 
 
 def outcome_unknown(scope: Scope, because: str) -> Response | None:
-    """The answer to the request that was left ``because`` of that; None if it changes nothing, or is a worker's, which
-    may be repeated as it is."""
+    """Return 503 with the id by which to ask, and where, whether a request that was left was carried out.
+
+    None if it changes nothing, or is a worker's, which may be repeated as it is. A route that makes something knows its
+    id before it writes, and says in its note where to ask (`AuditNote.location`); of all others the path names what
+    they change.
+    """
     note = note_of(scope)
     if scope["method"] in READING or note.unaudited:
         return None

@@ -1,10 +1,5 @@
-"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; and the changes of leadership.
-
-``/v1/cluster/pause`` and ``…/resume``: everything stops and goes on, on all replicas; repeating either is harmless.
-
-And how pauses are written, of everything and of processors (`hascheduler.api.ops.processors`).
-
-``/v1/cluster/recording``: the leader's inputs and decisions for a span of time, as lines of JSON.
+"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; the changes of leadership; the pause
+of everything, on all replicas; and ``…/recording``, the leader's inputs and decisions, as lines of JSON.
 """
 
 from collections.abc import AsyncGenerator

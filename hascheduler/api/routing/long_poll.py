@@ -1,17 +1,4 @@
-"""Holds a request open until something happens, its client disconnects, or this replica stops.
-
-The load ahead that was computed last: all who ask share it for a minute.
-
-Who waits at this replica for which job, and whether a disconnect means that nobody wants it any more.
-
-Requests under one idempotency key share a job, and each caller that knows a job's id may wait for it. So a disconnect
-cancels only if it is that of the last request that waits, if the one that made the job was among them, and if all that
-shared it meanwhile asked for that. A request that was answered before the job's end may ask again: it did not ask for
-that.
-
-A replica does not see who waits at another one. There no request made the job, so none of them ever cancels it; but the
-one that made it may.
-"""
+"""Requests that wait: until something happens, the client disconnects or this replica stops; and what they share."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
@@ -88,7 +75,7 @@ _FRESH_MS = 60_000
 
 
 class SharedLoad:
-    """Owner of the newest load ahead."""
+    """Owner of the load ahead that was computed last: all who ask share it for a minute."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -109,7 +96,16 @@ class _Share:
 
 
 class SharedWaits:
-    """Owner of the shares, by the id of the job; each is there while a request waits for its job."""
+    """Owner of who waits at this replica for which job, and whether a disconnect means that nobody wants it any more.
+
+    Requests under one idempotency key share a job, and each caller that knows a job's id may wait for it. So a
+    disconnect cancels only if it is that of the last request that waits, if the one that made the job was among them,
+    and if all that shared it meanwhile asked for that. A request that was answered before the job's end may ask again:
+    it did not ask for that.
+
+    A replica does not see who waits at another one. There no request made the job, so none of them ever cancels it; but
+    the one that made it may.
+    """
 
     def __init__(self) -> None:
         self._by_job: dict[str, _Share] = {}

@@ -1,6 +1,5 @@
-"""Queries that are parts of a noun (`hascheduler.schema`): published names and forms, bounds, rules over fields.
-
-Values of stored documents that an answer shows as they are: instants, texts, any BSON value as plain JSON.
+"""Parts of a noun (`hascheduler.schema`) as queries, and values of stored documents that an answer shows as they are:
+instants, texts, any BSON value as plain JSON.
 """
 
 import math

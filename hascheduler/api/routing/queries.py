@@ -1,12 +1,9 @@
-"""Parameters of several routes: the name or id in the path, pages (``?after=`` the last id of the page before,
-``?limit=``), ``?label=``.
+"""Parameters of several routes (the name or id in the path, ``?after=``, ``?limit=``, ``?label=``), and pages.
 
 A page names a stored document that can't be read beside the others: it is neither left out nor fails the whole page.
 
-Runs long computations in short slices, so that no request blocks the event loop.
-
 The work of one request may take longer than the loop may be blocked. Such work is a generator that yields every few
-milliseconds; in each turn of the loop one slice of one generator runs, round robin.
+milliseconds, and `run_in_slices` lets one slice of one generator run in each turn of the loop, round robin.
 """
 
 import asyncio

@@ -3,10 +3,8 @@
 The tag is the revision, which grows with every edit. What the leader writes (the last nominal time, the counts) is no
 edit: answers with the same tag may differ in it, but in nothing that a request could replace.
 
-JSON merge patch (RFC 7396): objects merge, null removes, anything else replaces. And equality of JSON values.
-
-A patch is merged into what GET shows of the stored resource, and the result is validated like a replacement: there is
-one validation, and a field that a null removes gets its default.
+A JSON merge patch (RFC 7396) is merged into what GET shows of the stored resource, and the result is validated like a
+replacement: there is one validation, and a field that a null removes gets its default.
 """
 
 import json

@@ -2,8 +2,8 @@
 
 `routes` creates, lists, replaces, patches and deletes. Every edit, a pause too, is one compare-and-set on the revision
 that it was computed from (`edits`). `previews` shows the fires to come, `verdicts` what became of those that have
-passed. `trigger_now` and `backfill` make jobs outside the nominal times, or of those that have passed without one.
+passed. `actions` and `backfill` make jobs outside the nominal times, or of those that have passed without one.
 
 Which times are in force, undecided or to come is the business of `hascheduler.dispatch.schedules`; here are the
-requests about them. `responses` is the wire format, `tenant_scope` hides other tenants' schedules.
+requests about them. `tenant_scope` hides other tenants' schedules.
 """

@@ -1,4 +1,4 @@
-"""``/v1/schedules/{name}/trigger``: what a fire of the schedule makes, now, outside its nominal times.
+"""``/v1/schedules/{name}/trigger``: make now what a fire of the schedule makes, outside its nominal times.
 
 ``/v1/schedules/{name}/pause``, ``…/resume`` and ``…/reset``: repeating any of them is harmless.
 """

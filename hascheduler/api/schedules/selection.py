@@ -1,11 +1,9 @@
-"""Which schedules a filter means, and the pages of the list.
+"""Which schedules a filter means: for the pages of the list, the counts, and changes of all that match.
 
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
 ``verdict`` the mirror says which schedules match, in slices of some milliseconds, and the database is asked for those
 names alone. Which verdict was the last, no document says: that of a schedule is among the newest decisions of all
 schedules, where its cursor is.
-
-``GET /v1/schedules:counts``: how many schedules match, by state.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence

@@ -3,9 +3,7 @@
 A coalesced time went into the next time that fired. The store lists verdicts newest first, so that fire is found in a
 bounded number of reads.
 
-``/v1/verdicts``: the nominal times of all schedules that did not fire, the newest decision first.
-
-Those that fired have jobs, and are in ``/v1/jobs``.
+``/v1/verdicts``: the nominal times of all schedules that did not fire. Those that fired have jobs, in ``/v1/jobs``.
 """
 
 from bisect import bisect_right

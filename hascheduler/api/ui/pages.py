@@ -1,16 +1,13 @@
-"""``/ui``: the dashboard's page and its assets; every file comes from the package, and ``/`` leads browsers there.
+"""``/ui`` and ``/docs``: the dashboard's page, the API's description for people, and their assets. Every file comes
+from the package, and ``/`` leads browsers to the dashboard.
 
-The page is one document, whichever view its address names; what it shows it asks of the API. Assets have the digest of
-all of them in their path, so that browsers keep them for good and never mix those of two releases. Both are the same
-for everybody and hold nothing of any tenant, so they need no token.
+The dashboard is one document, whichever view its address names; what it shows it asks of the API. Its assets have the
+digest of all of them in their path, so that browsers keep them for good and never mix those of two releases. All are
+the same for everybody and hold nothing of any tenant, so they need no token.
 
-What must hold: the page loads nothing from other hosts and runs no script or style that stands in it (its
-Content-Security-Policy says so to the browser), and no text becomes markup (Trusted Types).
-
-``/docs``: the API's description for people; the page and every asset come from the package.
-
-The page may load nothing from other hosts: its Content-Security-Policy names this replica alone, and no inline script
-or style runs. The README in `swagger_ui/` says what is there and where it comes from.
+What must hold: the pages load nothing from other hosts and run no script or style that stands in them (their
+Content-Security-Policy says so to the browser), and no text of the dashboard becomes markup (Trusted Types). The README
+in `swagger_ui/` says where the assets of ``/docs`` come from.
 """
 
 import gzip
