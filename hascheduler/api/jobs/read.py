@@ -1,4 +1,6 @@
-"""``GET /v1/jobs``: list jobs, count them, show one, explain why it waits. Those of other tenants do not exist for the caller.
+"""``GET /v1/jobs``: list jobs, count them, show one, explain why it waits.
+
+The jobs of other tenants do not exist for the caller.
 
 Ids are ``job:…`` for submitted jobs and ``fire:<schedule>:<nominal time in ms>`` for those that schedules make; the
 colon needs no escape in a path.

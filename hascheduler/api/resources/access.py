@@ -20,7 +20,7 @@ After that the setting may be removed.
 
 from http import HTTPStatus
 from secrets import token_hex, token_urlsafe
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
@@ -30,7 +30,7 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
 from hascheduler.api.routing.queries import Page, PageQuery, Paging, page
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.services import Services
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of
 from hascheduler.model.values.error_texts import quoted
@@ -130,14 +130,19 @@ class WhoamiResponse(BaseModel):
 @whoami_router.get("/whoami")
 async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
     """Who you are to this replica, and what you may do. Any token may ask."""
-    return WhoamiResponse(
-        name=caller.name,
-        token=caller.id,
-        role=caller.role,
-        tenant=caller.tenant,
-        may=[power for power in Power if caller.may(power)],
-        tokens_demanded=services.auth.required,
-    )
+    return WhoamiResponse(**identity_of(caller, services))
+
+
+def identity_of(caller: Caller, services: ApiServices) -> dict[str, Any]:
+    """Return the fields of a `WhoamiResponse`."""
+    return {
+        "name": caller.name,
+        "token": caller.id,
+        "role": caller.role,
+        "tenant": caller.tenant,
+        "may": [power for power in Power if caller.may(power)],
+        "tokens_demanded": services.auth.required,
+    }
 
 
 class AuditQuery(PageQuery):

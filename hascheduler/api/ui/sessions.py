@@ -21,7 +21,7 @@ from secrets import token_hex, token_urlsafe
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from hascheduler import __version__
 from hascheduler.api.admission.logins import SESSIONS_MAX
@@ -29,10 +29,11 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import SESSION_PATH, Noted
 from hascheduler.api.middleware.auth import Authenticated, Caller, PageTerms, holder_of, require_ready
 from hascheduler.api.middleware.session_cookie import session_secrets, set_cookie
+from hascheduler.api.resources.access import WhoamiResponse, identity_of
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
-from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, Role, digest_of, session_id
+from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, digest_of, session_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.schema.forms import instant_text, wrong
 from hascheduler.schema.noun import AS_REQUEST, Part
@@ -68,17 +69,11 @@ class LoginBody(Part):
         return given
 
 
-class SessionResponse(BaseModel):
+class SessionResponse(WhoamiResponse):
     """Who the caller is to this replica, and on which terms the page shows things."""
 
-    name: str = Field(description="Of the token; `anonymous` without one")
-    token: str | None = Field(description="The public id of the session, or of the token")
-    role: Role = Field(description="What it may do")
-    tenant: str = Field(description="`*`: all tenants")
-    may: list[Power] = Field(description="What the role may do here")
     session: bool = Field(description="Whether the caller shows a session")
     expires_at: str | None = Field(description="When the session, or the token, ends; null: never")
-    tokens_demanded: bool = Field(description="Whether this replica demands a token of every caller")
     read_only: bool = Field(description="Whether the page changes nothing, whatever the token's role")
     payloads: Literal["on_request", "never"] = Field(description="Whether the page shows payloads and results")
     environment: str = Field(description="What people call this deployment; may be empty")
@@ -182,14 +177,9 @@ async def _comes_true(is_so: Callable[[], bool]) -> bool:
 def _described(caller: Caller, services: ApiServices) -> SessionResponse:
     pages = services.auth.pages
     return SessionResponse(
-        name=caller.name,
-        token=caller.id,
-        role=caller.role,
-        tenant=caller.tenant,
-        may=[power for power in Power if caller.may(power)],
+        **identity_of(caller, services),
         session=caller.is_session,
         expires_at=None if caller.expires_at_ms is None else instant_text(caller.expires_at_ms),
-        tokens_demanded=services.auth.required,
         read_only=pages.read_only,
         payloads="on_request" if pages.shows_payloads else "never",
         environment=pages.environment,
