@@ -26,7 +26,7 @@ from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.published import instant, instant_or_none, plain_json, query_of, texts
 from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page, place_text
-from hascheduler.api.routing.route_rules import UnreadableDocument
+from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.documents.job import decode_job
@@ -62,10 +62,8 @@ def show_job(document: StoredDocument, unschedulable: Collection[str], caller: C
 
 def job_response(document: StoredDocument, services: ApiServices, caller: Caller) -> JobResponse:
     """As `show_job`; raise `UnreadableDocument` if the stored document is unreadable."""
-    try:
+    with readable("job", document["_id"]):
         return show_job(document, services.view.unschedulable(), caller)
-    except InvalidInput as error:
-        raise UnreadableDocument("job", str(document["_id"]), error) from error
 
 
 def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[str, Any]:
@@ -171,10 +169,8 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
             document = await services.jobs.get(id)
         return show_explanation(explanation, caller, document)
     document = await stored_job(id, caller, services)
-    try:
+    with readable("job", id):
         return show_unseen(document, services.view.unready_reason)
-    except InvalidInput as error:
-        raise UnreadableDocument("job", id, error) from error
 
 
 async def stored_job(id: str, caller: Caller, services: ApiServices) -> StoredDocument:

@@ -81,14 +81,12 @@ class Caller:
     def require_payloads(self) -> None:
         """403 for who does not see payloads, where a route would show them and nothing else."""
         if not self.sees_payloads:
-            raise _forbidden("this shows payloads, and by the setting UI_PAYLOADS the dashboard shows none")
+            raise forbidden("this shows payloads, and by the setting UI_PAYLOADS the dashboard shows none")
 
     def require_token(self) -> None:
         """403 for a session: what it made would go on when it is ended."""
         if self.is_session or not self.sees_payloads:
-            raise _forbidden(
-                "this takes a token itself; expected the header Authorization, not the dashboard's session"
-            )
+            raise forbidden("this takes a token itself; expected the header Authorization, not the dashboard's session")
 
     @property
     def only(self) -> str | None:
@@ -158,14 +156,14 @@ class RequiredPower:
         """403 unless ``caller`` has the power."""
         if self.power is not None and not caller.role.may(self.power):
             enough = " or ".join(role for role in Role if self.power in POWERS[role])
-            raise _forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
+            raise forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
         if self.of_all and caller.only is not None:
-            raise _forbidden(f"this takes a token for all tenants, and yours is for {quoted(caller.only)}")
+            raise forbidden(f"this takes a token for all tenants, and yours is for {quoted(caller.only)}")
         if self.power is Power.WORK:
             caller.require_token()
 
 
-def _forbidden(detail: str) -> ProblemError:
+def forbidden(detail: str) -> ProblemError:
     return ProblemError(HTTPStatus.FORBIDDEN, "forbidden", detail)
 
 
@@ -343,12 +341,11 @@ def _comes_by_page(scope: Scope) -> bool:
 def require_ready(view: ClusterView) -> None:
     """503 from a replica whose mirror knows neither new tokens nor revoked ones."""
     if not view.ready:
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "unavailable",
-            f"this replica can't tell who you are now: {view.unready_reason}",
-            headers={"Retry-After": "2"},
-        )
+        raise unavailable(f"this replica can't tell who you are now: {view.unready_reason}")
+
+
+def unavailable(detail: str) -> ProblemError:
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers={"Retry-After": "2"})
 
 
 def _unknown(detail: str, error: str | None = "invalid_token", *, retry_after_s: str | None = None) -> ProblemError:

@@ -16,7 +16,7 @@ from hascheduler.api.middleware.auth import AdminOfAll, OperatorOfAll, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, merge_patch
-from hascheduler.api.routing.route_rules import JsonRoute, UnreadableDocument, read_body
+from hascheduler.api.routing.route_rules import JsonRoute, read_body, readable
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
 from hascheduler.model.documents.schedule import decode_schedule
@@ -59,10 +59,8 @@ class Named(Generic[N]):
 
     def readable(self, document: StoredDocument) -> N:
         """Return the stored noun; raise `UnreadableDocument`."""
-        try:
+        with readable(self.kind, document["_id"]):
             return self.read(document)
-        except InvalidInput as error:
-            raise UnreadableDocument(self.kind, str(document["_id"]), error) from error
 
     def read_or_none(self, document: StoredDocument | None) -> N | None:
         try:

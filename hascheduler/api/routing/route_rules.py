@@ -12,7 +12,7 @@ Failures of the database or the broker are 503 and carry Retry-After. Defects ar
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from email.message import Message
 from functools import cache
 from http import HTTPStatus
@@ -285,6 +285,15 @@ class UnreadableDocument(Exception):
         elif self.can_be_replaced:
             remedy = "; replace it (PUT, or hascheduler apply) or delete it"
         super().__init__(f"the stored {kind} {id!r} can't be read: {reason}{remedy}")
+
+
+@contextmanager
+def readable(kind: str, id: object) -> Iterator[None]:
+    """Raise `UnreadableDocument` if what is done with the stored document shows that it can't be read."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise UnreadableDocument(kind, str(id), error) from error
 
 
 def read_body(model: type[Model], given: Any) -> Model:

@@ -16,7 +16,7 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.published import plain_json
 from hascheduler.api.routing.revisions import Precondition, is_same_json, merge_patch
-from hascheduler.api.routing.route_rules import UnreadableDocument, read_body
+from hascheduler.api.routing.route_rules import read_body, readable
 from hascheduler.api.routing.warnings import require_lane
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule, show_schedule
 from hascheduler.api.services import ApiServices
@@ -317,11 +317,9 @@ def _filled(job: Job, payload: object) -> Job:
 
 def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, caller: Caller) -> ReplaceScheduleBody:
     """The replacement that the merge patch amounts to; refused as that replacement would be."""
-    try:
+    with readable("schedule", name):
         read_schedule(stored)
         form = request_form(stored)
-    except InvalidInput as error:
-        raise UnreadableDocument("schedule", name, error) from error
     if patch.get("jobs") is not None and "job" not in patch:
         form.pop("job", None)  # several take the place of one
     body = read_body(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))

@@ -14,11 +14,11 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.published import instant, plain_json, texts
 from hascheduler.api.routing.revisions import etag
-from hascheduler.api.routing.route_rules import UnreadableDocument
+from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import reset_command
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.errors import Conflict
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.values.instants import WallMs
@@ -95,10 +95,8 @@ def read_schedule(document: StoredDocument) -> ScheduleRef:
 
 
 def readable_schedule(document: StoredDocument) -> ScheduleRef:
-    try:
+    with readable("schedule", document["_id"]):
         return read_schedule(document)
-    except InvalidInput as error:
-        raise UnreadableDocument("schedule", str(document["_id"]), error) from error
 
 
 def too_large_to_render(name: str) -> Conflict:
@@ -182,11 +180,8 @@ def schedule_response(
     document: StoredDocument, response: Response, services: ApiServices, caller: Caller
 ) -> ScheduleResponse:
     """The answer with one schedule, as the caller sees it, and its tag."""
-    try:
-        shown = show_schedule(
-            document, services.view.calendars(), payloads=caller.sees_payloads, now=services.clock.wall_ms()
-        )
-    except InvalidInput as error:
-        raise UnreadableDocument("schedule", str(document["_id"]), error) from error
+    calendars, now = services.view.calendars(), services.clock.wall_ms()
+    with readable("schedule", document["_id"]):
+        shown = show_schedule(document, calendars, payloads=caller.sees_payloads, now=now)
     response.headers["ETag"] = etag(document)
     return shown

@@ -25,9 +25,16 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hascheduler import __version__
 from hascheduler.api.admission.logins import SESSIONS_MAX
-from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.audit import SESSION_PATH, Noted
-from hascheduler.api.middleware.auth import Authenticated, Caller, PageTerms, holder_of, require_ready
+from hascheduler.api.middleware.auth import (
+    Authenticated,
+    Caller,
+    PageTerms,
+    forbidden,
+    holder_of,
+    require_ready,
+    unavailable,
+)
 from hascheduler.api.middleware.session_cookie import session_secrets, set_cookie
 from hascheduler.api.resources.access import WhoamiResponse, identity_of
 from hascheduler.api.routing.route_rules import JsonRoute
@@ -98,11 +105,7 @@ async def log_in(
     request.state.caller = parent  # for the audit log
     assert parent.id is not None
     if not parent.may(Power.READ):
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN,
-            "forbidden",
-            f"a token with the role {parent.role} may not read; expected viewer or more",
-        )
+        raise forbidden(f"a token with the role {parent.role} may not read; expected viewer or more")
     services.logins.require(parent.id, services.clock.mono_ms())
     secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
     now = services.clock.wall_ms()
@@ -111,12 +114,7 @@ async def log_in(
     await services.tokens.begin_session(session, SESSIONS_MAX, now)
     if not await _comes_true(lambda: services.view.token(session.digest) is not None):
         await services.tokens.revoke(session.id, None)
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "unavailable",
-            "this replica did not learn of the session in time; log in again",
-            headers={"Retry-After": "2"},
-        )
+        raise unavailable("this replica did not learn of the session in time; log in again")
     assert session.expires_at_ms is not None
     response.headers["Set-Cookie"] = set_cookie(secret, (session.expires_at_ms - now) // 1_000, request.scope)
     response.headers["Cache-Control"] = "no-store"
