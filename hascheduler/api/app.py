@@ -85,7 +85,6 @@ _ROUTERS = (
     all_that_match.router,
     read.router,
     changes.router,
-    read.counts_router,
     errors.router,
     work.router,
     schedules.router,
@@ -95,7 +94,6 @@ _ROUTERS = (
     backfill.router,
     previews.router,
     verdicts.router,
-    verdicts.all_verdicts_router,
     timeline.router,
     *named.ROUTERS,
     processors.router,
@@ -103,8 +101,6 @@ _ROUTERS = (
     live.router,
     events.router,
     access.router,
-    access.whoami_router,
-    access.audit_router,
 )
 _PREFIX = "/v1"
 _SCHEMAS = "#/components/schemas/"

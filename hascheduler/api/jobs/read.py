@@ -116,10 +116,10 @@ def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
     return None if value is None else str(value)
 
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(tags=["jobs"])
 
 
-@router.get("", response_model=Page[JobSummary], responses=problem_responses(422))
+@router.get("/jobs", response_model=Page[JobSummary], responses=problem_responses(422))
 async def list_jobs(
     filter: Annotated[JobFilter, query_of(JobFilter)],
     query: Annotated[NewestFirstQuery, Query()],
@@ -141,7 +141,7 @@ async def list_jobs(
     )
 
 
-@router.get("/{id}", responses=problem_responses(404, 422))
+@router.get("/jobs/{id}", responses=problem_responses(404, 422))
 async def get_job(
     id: JobId,
     services: Services,
@@ -158,7 +158,7 @@ async def get_job(
     return job_response(document, services, caller)
 
 
-@router.get("/{id}/why", responses=problem_responses(404))
+@router.get("/jobs/{id}/why", responses=problem_responses(404))
 async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyResponse:
     """Why a job waits: all that holds it back now and what would end that, or else where it stands in the queue."""
     await require_visible(id, caller, services)
@@ -192,9 +192,6 @@ async def require_visible(id: str, caller: Caller, services: ApiServices) -> Non
             raise NotFound("job", id)
 
 
-counts_router = APIRouter(tags=["jobs"])
-
-
 class JobCountsResponse(Part):
     """How many jobs match, by state."""
 
@@ -219,7 +216,7 @@ class JobCountsResponse(Part):
     """How many were cancelled, and are still kept"""
 
 
-@counts_router.get("/jobs:counts", responses=problem_responses(403, 422))
+@router.get("/jobs:counts", responses=problem_responses(403, 422))
 async def count_jobs(
     filter: Annotated[JobFilter, query_of(JobFilter)], services: Services, caller: Viewer
 ) -> JobCountsResponse:

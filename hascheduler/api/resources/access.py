@@ -41,10 +41,10 @@ from hascheduler.schema.forms import Instant
 from hascheduler.schema.noun import AS_REQUEST, read_document
 from hascheduler.schema.token import CreateTokenBody, NewTokenResponse, Token, TokenResponse, show_token
 
-router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)
+router = APIRouter(tags=["access"], route_class=JsonRoute)
 
 
-@router.post("", status_code=HTTPStatus.CREATED, responses=problem_responses(403, 413, 422))
+@router.post("/tokens", status_code=HTTPStatus.CREATED, responses=problem_responses(403, 413, 422))
 async def create_token(
     body: Annotated[CreateTokenBody, AS_REQUEST], services: Services, caller: Admin, response: Response, note: Noted
 ) -> NewTokenResponse:
@@ -88,7 +88,7 @@ def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs
     return asked
 
 
-@router.get("", response_model=Page[TokenResponse], responses=problem_responses(422))
+@router.get("/tokens", response_model=Page[TokenResponse], responses=problem_responses(422))
 async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Response:
     """Tokens by id, a page at a time, without their secrets; also those that have expired, and the sessions of the
     dashboard."""
@@ -103,7 +103,7 @@ async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Resp
     return await page(public, paging.limit, None, show)
 
 
-@router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
+@router.delete("/tokens/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
 async def revoke_token(
     id: Annotated[str, Path(description="The public id of the token, not the secret")],
     services: Services,
@@ -115,9 +115,6 @@ async def revoke_token(
         raise NotFound("token", id)
 
 
-whoami_router = APIRouter(tags=["access"])
-
-
 class WhoamiResponse(BaseModel):
     name: str = Field(description="Of the token; `anonymous` without one")
     token: str | None = Field(description="The token's public id")
@@ -127,7 +124,7 @@ class WhoamiResponse(BaseModel):
     tokens_demanded: bool = Field(description="Whether this replica demands a token of every caller")
 
 
-@whoami_router.get("/whoami")
+@router.get("/whoami")
 async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
     """Who you are to this replica, and what you may do. Any token may ask."""
     return WhoamiResponse(**identity_of(caller, services))
@@ -157,10 +154,7 @@ class AuditQuery(PageQuery):
         return AuditFilter(who=self.who, tenant=tenant, path=self.path, since_ms=self.since)
 
 
-audit_router = APIRouter(prefix="/audit", tags=["access"])
-
-
-@audit_router.get("", response_model=Page[AuditRecord], responses=problem_responses(403, 422))
+@router.get("/audit", response_model=Page[AuditRecord], responses=problem_responses(403, 422))
 async def list_audit_records(
     query: Annotated[AuditQuery, Query(), AS_REQUEST], services: Services, caller: Admin
 ) -> Response:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Body
 from pydantic import JsonValue
 
-from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.published import plain_json
@@ -32,7 +31,7 @@ from hascheduler.model.documents.schedule import (
 from hascheduler.model.payload import NOTHING, PAYLOAD_BYTES_MAX, require_few_placeholders
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import ClusterView, RetryKey, StoredDocument
+from hascheduler.ports import RetryKey, StoredDocument
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.schedule_bodies import (
@@ -71,14 +70,10 @@ class UnseenCalendar(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEdit:
-    """The circumstances of an edit, or of a creation: by ``caller``, at ``now``, within ``limits``.
-
-    ``calendars`` are those that are known to be there.
-    """
+    """The circumstances of an edit, or of a creation. ``calendars`` are those that are known to be there."""
 
     caller: Caller
-    limits: ScheduleLimits
-    view: ClusterView
+    services: ApiServices
     now: WallMs
     calendars: Mapping[str, Calendar]
 
@@ -87,7 +82,7 @@ class ScheduleEdit:
         kept = _lanes((stored or {}).get("job"))
         for path, job in body.made:
             if job.lane not in kept:
-                require_lane(job.lane, self.caller, self.view, (*path, "lane"))
+                require_lane(job.lane, self.caller, self.services.view, (*path, "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
@@ -98,24 +93,22 @@ class ScheduleEdit:
             if missing is not None:
                 raise UnseenCalendar(missing, use.names)
         with spans_as_written(body):
-            self.limits.require_interval(trigger, stored, self.caller)
+            self.services.schedule_limits.require_interval(trigger, stored, self.caller)
         return trigger
+
+    async def made(self, make: Callable[["ScheduleEdit"], Made]) -> Made:
+        """Return what ``make`` gives, also if it names calendars that are stored and not in the stream yet."""
+        try:
+            return make(self)
+        except UnseenCalendar as refused:
+            found = await stored_calendars(refused.names, self.services)
+            if not found:
+                raise
+            return make(replace(self, calendars={**self.calendars, **found}))
 
 
 def edit_now(caller: Caller, services: ApiServices) -> ScheduleEdit:
-    now, view = services.clock.wall_ms(), services.view
-    return ScheduleEdit(caller, services.schedule_limits, view, now, view.calendars())
-
-
-async def with_new_calendars(make: Callable[[ScheduleEdit], Made], edit: ScheduleEdit, services: ApiServices) -> Made:
-    """What ``make`` gives for ``edit``, also where it names calendars that are stored and not in the stream yet."""
-    try:
-        return make(edit)
-    except UnseenCalendar as refused:
-        found = await stored_calendars(refused.names, services)
-        if not found:
-            raise
-        return make(replace(edit, calendars={**edit.calendars, **found}))
+    return ScheduleEdit(caller, services, services.clock.wall_ms(), services.view.calendars())
 
 
 async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mapping[str, Calendar]:
@@ -156,7 +149,7 @@ async def edit_schedule(
 async def _edited(
     stored: StoredDocument, caller: Caller, services: ApiServices, change: ScheduleChange
 ) -> StoredDocument | None:
-    fields = await with_new_calendars(lambda edit: change(stored, edit), edit_now(caller, services), services)
+    fields = await edit_now(caller, services).made(lambda edit: change(stored, edit))
     changed = {
         field: value for field, value in fields.items() if field not in stored or not is_same_json(stored[field], value)
     }
@@ -169,7 +162,7 @@ async def create_schedule_of(
     body: CreateScheduleBody, caller: Caller, services: ApiServices, under: RetryKey | None = None
 ) -> StoredDocument | None:
     """Return the new schedule as it is stored; None if the name is taken. ``under`` is the key of the request."""
-    made = await with_new_calendars(lambda edit: new_document(body, edit), edit_now(caller, services), services)
+    made = await edit_now(caller, services).made(lambda edit: new_document(body, edit))
     await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
     return await services.schedules.create(made if under is None else {**made, _MADE_UNDER: asdict(under)})
 

@@ -19,7 +19,6 @@ from hascheduler.api.schedules.edits import (
     patched_body,
     replaced_fields,
     stored_calendars,
-    with_new_calendars,
 )
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, with_tenant
 from hascheduler.api.services import Services
@@ -189,7 +188,7 @@ async def preview_edit(
         fields = replaced_fields(name, whole, stored, edit)
         return fields, on_calendars(decode_trigger(fields["trigger"]), edit.calendars)
 
-    fields, trigger = await with_new_calendars(edited_schedule, edit, services)
+    fields, trigger = await edit.made(edited_schedule)
     after_ms, fired = _after(schedule, edit.now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
     present = FiresToCome(name, schedule.trigger, after_ms, fired=fired)

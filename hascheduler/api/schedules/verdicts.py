@@ -18,7 +18,6 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, PathName, place_text, run_in_slices
-from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
@@ -34,7 +33,7 @@ from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import CountsResponse
 from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
 
-router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+router = APIRouter(tags=["schedules"])
 
 _READ_AT_ONCE_MAX = 500
 _FIRED = frozenset({Verdict.FIRED})
@@ -122,7 +121,7 @@ class VerdictsResponse(BaseModel):
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
 
-@router.get("/{name}/verdicts", responses=problem_responses(404, 422))
+@router.get("/schedules/{name}/verdicts", responses=problem_responses(404, 422))
 async def list_verdicts(
     name: PathName, query: Annotated[VerdictQuery, Query()], services: Services, caller: Viewer
 ) -> VerdictsResponse:
@@ -227,9 +226,6 @@ async def _fired(
     return [record.run.first_ms for record in records]
 
 
-all_verdicts_router = APIRouter(prefix="/verdicts", tags=["schedules"])
-
-
 class ScheduleVerdictResponse(BaseModel):
     """What became of one nominal time of a schedule, or of several that follow each other."""
 
@@ -273,7 +269,7 @@ class ScheduleVerdictPage(BaseModel):
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
 
-@all_verdicts_router.get("", responses=problem_responses(403, 422))
+@router.get("/verdicts", responses=problem_responses(403, 422))
 async def list_all_verdicts(
     filter: Annotated[VerdictFilter, query_of(VerdictFilter)],
     query: Annotated[NewestFirstQuery, Query()],
