@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -46,7 +47,7 @@ class Days:
     yearly: tuple[tuple[int, int], ...] = ()
 
     def has(self, day: int) -> bool:
-        place = bisect_right(self.spans, day, key=_first)
+        place = bisect_right(self.spans, day, key=itemgetter(0))
         if place and day <= self.spans[place - 1][1]:
             return True
         if not self.yearly:
@@ -190,10 +191,6 @@ def _days_of_year(year: int) -> list[tuple[int, int]]:
 
 
 _DAYS_OF_YEARS = (_days_of_year(_LEAP_YEAR + 1), _days_of_year(_LEAP_YEAR))
-
-
-def _first(span: tuple[int, int]) -> int:
-    return span[0]
 
 
 def _span(text: object) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import orjson
 from fastapi import Depends, Request
-from fastapi.openapi.models import Example
 
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY
 from hascheduler.errors import InvalidInput
@@ -23,26 +22,22 @@ _DIGEST_LENGTH = 32
 """The digest of a key in a job, which may remember some: 128 bits."""
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
 _EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"
-_EXAMPLE = Example(value="5f2c9a10-6d5e-4c9b-8a0e-2f0a4b1c7d3e")
-
-PARAMETER = {
-    "parameters": [
-        {
-            "name": IDEMPOTENCY_KEY,
-            "in": "header",
-            "required": False,
-            "description": "Of requests with one key and one body, one makes the job; the others get that job",
-            "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX, "pattern": "^[!-~]+$"},
-            "example": _EXAMPLE["value"],
-        }
-    ]
-}
-"""For ``openapi_extra``: of several such headers a FastAPI parameter would silently take the last."""
 
 
 def parameter(description: str) -> dict[str, list[dict[str, object]]]:
-    """As `PARAMETER`, for requests that do something else."""
-    return {"parameters": [{**PARAMETER["parameters"][0], "description": description}]}
+    """Return the header for ``openapi_extra``: of several such headers a FastAPI parameter would take the last."""
+    header = {
+        "name": IDEMPOTENCY_KEY,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX, "pattern": "^[!-~]+$"},
+        "example": "5f2c9a10-6d5e-4c9b-8a0e-2f0a4b1c7d3e",
+    }
+    return {"parameters": [header]}
+
+
+PARAMETER = parameter("Of requests with one key and one body, one makes the job; the others get that job")
 
 
 def request_hash(*asked: object) -> str:
