@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from hascheduler.api.ops import health
+from hascheduler.api.ops import health_port
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.daemon.leadership import liveness as liveness_module
 from hascheduler.daemon.leadership.liveness import GREETING, LivenessServer
@@ -50,7 +50,7 @@ async def test_a_probe_is_answered_when_one_address_takes_all_connections_of_the
     await port.open()
     assert port._server is not None
     number = port._server.port
-    idle = [(await asyncio.open_connection(HERE, number)) for _ in range(3 * health._CONNECTIONS_MAX)]
+    idle = [(await asyncio.open_connection(HERE, number)) for _ in range(3 * health_port._CONNECTIONS_MAX)]
     reader, writer = await asyncio.open_connection(HERE, port._server.port, local_addr=(THERE, 0))
     writer.write(b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n")
     assert (await answer_of(reader))[0] == 200
