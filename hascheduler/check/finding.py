@@ -94,7 +94,12 @@ class CheckReport:
 
 
 def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
-    """Return one report of several shards, by their names, which stand before the documents."""
+    """One of several shards, by their names, which stand before the documents."""
+    counts: Counter[str] = Counter()
+    looked_at: Counter[str] = Counter()
+    for report in reports.values():
+        counts.update(report.counts)
+        looked_at.update(report.looked_at)
     return CheckReport(
         max(report.at_ms for report in reports.values()),
         tuple(
@@ -102,8 +107,8 @@ def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
             for shard, report in reports.items()
             for finding in report.findings
         ),
-        sum((Counter(report.counts) for report in reports.values()), Counter()),
-        sum((Counter(report.looked_at) for report in reports.values()), Counter()),
+        dict(counts),
+        dict(looked_at),
         all(report.complete for report in reports.values()),
     )
 

@@ -13,7 +13,6 @@ from hascheduler.model.token import session_id, sessions_of
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults
-from hascheduler.mongo.queries import begins_with
 from hascheduler.ports import AuditFilter, StoredDocument, ended_sessions
 from hascheduler.schema.audit import AuditRecord
 from hascheduler.schema.noun import document_of
@@ -38,7 +37,8 @@ class MongoTokenStore:
 
     async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
         await self.create(session)
-        which = {"id": begins_with(sessions_of(session.id)), "session_of": {"$ne": None}}
+        begin = sessions_of(session.id)
+        which = {**_ids(begin), "session_of": {"$ne": None}}
         fields = {"id": 1, "session_of": 1, "created_at_ms": 1, "expires_at_ms": 1}
         with faults("end sessions"):
             found = await self._tokens.find(which, fields).to_list(None)
@@ -59,9 +59,14 @@ class MongoTokenStore:
             found = await self._tokens.find_one(which, {"id": 1})
             if found is None:
                 return False
-            await self._tokens.delete_many({"id": begins_with(session_id(id, "")), "session_of": found["_id"]})
+            await self._tokens.delete_many({**_ids(session_id(id, "")), "session_of": found["_id"]})
             answer = await self._tokens.delete_one({"_id": found["_id"]})
         return answer.deleted_count == 1
+
+
+def _ids(begin: str) -> dict[str, Any]:
+    """The ids with that beginning, which ends with a dash: a range of an index that every release has."""
+    return {"id": {"$gte": begin, "$lt": f"{begin[:-1]}."}}
 
 
 _TRIMMED_MAX = 5_000

@@ -49,10 +49,14 @@ class History:
 
     def __init__(self, events_max: int = EVENTS_MAX) -> None:
         self._events: deque[Change | Dropped] = deque(maxlen=events_max)
-        self.newest = 0
-        """The number of the newest event; 0 before the first."""
+        self._newest = 0
         self.news = asyncio.Event()
         """Set at the next event or at `wake`. Take it before reading, and wait for it after."""
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest event; 0 before the first."""
+        return self._newest
 
     @property
     def last(self) -> Change | Dropped | None:
@@ -60,15 +64,12 @@ class History:
         return self._events[-1] if self._events else None
 
     def append(self, event: Change | Dropped) -> None:
-        self.newest += 1
-        if isinstance(event, Change):
-            event = replace(event, position=position(*divmod(self.newest, _A_SECOND)))
-        self._events.append(event)
+        self._add(event)
         self.wake()
 
     def after(self, number: int, limit: int) -> list[Change | Dropped]:
         """At most ``limit`` events after event ``number``; `HistoryLost` when some of them are forgotten."""
-        forgotten = self.newest - len(self._events)
+        forgotten = self._newest - len(self._events)
         if number < forgotten:
             raise HistoryLost(f"the history begins after {forgotten}, and the stream stood at {number}")
         first = number - forgotten
@@ -84,6 +85,12 @@ class History:
         """Makes every waiting stream read again."""
         self.news.set()
         self.news = asyncio.Event()
+
+    def _add(self, event: Change | Dropped) -> None:
+        self._newest += 1
+        if isinstance(event, Change):
+            event = replace(event, position=position(*divmod(self._newest, _A_SECOND)))
+        self._events.append(event)
 
 
 class MemoryDatabase:
