@@ -62,7 +62,7 @@ Metrics and processors tell of all tenants, and are shown to tokens for all tena
 A token has half of what one replica can do at once, and an address three quarters, so a proxy should not be the only
 address: requests in flight, submits that wait, fetches, event streams, recordings and large bodies. Beyond
 that any route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`;
-only a submit with `wait` is answered 202 at once. Bodies must arrive at 16 KiB a second or more, after a grace of 2 s."""  # noqa: E501  # a row is a line
+only a submit with `wait` is answered 202 at once. A head or a body must arrive within 10 s."""  # noqa: E501  # a row is a line
 
 OPEN_PATHS = pages.open_paths() | frozenset(
     {
