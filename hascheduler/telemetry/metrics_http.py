@@ -15,7 +15,7 @@ POOLS = (
 )  # fmt: skip
 CROWDED_OUT = ("token_share", "address_share", "full")
 """Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
-CUTS = ("slow_reader",)
+CUTS = ("slow_reader", "idle")
 """Why a connection was ended that its client would have kept."""
 LEFT_OUT = ("stranger", "refusal", "queue")
 """Why a request left no audit record: nobody was identified, its caller was refused too often, too many wait."""
@@ -57,7 +57,10 @@ class HttpMetrics(MetricsOwner):
             values=LEFT_OUT,
         )
         self._cuts = self._counter(
-            "connections_cut", "Connections whose clients read too slowly", "reason", values=CUTS
+            "connections_cut",
+            "Connections that were cut: read too slowly, or idle when there was no room",
+            "reason",
+            values=CUTS,
         )
 
     def answered(self, method: str, route: str | None, status: int | None, seconds: float) -> None:

@@ -114,6 +114,7 @@ class BoundedConnection(HttpToolsProtocol):
             oldest = min(idle, key=lambda one: one._idle_since_s)
             oldest.leave()
             oldest.cut()
+            self._metrics.cut("idle")
 
     def leave(self) -> None:
         slot, self._slot = self._slot, None

@@ -6,6 +6,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.http import server as server_module
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import HERE, THERE, answer_of, crowded, until
+from tests.unit.telemetry.scraping import scrape
 
 MAX, RESERVE = 40, 8
 
@@ -33,6 +34,7 @@ async def test_when_all_idle_the_oldest_gives_way_to_a_newcomer(app: Edge, world
         idle = [(await crowd.stranger(f"127.0.2.{number + 1}").connect())[0] for number in range(2 * MAX)]
         viewer = await crowd.caller("viewer", "acme", THERE)
         await until(lambda: sum(not reader.at_eof() for reader in idle) <= MAX)
+        assert scrape(world.metrics.registry).of("hascheduler_connections_cut_total", reason="idle") >= MAX
         assert (await viewer.ask("GET", "/v1/jobs"))[0] == 200
         assert not idle[-1].at_eof()
 
