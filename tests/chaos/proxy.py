@@ -122,6 +122,7 @@ class Line:
         connection.server = server
         for one in (connection.client, server):
             one.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            one.transport.set_write_buffer_limits(0)  # what was given is under way before the end is
         ends = []
         for source, sink, gate in ((reader, server, self._up), (answers, connection.client, self._down)):
             late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_UNDER_WAY_MAX)
