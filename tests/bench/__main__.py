@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -51,6 +52,7 @@ app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=F
 Count = Annotated[int, typer.Option(min=1)]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
+CREW = Crew(replicas=3, processors=2)
 BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
@@ -88,20 +90,17 @@ def latency(
     *,
     rates: Annotated[str, typer.Option(help="Jobs per second, with commas.")] = "50,200,1000",
     seconds: Count = 30,
-    replicas: Count = 3,
-    processors: Count = 2,
-    slots: Slots = 32,
     batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """From a submit to the start of the handler, at several rates."""
-    loads, crew = read_numbers("--rates", rates), Crew(replicas, processors, slots)
+    loads = read_numbers("--rates", rates)
 
     def measure() -> dict[str, Figures]:
         return {
             with_batch_delay(f"{rate:,} jobs/s", batch_delay_max_ms): on_stack(
                 "latency",
-                crew,
+                CREW,
                 partial(measure_starts, per_second=rate, seconds=seconds, folder=FOLDER / "latency"),
                 batch_delay_setting(batch_delay_max_ms),
             )
@@ -116,13 +115,10 @@ def fires(
     *,
     schedules: Annotated[str, typer.Option(help="How many; with commas.")] = "200,1000,2000",
     seconds: Count = 60,
-    replicas: Count = 3,
-    processors: Count = 2,
-    slots: Slots = 1_024,
     runs: Runs = 1,
 ) -> None:
     """Schedules that fire every second: expected, fired, missed, doubled, lag."""
-    counts, crew = read_numbers("--schedules", schedules), Crew(replicas, processors, slots)
+    counts, crew = read_numbers("--schedules", schedules), replace(CREW, slots=1_024)
 
     def measure() -> dict[str, Figures]:
         return {
@@ -134,14 +130,12 @@ def fires(
 
 
 @app.command()
-def storm(
-    schedules: Count = 10_000, replicas: Count = 3, processors: Count = 2, slots: Slots = 128, runs: Runs = 1
-) -> None:
+def storm(schedules: Count = 10_000, runs: Runs = 1) -> None:
     """Schedules that are all due at one instant: when the last has started, and in which order they did."""
     _run_one(
         "storm",
         f"{schedules:,} at once",
-        Crew(replicas, processors, slots),
+        replace(CREW, slots=128),
         lambda stack: measure_storm(stack, DATABASE, schedules),
         runs,
     )
@@ -153,14 +147,12 @@ def failover(
     kills: Annotated[int, typer.Option(min=0, help="Leaders that get SIGKILL.")] = 50,
     terminations: Annotated[int, typer.Option(min=0, help="Leaders that get SIGTERM.")] = 10,
     stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP, which is noticed after a while.")] = 3,
-    replicas: Annotated[int, typer.Option(min=2)] = 3,
-    processors: Count = 2,
     runs: Runs = 1,
 ) -> None:
     """From ending the leader to the first dispatch of the next term, and to the first start."""
-    plan, crew = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: stops}, Crew(replicas, processors)
+    plan = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: stops}
     run_bench(
-        "failover", lambda: on_stack("failover", crew, lambda stack: measure_failover(stack, DATABASE, plan)), runs
+        "failover", lambda: on_stack("failover", CREW, lambda stack: measure_failover(stack, DATABASE, plan)), runs
     )
 
 
@@ -172,18 +164,16 @@ def cost(
     ] = "50,200,1000,1000/500",
     seconds: Count = 20,
     at_once: Annotated[int, typer.Option(min=0, help="Besides, schedules that are all due at one instant.")] = 0,
-    replicas: Count = 3,
-    processors: Count = 2,
     batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """CPU of a job by kind of process, and MongoDB's operations, by load."""
-    rates, crew = read_loads(loads), Crew(replicas, processors)
+    rates = read_loads(loads)
 
     def measure() -> dict[str, Figures]:
         found = on_stack(
             "cost",
-            crew,
+            CREW,
             lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once),
             batch_delay_setting(batch_delay_max_ms),
         )
@@ -193,25 +183,21 @@ def cost(
 
 
 @app.command()
-def idle(seconds: Count = 30, replicas: Count = 3, processors: Count = 2, runs: Runs = 1) -> None:
+def idle(seconds: Count = 30, runs: Runs = 1) -> None:
     """CPU and memory of each kind of process while there is nothing to do."""
-    crew = Crew(replicas, processors)
-    run_bench("idle", lambda: on_stack("idle", crew, lambda stack: measure_idle(stack, DATABASE, seconds)), runs)
+    run_bench("idle", lambda: on_stack("idle", CREW, lambda stack: measure_idle(stack, DATABASE, seconds)), runs)
 
 
 @app.command()
 def soak(
     minutes: Annotated[float, typer.Option(min=0.5)] = 30,
     per_second: Annotated[int, typer.Option(min=1, help="Jobs; 200 fires come beside them.")] = 800,
-    replicas: Annotated[int, typer.Option(min=2)] = 3,
-    processors: Count = 2,
-    slots: Slots = 32,
 ) -> None:
     """A long run in which leaders are killed: lost, doubled, and whether memory or lag grow."""
     _run_one(
         "soak",
         f"{minutes:g} minutes, {per_second:,} jobs/s",
-        Crew(replicas, processors, slots),
+        CREW,
         lambda stack: measure_soak(stack, DATABASE, per_second, minutes, FOLDER / "soak"),
     )
 
@@ -281,19 +267,16 @@ def decisions(
 @app.command()
 def flood(
     *,
-    slots: Count = 8,
-    nap_ms: Annotated[int, typer.Option(min=1, help="What each job takes.")] = 50,
     times: Annotated[int, typer.Option(min=1, help="So many times the capacity.")] = 10,
     seconds: Count = 30,
-    replicas: Count = 1,
     runs: Runs = 1,
 ) -> None:
     """One tenant floods: how long another one's jobs wait, and the replica's memory."""
-    load = Flood(slots, nap_ms, times, seconds)
+    load = Flood(slots=8, nap_ms=50, times=times, seconds=seconds)
     _run_one(
         "flood",
         f"{times} times the capacity",
-        Crew(replicas, 1, slots),
+        Crew(1, 1, load.slots),
         lambda stack: measure_flood(stack, DATABASE, load),
         runs,
     )
@@ -305,19 +288,16 @@ def overload(
     batches: Annotated[str, typer.Option(help="Jobs in a request, with commas.")] = "1,100",
     times: Annotated[int, typer.Option(min=1, help="So many times the best.")] = 3,
     seconds: Count = 20,
-    replicas: Count = 3,
-    processors: Count = 2,
-    slots: Slots = 32,
     runs: Runs = 1,
 ) -> None:
     """Several times what the system can do: what still gets done, how long the accepted wait, who is refused."""
-    sizes, crew = read_numbers("--batches", batches), Crew(replicas, processors, slots)
+    sizes = read_numbers("--batches", batches)
 
     def measure() -> dict[str, Figures]:
         return {
             f"{times} times the best, {'one by one' if size == 1 else f'batches of {size:,}'}": on_stack(
                 "overload",
-                crew,
+                CREW,
                 partial(measure_overload, database=DATABASE, times=times, seconds=seconds, batch=size),
             )
             for size in sizes
@@ -349,13 +329,9 @@ def slot_moves(
     schedules: Annotated[int, typer.Option(min=10, help="Of the tenant.")] = 100,
     every: Annotated[int, typer.Option(min=1, help="Seconds between two fires of a schedule.")] = 1,
     moves: Annotated[int, typer.Option(min=1, help="How often its partition moves to another shard.")] = 4,
-    shards: Annotated[int, typer.Option(min=2, help="In all.")] = SHARDS,
-    replicas: Count = 3,
-    processors: Count = SHARDS,
-    slots: Slots = 128,
 ) -> None:
     """How long nothing of a tenant starts while its partition moves, and whether anything is missed."""
-    plan = MovePlan(pending, schedules, every, moves, Crew(replicas, processors, slots, shards))
+    plan = MovePlan(pending, schedules, every, moves, Crew(3, SHARDS, 128, SHARDS))
     run_bench("slot-moves", lambda: measure_slot_moves(plan), 1)
 
 

@@ -10,24 +10,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import httpx
 from pymongo import AsyncMongoClient
-from pymongo.write_concern import WriteConcern
 
 from hascheduler.api.routing.queries import place_text
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.jobs.lists import job_ranges
 from hascheduler.mongo.queries import job_query
 from hascheduler.ports import JobSelection, ListPosition
 from hascheduler.simulate.report import percentile
+from tests.bench.stacks import now_ms, write_documents
+from tests.factories import make_job
 
-_BATCH = 5_000
 _AGE_MS = 6 * 86_400_000
 _FILTERS: dict[str, JobSelection] = {
     "all": JobSelection(),
@@ -50,10 +49,8 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
         httpx.AsyncClient(base_url=url, timeout=60) as http,
     ):
-        jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
-        began = time.monotonic()
-        now = int(time.time() * 1_000)
-        await _write_finished(client, database, count, chance, now)
+        jobs, began, now = client[database]["jobs"], time.monotonic(), now_ms()
+        await write_documents(jobs, _documents(count, chance, now))
         figures["written_in_s"] = round(time.monotonic() - began)
 
         def anywhere() -> int:
@@ -69,17 +66,6 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
             figures[f"list_by_{name}_plan"] = await _plan(jobs, which, _place(now, anywhere(), count))
     lists = [value for name, value in figures.items() if name.startswith("list_") and name.endswith("_p99_ms")]
     return {**figures, "slowest_list_p99_ms": max(lists)}
-
-
-async def _write_finished(
-    client: AsyncMongoClient[dict[str, Any]], database: str, count: int, chance: random.Random, now: int
-) -> None:
-    jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
-    documents = _documents(count, chance, now)
-    while batch := list(islice(documents, _BATCH)):
-        await jobs.insert_many(batch, ordered=False)
-    # What is measured is a database that has so many, not one that has just been given them.
-    await client.admin.command("fsync")
 
 
 async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
@@ -128,16 +114,13 @@ def _documents(count: int, chance: random.Random, now: int) -> Iterator[dict[str
     for number in range(count):
         at_ms = _submitted_at(now, number, count)
         tenant = f"tenant-{chance.randrange(20)}"
-        job = NewJob(
-            id=_id(number),
+        job = make_job(
+            _id(number),
             definition=f"definition-{chance.randrange(50)}",
             target=f"target-{chance.randrange(10_000)}",
             payload={"url": "https://example.org/a/long/enough/path", "number": number},
             tenant=tenant,
-            lane="default",
             fairness_key=tenant,
-            priority=5,
-            mode="queued",
             labels={"team": "abcd"[number % 4]},
             submitted_at_ms=at_ms,
         )
@@ -146,28 +129,21 @@ def _documents(count: int, chance: random.Random, now: int) -> Iterator[dict[str
         if number % 10 == 1:
             job = replace(job, batch=f"batch:{chance.randrange(1_000)}")
         succeeded = chance.random() < 0.9
+        attempt = {
+            "processor": "processor-1.aa",
+            "dispatched_at_ms": at_ms + 5,
+            "started_at_ms": at_ms + 10,
+            "finished_at_ms": at_ms + 1_010,
+            "error": None if succeeded else "the other side did not answer",
+        }
         yield {
             **new_job_document(job),
             "rev": 4,
             "state": "succeeded" if succeeded else "failed",
+            **attempt,
             "attempt": 1,
-            "processor": "processor-1.aa",
-            "dispatched_at_ms": at_ms + 5,
-            "started_at_ms": at_ms + 10,
-            "first_started_at_ms": at_ms + 10,
-            "finished_at_ms": at_ms + 1_010,
+            "first_started_at_ms": attempt["started_at_ms"],
             "expire_at": keep_until,
             "result": {"bytes": 1_234} if succeeded else None,
-            "error": None if succeeded else "the other side did not answer",
-            "attempts": [
-                {
-                    "number": 1,
-                    "processor": "processor-1.aa",
-                    "dispatched_at_ms": at_ms + 5,
-                    "started_at_ms": at_ms + 10,
-                    "finished_at_ms": at_ms + 1_010,
-                    "outcome": "succeeded" if succeeded else "failed",
-                    "error": None if succeeded else "the other side did not answer",
-                }
-            ],
+            "attempts": [{**attempt, "number": 1, "outcome": "succeeded" if succeeded else "failed"}],
         }

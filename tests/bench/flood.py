@@ -19,7 +19,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.client import AsyncScheduler, Tenant
 from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
-from tests.bench.stacks import waits_ms
+from tests.bench.stacks import now_ms, waits_ms
 
 _CAP = 5_000
 _EVERY_S = 0.1
@@ -55,9 +55,9 @@ async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, 
     ):
         jobs = client[database]["jobs"]
         await scheduler.tenants.put(Tenant(name="flood", max_pending=_CAP))
-        alone_at_ms = _now_ms()
+        alone_at_ms = now_ms()
         await _quiet(http, flood)
-        flood_at_ms = _now_ms()
+        flood_at_ms = now_ms()
         memory_mb = [_memory_mb(process)]
         answers: Counter[int] = Counter()
         retry_after_s: list[int] = []
@@ -73,7 +73,7 @@ async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, 
         await quiet
         await asyncio.sleep(1)
         alone = await waits_ms(jobs, _quiet_jobs(alone_at_ms, flood_at_ms))
-        flooded = await waits_ms(jobs, _quiet_jobs(flood_at_ms, _now_ms()))
+        flooded = await waits_ms(jobs, _quiet_jobs(flood_at_ms, now_ms()))
         unstarted = await jobs.count_documents({"tenant": "quiet", "started_at_ms": None})
         await scheduler.cancel_where(tenant="flood")
     ratio = percentile(flooded, 99) / max(1, percentile(alone, 99))
@@ -129,7 +129,3 @@ def _quiet_jobs(from_ms: int, until_ms: int) -> dict[str, Any]:
 
 def _memory_mb(process: psutil.Process) -> int:
     return round(process.memory_info().rss / 2**20)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1_000)

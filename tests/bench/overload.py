@@ -19,7 +19,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.load import Load, Sent, loading
-from tests.bench.stacks import drained, waits_ms
+from tests.bench.stacks import drained, now_ms, waits_ms
 
 _FIRST_PER_S = 150
 _GROWTH = 1.5
@@ -44,11 +44,11 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
             if not better:
                 break
             offered = round(offered * _GROWTH)
-        begin_ms = _now_ms()
+        begin_ms = now_ms()
         load = Load(urls, best_per_s * times, _WARM_UP_S + seconds, batch, heeds=True)
         sent, goodput_per_s = await _offered(jobs, load)
         backlog = await jobs.count_documents({"state": "pending"})
-        end_ms = _now_ms()
+        end_ms = now_ms()
         settled_s = await drained(jobs)
         waited_ms = await waits_ms(jobs, {"submitted_at_ms": {"$gte": begin_ms, "$lt": end_ms}})
         _, best_after_per_s = await _offered(jobs, Load(urls, offered_best, _WARM_UP_S + _STEP_S, batch))
@@ -95,7 +95,3 @@ async def _offered(jobs: Any, load: Load) -> tuple[Sent, int]:
         after, ended = await jobs.count_documents({"state": "succeeded"}), time.monotonic()
         sent = await under_way.sent()
     return sent, round((after - before) / (ended - began))
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1_000)

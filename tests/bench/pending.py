@@ -12,24 +12,22 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import httpx
 from pymongo import AsyncMongoClient
-from pymongo.write_concern import WriteConcern
 
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import NewJob
 from hascheduler.model.values.instants import WallMs
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
+from tests.bench.stacks import now_ms, write_documents
 from tests.bench.stalls import watched_stalls
+from tests.factories import make_job
 
-_BATCH = 5_000
 _KEYS = 10_000
 _SLOTS = 64
 _FIRST_PATIENCE_S = 60
@@ -44,7 +42,7 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             empty = await replica.rests(1)
         async with AsyncMongoClient[dict[str, Any]](mongod.uri) as client:
             began = time.monotonic()
-            await _write_pending(client, _DATABASE, count)
+            await write_documents(client[_DATABASE]["jobs"], _documents(count))
             written_s = round(time.monotonic() - began)
         async with start_lone_replica(mongod.uri, _DATABASE, folder) as replica:
             async with watched_stalls(replica.health_url) as stalls:
@@ -61,14 +59,6 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
                 "stall_loading_ms": loading_ms,
                 **await _dispatching(replica, seconds),
             }
-
-
-async def _write_pending(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
-    jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
-    documents = _documents(count)
-    while batch := list(islice(documents, _BATCH)):
-        await jobs.insert_many(batch, ordered=False)
-    await client.admin.command("fsync")
 
 
 async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
@@ -105,12 +95,12 @@ async def _read_metrics(http: httpx.AsyncClient) -> dict[str, float]:
 
 def _documents(count: int) -> Iterator[dict[str, Any]]:
     chance = random.Random(1)
-    now = int(time.time() * 1_000)
+    now = now_ms()
     for number in range(count):
         key = number % _KEYS
         yield new_job_document(
-            NewJob(
-                id=f"job:{number:017x}bench",
+            make_job(
+                f"job:{number:017x}bench",
                 definition="noop",
                 target=f"target-{key}-{chance.randrange(100)}",
                 payload=None,
@@ -118,7 +108,6 @@ def _documents(count: int) -> Iterator[dict[str, Any]]:
                 lane=f"lane-{key % 4}",
                 fairness_key=f"key-{key}",
                 priority=5 if chance.random() < 0.9 else chance.randrange(11),
-                mode="queued",
                 labels={},
                 submitted_at_ms=WallMs(now - (count - number) // 10),
             )

@@ -14,10 +14,8 @@ One that comes too late to be a future time is refused, and counted as such.
 
 import asyncio
 import random
-import time
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Win
 from hascheduler.simulate.report import percentile
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
+from tests.bench.stacks import now_ms, write_documents
 
 _HOUR_MS = 3_600_000
 _ZONES = (
@@ -40,7 +39,6 @@ _ZONES = (
     "Australia/Sydney", "Australia/Lord_Howe", "Pacific/Auckland", "Pacific/Apia", "America/New_York",
     "America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo", "America/St_Johns",
 )  # fmt: skip
-_BATCH = 5_000
 _NEVER_MS = 10_000
 AHEAD_MS = 20
 
@@ -53,7 +51,7 @@ async def measure_schedules(counts: Sequence[int], idle_s: int, changes: int, fo
             database = f"bench-{count}"
             async with start_lone_replica(mongod.uri, database, folder) as replica:
                 await replica.leads()
-            await _write_schedules(client, database, count)
+            await write_documents(client[database]["schedules"], _documents(count))
             async with start_lone_replica(mongod.uri, database, folder) as replica:
                 ready_s = await replica.leads()
                 resting = await replica.rests(idle_s)
@@ -69,17 +67,9 @@ async def measure_schedules(counts: Sequence[int], idle_s: int, changes: int, fo
     return found
 
 
-async def _write_schedules(client: AsyncMongoClient[dict[str, Any]], database: str, count: int) -> None:
-    documents = _documents(count)
-    while batch := list(islice(documents, _BATCH)):
-        await client[database]["schedules"].insert_many(batch, ordered=False)
-    if count:
-        await client.admin.command("fsync")
-
-
 def _documents(count: int) -> Iterator[dict[str, Any]]:
     chance = random.Random(1)
-    now = WallMs(int(time.time() * 1_000))
+    now = WallMs(now_ms())
     later = now + 48 * _HOUR_MS
     crons = [_cron(chance) for _ in range(2_000)]
     for number in range(count):
@@ -114,7 +104,7 @@ async def _changes(
     nominal_ms: dict[str, int] = {}
     async with AsyncScheduler(replica.url) as scheduler:
         for number in range(changes):
-            name, at_ms = f"soon-{number}", int(time.time() * 1_000) + AHEAD_MS
+            name, at_ms = f"soon-{number}", now_ms() + AHEAD_MS
             try:
                 await scheduler.schedules.create(
                     name, {"type": "once", "at": format_instant(at_ms)}, {"definition": "log"}

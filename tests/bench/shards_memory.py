@@ -8,7 +8,7 @@ jobs wait, for a definition that no processor has.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,15 @@ from hascheduler.client import AsyncScheduler
 from hascheduler.clock import SystemClock
 from hascheduler.embedded.servers import start_mongod
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import NewJob
 from hascheduler.model.partition import shard_database, shard_name, with_partition
-from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.shards.layout import Layout
 from tests.bench.figures import Figures
 from tests.bench.lone_replica import LoneReplica, start_lone_replica
-from tests.factories import make_replica
+from tests.bench.stacks import write_documents
+from tests.factories import make_job, make_replica
 
 REPLICAS = 20
 CANDIDATES = 2
@@ -108,24 +107,7 @@ async def _write(client: AsyncMongoClient[Any], plan: MemoryPlan) -> None:
     layout, at_ms = Layout.even(plan.names), SystemClock().wall_ms()
     for index in range(plan.shards):
         tenant = next(f"t{n}" for n in range(100_000) if layout.index_of(f"t{n}") == index)
-        jobs = [
-            _job(with_partition(f"job:{index:04d}{number:08d}", tenant), tenant, at_ms) for number in range(plan.jobs)
-        ]
-        if jobs:
-            await client[shard_database(_DATABASE, index)].jobs.insert_many([new_job_document(job) for job in jobs])
-
-
-def _job(id: str, tenant: str, at_ms: WallMs) -> NewJob:
-    return NewJob(
-        id=id,
-        definition="nowhere",
-        target="nowhere",
-        payload=None,
-        tenant=tenant,
-        lane="default",
-        fairness_key=tenant,
-        priority=5,
-        mode="queued",
-        labels={},
-        submitted_at_ms=at_ms,
-    )
+        job = make_job(definition="nowhere", tenant=tenant, fairness_key=tenant, submitted_at_ms=at_ms)
+        ids = (with_partition(f"job:{index:04d}{number:08d}", tenant) for number in range(plan.jobs))
+        documents = (new_job_document(replace(job, id=id)) for id in ids)
+        await write_documents(client[shard_database(_DATABASE, index)].jobs, documents)

@@ -3,11 +3,13 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pymongo.write_concern import WriteConcern
 from rich.console import Console
 
 from hascheduler.embedded.children import run_in_foreground
@@ -19,6 +21,7 @@ DATABASE = "hascheduler-bench"
 HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
 FOLDER = Path(".run/bench")
 _DRAIN_S = 300
+_BATCH = 5_000
 
 BATCH_DELAY_MAX_MS = 20
 """The default of the setting."""
@@ -81,6 +84,19 @@ async def waits_ms(jobs: Any, which: Mapping[str, Any]) -> list[int]:
     started = {**which, "first_started_at_ms": {"$ne": None}}
     times = ["submitted_at_ms", "first_started_at_ms"]
     return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(started, times)]
+
+
+async def write_documents(collection: Any, documents: Iterable[Mapping[str, Any]]) -> None:
+    """Insert them, and wait until they are on disk: a database that has so many is measured, not one that has just been
+    given them."""
+    written, left = collection.with_options(write_concern=WriteConcern(w=1)), iter(documents)
+    while batch := list(islice(left, _BATCH)):
+        await written.insert_many(batch, ordered=False)
+    await collection.database.client.admin.command("fsync")
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def batch_delay_setting(max_ms: int) -> dict[str, str]:

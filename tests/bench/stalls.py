@@ -31,6 +31,7 @@ from hascheduler.schema.trigger import Interval, Once, Trigger
 from tests.bench.figures import Figures
 from tests.bench.http_client import HttpClient, query
 from tests.bench.lone_replica import start_lone_replica
+from tests.bench.stacks import now_ms
 from tests.bench.timed_pieces import PIECES
 
 _EVERY_S = 0.01
@@ -198,7 +199,7 @@ async def _backfill(asked: _Asked, number: int) -> None:
 
 
 async def _old_backfill(asked: _Asked, number: int) -> None:
-    await asked.store(f"old-{number}", Trigger(Interval(86_400_000, WallMs(0))), _OLD, _now())
+    await asked.store(f"old-{number}", Trigger(Interval(86_400_000, WallMs(0))), _OLD, WallMs(now_ms()))
     await _backfilled(asked, f"old-{number}", 86_400_000)
 
 
@@ -219,7 +220,7 @@ async def _backfilled(asked: _Asked, name: str, every_ms: int) -> None:
 
 
 async def _fires(asked: _Asked, number: int) -> None:
-    now = _now()
+    now = WallMs(now_ms())
     names = [f"fires-{number}-{schedule}" for schedule in range(_FIRES)]
     for name in names:
         await asked.store(name, Trigger(Once(WallMs(now + _DUE_IN_MS))), _OLD, now)
@@ -248,10 +249,6 @@ async def _atomic_batch(asked: _Asked, number: int) -> None:
         ]
         await asked.send("POST", "/v1/jobs:batch", {"atomic": True, "jobs": jobs})
         await asked.seen()
-
-
-def _now() -> WallMs:
-    return WallMs(int(1_000 * time.time()))
 
 
 _ROWS: Mapping[str, Callable[[_Asked, int], Awaitable[None]]] = {

@@ -17,7 +17,7 @@ from hascheduler.embedded.children import run_in_foreground
 from tests.chaos.faketime import why_no_faketime
 from tests.chaos.hosts import why_no_namespaces
 from tests.chaos.mutants import PLANTED
-from tests.chaos.report import as_json, markdown, summary, table
+from tests.chaos.report import markdown, summary
 from tests.chaos.row import Databases, Row
 from tests.chaos.rows import ROWS
 from tests.chaos.stage import Servers, open_folder
@@ -70,11 +70,11 @@ async def _run(rows: Sequence[Row], *, smoke: bool, seed: int) -> int:
                 _write(results, seed=seed, smoke=smoke)
         finally:
             await asyncio.shield(servers.stop())
-    sys.stdout.write(f"\n{table(results)}\n{summary(results)}\n")
+    sys.stdout.write(f"\n{summary(results)}\n")
     for result in results:
         if result.not_told:
             sys.stdout.write(f"not told: {result.row.name}, as {result.not_told}\n")
-    sys.stdout.write(f"written: {REPORT} and {REPORT.with_suffix('.json')}\n")
+    sys.stdout.write(f"written: {REPORT}\n")
     return 1 if any(result.violations for result in results) or all(result.not_told for result in results) else 0
 
 
@@ -143,7 +143,6 @@ def _keep(folder: Path, kept: Path) -> None:
 def _write(results: Sequence[Result], *, seed: int, smoke: bool) -> None:
     REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(markdown(results, seed=seed, smoke=smoke))
-    REPORT.with_suffix(".json").write_bytes(as_json(results, seed=seed, smoke=smoke))
 
 
 def _say(what: str) -> None:

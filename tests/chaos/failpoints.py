@@ -8,6 +8,7 @@ it into the file `FILE` of the process' control folder, and goes off once: the f
 
 import os
 import signal
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -90,6 +91,12 @@ class Failpoints:
             self._file.with_name(WENT_OFF).write_text(about)
             self._file.unlink()
             os.kill(os.getpid(), _SIGNALS[failpoint.ending])
+
+    async def around(self, write: str, exchange: Awaitable[Any], about: str = "") -> Any:
+        self.pass_by(write, When.BEFORE, about)
+        answer = await exchange
+        self.pass_by(write, When.AFTER, about)
+        return answer
 
 
 class WatchedCommands(monitoring.CommandListener):

@@ -21,7 +21,7 @@ from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
 from hascheduler.ports import AttemptOutcome, Batch, FinishAnswer, JournalEntry, StartedJob
 from hascheduler.triggers import walls
-from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
+from tests.mutants.everywhere import Around, LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
 _KEPT_MS = 604_800_000
 
@@ -35,14 +35,8 @@ class Planted:
     row: str
 
 
-class _JournalWithoutFence:
+class _JournalWithoutFence(Around):
     """An entry is one's own: it is inserted beside what another has written at its seq."""
-
-    def __init__(self, journal: Any) -> None:
-        self._journal = journal
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._journal, name)
 
     async def insert(self, entry: JournalEntry) -> bool:
         document = {
@@ -52,58 +46,40 @@ class _JournalWithoutFence:
         }
         document["_id"] = {**document["_id"], "by": entry.head.holder}
         with faults("append to the journal"), suppress(DuplicateKeyError):
-            await self._journal._journal.insert_one(document)
+            await self._part._journal.insert_one(document)
         return True
 
 
-class _StartWithoutCompare:
+class _StartWithoutCompare(Around):
     """Starts whatever a message names, also what another has and what has ended."""
-
-    def __init__(self, work: Any) -> None:
-        self._work = work
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
         promised = {"state": JobState.DISPATCHED.value, "attempt": attempt, "processor": processor_id}
         with faults("start the attempt"):
-            await self._work._jobs.update_one({"_id": job_id}, {"$set": promised})
-        started: StartedJob | None = await self._work.start(job_id, attempt, processor_id, at_ms)
+            await self._part._jobs.update_one({"_id": job_id}, {"$set": promised})
+        started: StartedJob | None = await self._part.start(job_id, attempt, processor_id, at_ms)
         return started
 
 
-class _FinishWithoutAttempt:
+class _FinishWithoutAttempt(Around):
     """Ends a job that runs, also where another runs it by now."""
-
-    def __init__(self, work: Any) -> None:
-        self._work = work
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         with faults("finish the attempt"):
-            await self._work._jobs.update_one(
+            await self._part._jobs.update_one(
                 {"_id": job_id, "state": JobState.RUNNING.value},
                 to_terminal(outcome, outcome.state.value, at_ms, kept_ms=_KEPT_MS),
             )
         return FinishAnswer.DONE
 
 
-class _TransactionsWithoutEvents:
+class _TransactionsWithoutEvents(Around):
     """What is inserted at the same moment as something before it has no place among the events."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
     async def open(self, resume: Any | None) -> Any:
-        stream = await self._source.open(resume)
+        stream = await self._part.open(resume)
         next_batch = stream.next_batch
 
         async def next_with_gaps(wait_ms: int) -> Batch:

@@ -118,10 +118,11 @@ class Line:
             asyncio.get_running_loop().call_soon(connection.over.set)
 
     async def _serve(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
-        answers, server = await asyncio.open_connection(*self.target)
+        answers, server = await self.connect()
         connection.server = server
         for one in (connection.client, server):
             one.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            one.transport.set_write_buffer_limits(0)  # what was given is under way before the end is
         ends = []
         for source, sink, gate in ((reader, server, self._up), (answers, connection.client, self._down)):
             late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_UNDER_WAY_MAX)
@@ -135,6 +136,10 @@ class Line:
             # Half open: the client finds out by itself.
             while not reader.at_eof():
                 await reader.read(_CHUNK)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """To the far end of a new connection; who connected is cut off if that raises an `OSError`."""
+        return await asyncio.open_connection(*self.target)
 
     async def _asked(self, source: asyncio.StreamReader) -> bytes:
         """The next that goes up to the server at once; empty at the end."""

@@ -1,13 +1,8 @@
-"""What the rows showed: a table for a terminal, a report in Markdown, and the same figures for programs."""
+"""What the rows showed, as a report in Markdown."""
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import orjson
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Sequence
 
 from hascheduler import __version__
 from tests.chaos.story import Result
@@ -16,18 +11,6 @@ _COLUMNS = (
     "row", "obligations", "lost", "doubled", "broken", "reruns", "terms", "worst gap", "takeover p99", "recovery",
     "bound",
 )  # fmt: skip
-
-
-def table(results: Sequence[Result]) -> str:
-    drawn = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("", *_COLUMNS):
-        drawn.add_column(column)
-    for result in results:
-        drawn.add_row(_mark(result), *_cells(result))
-    console = Console(width=180, color_system=None)
-    with console.capture() as captured:
-        console.print(drawn)
-    return captured.get()
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -69,41 +52,6 @@ def markdown(results: Sequence[Result], *, seed: int, smoke: bool) -> str:
             lines += [f"- {name}: {text}" for name, found in result.violations.items() for text in found[:20]]
             lines.append("")
     return "\n".join(lines)
-
-
-def as_json(results: Sequence[Result], *, seed: int, smoke: bool) -> bytes:
-    told = {
-        "version": __version__,
-        "told": _told_how(smoke),
-        "seed": seed,
-        "cores": os.cpu_count(),
-        "summary": summary(results),
-        "rows": [_figures(result) for result in results],
-    }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def _figures(result: Result) -> Mapping[str, Any]:
-    row = result.row
-    return {
-        "row": row.name,
-        "what": row.what,
-        "mark": _mark(result),
-        "not_told": result.not_told,
-        "obligations": result.obligations,
-        "lost": result.lost,
-        "doubled": result.doubled,
-        "broken": result.broken,
-        "reruns": result.reruns,
-        "terms": result.terms,
-        "worst_gap_s": round(result.worst_gap_s, 3),
-        "takeovers_ms": sorted(result.takeovers_ms),
-        "takeover_p99_ms": result.takeover_p99_ms,
-        "recovery_s": round(result.recovery_s, 1),
-        "took_s": round(result.took_s, 1),
-        "bounds": {"gap_s": row.gap_s, "takeover_ms": row.takeover_ms, "recovery_s": row.recovery_max_s},
-        "violations": result.violations,
-    }
 
 
 def _told_how(smoke: bool) -> str:

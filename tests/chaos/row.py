@@ -29,9 +29,9 @@ class Databases(StrEnum):
 class Row:
     """``tell`` makes the trouble and returns when all of it is over or has been left behind on purpose.
 
-    ``gap_s`` bounds the time in which nothing is decided while the trouble lasts; ``takeover_ms`` the p99 from the end
-    of a leader to the first job that the next gives out; ``recovery_max_s`` the time from the end of the trouble until
-    all that is due has ended. ``skew_ms``: how wrong a clock was, which excuses early fires.
+    ``gap_s`` bounds the time in which nothing is decided while the trouble lasts, if it is given; ``takeover_ms`` the
+    p99 from the end of a leader to the first job that the next gives out; ``recovery_max_s`` the time from the end of
+    the trouble until all that is due has ended. ``skew_ms``: how wrong a clock was, which excuses early fires.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Row:
     load: LoadPlan = field(default_factory=LoadPlan)
     obligations_min: int = OBLIGATIONS_MIN
     settings: Mapping[str, str] = field(default_factory=dict)
-    gap_s: float | None = None
+    gap_s: float | None = 3.0
     takeover_ms: int | None = None
     recovery_max_s: float = 120.0
     skew_ms: int = 0

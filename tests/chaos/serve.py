@@ -23,10 +23,11 @@ from hascheduler.model.message import Message
 from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
 from tests.chaos import failpoints, hanging_loop, mutants, skewed_clock, slow_stream
 from tests.chaos.control import BUG, CONTROL, TELL_TASKS
-from tests.chaos.failpoints import Failpoints, WatchedCommands, When
+from tests.chaos.failpoints import Failpoints, WatchedCommands
 from tests.chaos.hanging_loop import hang_on_demand
 from tests.chaos.skewed_clock import SkewedBoard, SkewedClock
 from tests.chaos.slow_stream import SlowSource
+from tests.mutants.everywhere import Around
 
 
 def attach() -> None:
@@ -80,64 +81,42 @@ def _made_through(make: Callable[..., Any], instead: Callable[[Any], Any]) -> Ca
     return lambda *given, **named: instead(make(*given, **named))
 
 
-class _WatchedTransport:
+class _WatchedTransport(Around):
     def __init__(self, transport: Any, failpoints: Failpoints) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._failpoints = failpoints
-        self.run = transport.run
-
-    @property
-    def accepting(self) -> bool:
-        accepting: bool = self._transport.accepting
-        return accepting
 
     async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
-        self._failpoints.pass_by("transport.publish", When.BEFORE)
-        confirms: list[Confirm] = await self._transport.publish(messages)
-        self._failpoints.pass_by("transport.publish", When.AFTER)
+        confirms: list[Confirm] = await self._failpoints.around("transport.publish", self._part.publish(messages))
         return confirms
 
 
-class _WatchedWork:
+class _WatchedWork(Around):
     def __init__(self, work: Any, failpoints: Failpoints) -> None:
-        self._work = work
+        super().__init__(work)
         self._failpoints = failpoints
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
-
     async def start(self, job_id: str, *asked: Any) -> StartedJob | None:
-        self._failpoints.pass_by("work.start", When.BEFORE, job_id)
-        started: StartedJob | None = await self._work.start(job_id, *asked)
-        self._failpoints.pass_by("work.start", When.AFTER, job_id)
+        starting = self._part.start(job_id, *asked)
+        started: StartedJob | None = await self._failpoints.around("work.start", starting, job_id)
         return started
 
     async def finish(self, job_id: str, *asked: Any) -> FinishAnswer:
-        self._failpoints.pass_by("work.finish", When.BEFORE, job_id)
-        answer: FinishAnswer = await self._work.finish(job_id, *asked)
-        self._failpoints.pass_by("work.finish", When.AFTER, job_id)
+        answer: FinishAnswer = await self._failpoints.around("work.finish", self._part.finish(job_id, *asked), job_id)
         return answer
 
 
-class _WatchedDeliveries:
+class _WatchedDeliveries(Around):
     def __init__(self, deliveries: Any, failpoints: Failpoints) -> None:
-        self._deliveries = deliveries
+        super().__init__(deliveries)
         self._failpoints = failpoints
-        self.delete = deliveries.delete
-
-    @property
-    def consuming(self) -> bool:
-        consuming: bool = self._deliveries.consuming
-        return consuming
 
     async def run(self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None]) -> None:
-        await self._deliveries.run(lambda delivery: sink(self._watched(delivery)), turned)
+        await self._part.run(lambda delivery: sink(self._watched(delivery)), turned)
 
     def _watched(self, delivery: Delivery) -> Delivery:
         async def ack() -> None:
-            self._failpoints.pass_by("delivery.ack", When.BEFORE)
-            await delivery.ack()
-            self._failpoints.pass_by("delivery.ack", When.AFTER)
+            await self._failpoints.around("delivery.ack", delivery.ack())
 
         return Delivery(delivery.body, ack, delivery.park, delivery.trace)
 

@@ -8,6 +8,7 @@ from typing import Any
 from hascheduler.clock import SystemClock
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.schema.replica import ReplicaStatus
+from tests.mutants.everywhere import Around
 
 FILE = "clock"
 _LOOK_EVERY_S = 0.05
@@ -59,17 +60,14 @@ class SkewedClock:
         self._text, self._offset_ms, self._rate = text, said.get("offset_ms", 0), said.get("rate", 1.0)
 
 
-class SkewedBoard:
+class SkewedBoard(Around):
     """`hascheduler.ports.ReplicaBoard`: MongoDB's clock is ahead by the file's ``database_ms``."""
 
     def __init__(self, board: Any, file: Path) -> None:
-        self._board = board
+        super().__init__(board)
         self._file = file
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._board, name)
-
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
-        database_ms: WallMs | None = await self._board.beat(status)
+        database_ms: WallMs | None = await self._part.beat(status)
         text = self._file.read_text() if self._file.exists() else "{}"
         return None if database_ms is None else WallMs(database_ms + json.loads(text).get("database_ms", 0))

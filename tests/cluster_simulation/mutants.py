@@ -4,21 +4,27 @@
 of them and fails if no checker goes red.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
-from hascheduler.mirror.changes import BatchSeen, CalendarSeen, Change, PauseSeen
+from hascheduler.mirror.changes import BatchSeen, CalendarSeen, PauseSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, KeyedRetry, RetryAnswer, RetryKey
 from hascheduler.processor import Processor
 from hascheduler.schema.calendar import Days
 from tests.cluster_simulation.cluster import Bugs
-from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
+from tests.mutants.everywhere import (
+    Around,
+    FindThenWatch,
+    LeaseUpdateWithoutCompare,
+    ResumesFromNow,
+    never_fences_itself,
+)
 
 
 @dataclass(frozen=True)
@@ -32,38 +38,29 @@ class Planted:
     seeds: int = 100
 
 
-class _JournalWithoutFence:
+class _JournalWithoutFence(Around):
     """An entry whose seq is taken goes to the next one, whichever leader has written there."""
 
-    def __init__(self, journal: Any) -> None:
-        self._journal = journal
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._journal, name)
-
     async def insert(self, entry: JournalEntry) -> bool:
-        store = self._journal._store
+        store = self._part._store
 
         async def append() -> bool:
             tail = await store.tail(entry.head.name)
             seq = max(entry.head.seq, 0 if tail is None else tail.seq + 1)
             return bool(await store.insert(replace(entry, head=replace(entry.head, seq=seq))))
 
-        return bool(await self._journal._link.call("insert", append))
+        return bool(await self._part._link.call("insert", append))
 
 
-class _AdvanceBeforeFire:
+class _AdvanceBeforeFire(Around):
     """The cursor moves in a write of its own, before the job is there."""
-
-    def __init__(self, claims: Any) -> None:
-        self._claims = claims
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         fires = [decision for decision in decisions if isinstance(decision, Fire)]
-        link, store = self._claims._link, self._claims._claims
+        link, store = self._part._link, self._part._claims
         if fires:
             await link.call("advance", lambda: _advance(store._connection, fires), majority=False)
-        return list(await self._claims.apply(decisions, at_ms, majority=majority))
+        return list(await self._part.apply(decisions, at_ms, majority=majority))
 
 
 async def _advance(connection: Any, fires: Sequence[Fire]) -> None:
@@ -74,29 +71,23 @@ async def _advance(connection: Any, fires: Sequence[Fire]) -> None:
                 database.update(Collection.SCHEDULES, schedule, {"cursor_ms": fire.nominal_ms})
 
 
-class _LossCountsAsFailure:
+class _LossCountsAsFailure(Around):
     """As in 0.2.0: a job whose processor dies has a try less."""
-
-    def __init__(self, claims: Any) -> None:
-        self._claims = claims
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         lost = [each for each in decisions if isinstance(each, Requeue) and each.reason == "processor lost"]
-        link, store = self._claims._link, self._claims._claims
+        link, store = self._part._link, self._part._claims
         if lost:
             await link.call("count", lambda: _count_failures(store._connection, lost), majority=False)
-        return list(await self._claims.apply(decisions, at_ms, majority=majority))
+        return list(await self._part.apply(decisions, at_ms, majority=majority))
 
 
-class _WaitsForNothing:
+class _WaitsForNothing(Around):
     """The graph of a fire begins beside that of the fire before."""
-
-    def __init__(self, claims: Any) -> None:
-        self._claims = claims
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         begun = [replace(each, after=()) if isinstance(each, Fire) else each for each in decisions]
-        return list(await self._claims.apply(begun, at_ms, majority=majority))
+        return list(await self._part.apply(begun, at_ms, majority=majority))
 
 
 async def _count_failures(connection: Any, lost: Sequence[Requeue]) -> None:
@@ -109,19 +100,13 @@ async def _count_failures(connection: Any, lost: Sequence[Requeue]) -> None:
                 database.update(Collection.JOBS, job, counts)
 
 
-class _FinishWithoutAttempt:
+class _FinishWithoutAttempt(Around):
     """Ends whatever attempt the job has now, also another processor's."""
-
-    def __init__(self, work: Any) -> None:
-        self._work = work
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
-        link, store = self._work._link, self._work._store
+        link, store = self._part._link, self._part._store
 
         async def finish() -> Any:
             async with store._connection.exchange("look") as database:
@@ -134,52 +119,16 @@ class _FinishWithoutAttempt:
         return answer
 
 
-class _RevivedUnderItsOldNumber:
+class _RevivedUnderItsOldNumber(Around):
     """A revival that leaves the attempt number as it is: what was decided about the job before holds again."""
 
-    def __init__(self, jobs: Any) -> None:
-        self._jobs = jobs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._jobs, name)
-
     async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
-        answer: KeyedRetry | None = await self._jobs.retry(job_id, at_ms, key)
-        async with self._jobs._connection.exchange("retry") as database:
+        answer: KeyedRetry | None = await self._part.retry(job_id, at_ms, key)
+        async with self._part._connection.exchange("retry") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is not None and answer == KeyedRetry(RetryAnswer.OK):
                 database.update(Collection.JOBS, job, {"attempt": job["attempt"] - 1})
         return answer
-
-
-class _FindThenWatch:
-    """Reads the snapshot, and opens the stream after it: what is written in between is in neither."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    async def open(self, resume: Any | None) -> Any:
-        if resume is not None:
-            return await self._source.open(resume)
-        reading = await self._source.open(None)
-        snapshot = [changes async for changes in reading.snapshot()]
-        await reading.close()
-        return _ReadBefore(snapshot, await self._source.open(None))
-
-
-class _ReadBefore:
-    def __init__(self, snapshot: list[Sequence[Change]], stream: Any) -> None:
-        self._snapshot = snapshot
-        self._stream = stream
-        self.next_batch = stream.next_batch
-        self.close = stream.close
-
-    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
-        for changes in self._snapshot:
-            yield changes
 
 
 def _no_renew_deadline(replica: Replica) -> None:
@@ -274,14 +223,14 @@ def _counts_days_from_one(replica: Replica) -> None:
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
-    "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost"), first=7),
+    "find-then-watch": Planted(Bugs(source=FindThenWatch), ("kill", "history_lost"), first=7),
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
     "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network"), first=20),
     "deciding-before-the-barrier": Planted(
         Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader"), first=18
     ),
     "attempt-check-dropped-on-finish": Planted(
-        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=76
+        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network"), first=78
     ),
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),

@@ -105,6 +105,36 @@ def documents_of(database: SimDatabase) -> dict[Collection, dict[Any, Document]]
     }
 
 
+async def peace(loop: SimLoop, faults: Faults, result: Result, what_is_not_well: Callable[[], str]) -> bool:
+    """Wait until all that is due has ended and everybody is well, or long enough to say that it never will be."""
+    limit_s, trouble = loop.now_s + PEACE_S, ""
+    while loop.now_s < limit_s:
+        # Again and again: one that was asked to end may take its time.
+        faults.start_missing()
+        await asyncio.sleep(1.0)
+        trouble = what_is_not_well()
+        if not trouble:
+            return True
+    result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
+    return False
+
+
+def tell_of_lives(evidence: Evidence, cluster: Cluster) -> None:
+    """When each process stood still, and when it died."""
+    for life in cluster.lives:
+        evidence.pauses[life.id] = life.pauses
+        if life.died_s is not None:
+            evidence.deaths[life.id] = life.died_s
+
+
+def obligations_of(evidence: Evidence) -> int:
+    """What was submitted, and what was fired."""
+    return len(evidence.submits) + sum(
+        commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
+        for commit in evidence.of(Collection.JOBS)
+    )
+
+
 class _Story:
     def __init__(self, loop: SimLoop, chance: Random, result: Result, say: Callable[[str], None], bugs: Bugs) -> None:
         self._loop = loop
@@ -137,14 +167,12 @@ class _Story:
         await self._load.let_all_days_count()
         evidence.until_ms = EPOCH_MS + int(loop.now_s * 1000)
         self._say("the end is set")
-        await self._peace()
+        if await peace(loop, self._faults, self._result, self._what_is_not_well):
+            await self._converge()
         for task in background:
             task.cancel()
         evidence.skew_ms = SKEW_MS_MAX + 1_500 if not only or any(name.startswith("clock") for name in only) else 0
-        for life in self._cluster.lives:
-            evidence.pauses[life.id] = life.pauses
-            if life.died_s is not None:
-                evidence.deaths[life.id] = life.died_s
+        tell_of_lives(evidence, self._cluster)
         logs = [life.actor.events for life in self._cluster.up("r")]
         evidence.events = [
             [SeenEvent(each.job, each.type.value) for each in map(log.at, range(log.first, log.end)) if each.job]
@@ -157,10 +185,7 @@ class _Story:
             found = checker(evidence)
             if found:
                 violations[name] = found
-        self._result.obligations = len(evidence.submits) + sum(
-            commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
-            for commit in evidence.of(Collection.JOBS)
-        )
+        self._result.obligations = obligations_of(evidence)
         self._result.needless = len(self._evidence.needless)
         self._result.effects = len(evidence.effects)
         leases = self._server.database.find(Collection.LEASES, "default")
@@ -215,22 +240,6 @@ class _Story:
         self._say(f"{holder} is followed early by {after['holder']}")
         if life.is_up and now_s - self._last_apart_s(holder) > APART_S:
             self._evidence.needless.append((now_s, holder))
-
-    async def _peace(self) -> None:
-        """Until everything that is due has ended and everybody is well, or long enough to say that it never will be."""
-        limit_s = self._loop.now_s + PEACE_S
-        trouble = ""
-        while self._loop.now_s < limit_s:
-            # Again and again: one that was asked to end may take its time.
-            self._faults.start_missing()
-            await asyncio.sleep(1.0)
-            trouble = self._what_is_not_well()
-            if not trouble:
-                break
-        if trouble:
-            self._result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
-        else:
-            await self._converge()
 
     def _what_is_not_well(self) -> str:
         until_ms = self._evidence.until_ms

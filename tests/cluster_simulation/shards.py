@@ -52,8 +52,18 @@ from tests.cluster_simulation.database import Server, SimDatabase
 from tests.cluster_simulation.faults import HOSTS, Faults
 from tests.cluster_simulation.loop import EPOCH_MS, SimLoop
 from tests.cluster_simulation.network import Link, Network, Remote
-from tests.cluster_simulation.run import PEACE_S, TROUBLE_S, Result, Say, documents_of, run_story
+from tests.cluster_simulation.run import (
+    TROUBLE_S,
+    Result,
+    Say,
+    documents_of,
+    obligations_of,
+    peace,
+    run_story,
+    tell_of_lives,
+)
 from tests.cluster_simulation.shard_cast import CAP, Shard, ShardBugs, ShardedCluster, SimGateway
+from tests.factories import make_job
 
 SHARDS = ("default", "0001", "0002")
 DEFINITIONS = (
@@ -86,17 +96,11 @@ def new_job(
     *,
     batch: str | None = None,
 ) -> NewJob:
-    return NewJob(
-        id=with_partition(f"job:{number:06}", tenant),
+    return make_job(
+        with_partition(f"job:{number:06}", tenant),
         definition=definition,
         target="a",
-        payload={},
         tenant=tenant,
-        lane="default",
-        fairness_key="",
-        priority=5,
-        mode="queued",
-        labels={},
         submitted_at_ms=now_ms,
         batch=batch,
         depends_on=waits_for,
@@ -271,7 +275,7 @@ class ShardStory:
         for shard in self._shards:
             shard.evidence.until_ms = self._all.until_ms
         self._say("the end is set")
-        await self._peace()
+        await peace(loop, self._faults, self._result, self._what_is_not_well)
         for task in background:
             task.cancel()
         self._judge()
@@ -377,17 +381,6 @@ class ShardStory:
 
     # The end
 
-    async def _peace(self) -> None:
-        limit_s = self._loop.now_s + PEACE_S
-        trouble = ""
-        while self._loop.now_s < limit_s:
-            self._faults.start_missing()
-            await asyncio.sleep(1.0)
-            trouble = self._what_is_not_well()
-            if not trouble:
-                return
-        self._result.violations["it_recovers"] = [f"{PEACE_S:.0f} s after everything was mended: {trouble}"]
-
     def _what_is_not_well(self) -> str:
         layout = self._layout
         self._result.layouts = layout.epoch
@@ -417,10 +410,7 @@ class ShardStory:
     def _judge(self) -> None:
         for shard in self._shards:
             evidence = shard.evidence
-            for life in self._cluster.lives:
-                evidence.pauses[life.id] = life.pauses
-                if life.died_s is not None:
-                    evidence.deaths[life.id] = life.died_s
+            tell_of_lives(evidence, self._cluster)
             evidence.documents = documents_of(shard.server.database)
             for checker in OF_EACH:
                 self._found(checker.__name__, [f"{shard.name}: {text}" for text in checker(evidence)])
@@ -448,10 +438,7 @@ class ShardStory:
         back = self._deleted & {id for id in evidence.documents[Collection.SCHEDULES] if isinstance(id, str)}
         self._found("gone_for_good", [f"{name} was deleted and is there" for name in sorted(back)])
         result = self._result
-        result.obligations = len(evidence.submits) + sum(
-            commit.before is None and commit.after is not None and commit.after.get("nominal_ms") is not None
-            for commit in evidence.of(Collection.JOBS)
-        )
+        result.obligations = obligations_of(evidence)
         result.effects = len(evidence.effects)
         result.moves = sum(turn.rev // 2 for turn in self._cluster.turns.stored.values())
 

@@ -24,13 +24,12 @@ from tests.contract.work_checks import (
 from tests.factories import make_fire
 from tests.mutants.bugs import (
     ClaimsThatTakeARefusalForSuccess,
-    FindThenWatch,
     JournalThatOverwrites,
     LeaseUpdateThatComparesFirst,
     StartForAnyProcessor,
     WorkWithoutAttemptCheck,
 )
-from tests.mutants.everywhere import LeaseUpdateWithoutCompare
+from tests.mutants.everywhere import FindThenWatch, LeaseUpdateWithoutCompare
 
 pytestmark = on("memory", "pymongo")
 

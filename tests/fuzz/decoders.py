@@ -26,15 +26,8 @@ from hascheduler.model.payload import missing_placeholders, render
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.values.instants import parse_duration, parse_instant
 from hascheduler.model.values.redaction import redacted
-from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.definition import Definition
 from hascheduler.schema.failover import decode_failover, encode_failover
-from hascheduler.schema.lane import Lane
-from hascheduler.schema.noun import document_of, read_document
-from hascheduler.schema.pause import StandingPause
-from hascheduler.schema.replica import ReplicaStatus
-from hascheduler.schema.tenant import Tenant
-from hascheduler.schema.token import Token
+from hascheduler.schema.noun import Part, document_of, read_document
 from hascheduler.schema.trigger import Cron
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.triggers import cron, expressions
@@ -158,6 +151,15 @@ _TEMPLATES = st.recursive(
 )
 _JOB = new_job_document(factories.make_job())
 _SCHEDULE = factories.make_schedule()
+_NOUNS: dict[str, Part] = {
+    "definitions": factories.make_definition(),
+    "pauses": factories.make_pause(),
+    "lanes": factories.make_lane(),
+    "calendars": factories.make_calendar(),
+    "tenants": factories.make_tenant(),
+    "replicas": factories.make_replica(),
+    "tokens": factories.make_token(),
+}
 
 DECODERS: dict[str, Decoder] = {
     "bodies": Decoder(strict_json.read_json, _BODIES, _REFUSED_BODIES),
@@ -215,23 +217,12 @@ DECODERS: dict[str, Decoder] = {
     "stored changes of jobs": Decoder(decode_job_patch, _broken(_JOB)),
     "stored schedules": Decoder(_each(decode_schedule), _broken(_SCHEDULE)),
     "stored triggers": Decoder(decode_trigger, _STORED | _broken(_SCHEDULE["trigger"])),
-    "stored definitions": Decoder(
-        _each(partial(read_document, Definition)), _broken(document_of(factories.make_definition()))
-    ),
-    "stored pauses": Decoder(
-        _each(partial(read_document, StandingPause)), _broken(document_of(factories.make_pause()))
-    ),
-    "stored lanes": Decoder(_each(partial(read_document, Lane)), _broken(document_of(factories.make_lane()))),
-    "stored calendars": Decoder(
-        _each(partial(read_document, Calendar)), _broken(document_of(factories.make_calendar()))
-    ),
-    "stored tenants": Decoder(_each(partial(read_document, Tenant)), _broken(document_of(factories.make_tenant()))),
+    **{
+        f"stored {name}": Decoder(_each(partial(read_document, type(one))), _broken(document_of(one)))
+        for name, one in _NOUNS.items()
+    },
     "stored processors": Decoder(_each(decode_processor), _broken(encode_processor(factories.make_processor()))),
-    "stored replicas": Decoder(
-        _each(partial(read_document, ReplicaStatus)), _broken(document_of(factories.make_replica()))
-    ),
     "stored leases": Decoder(_each(decode_lease), _broken(encode_lease(factories.make_lease()))),
-    "stored tokens": Decoder(_each(partial(read_document, Token)), _broken(document_of(factories.make_token()))),
     "stored failovers": Decoder(decode_failover, _broken(encode_failover(factories.make_failover()))),
 }
 """By name, for reports and for replays."""

@@ -4,20 +4,15 @@ They wrap the sound store of any backend, so the bug meets the real server as we
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hascheduler.dispatch.decisions import Decision, Settlement
-from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AttemptOutcome,
-    Batch,
-    ChangeSource,
-    ChangeStream,
     ClaimStore,
     FinishAnswer,
     JobStore,
@@ -110,34 +105,3 @@ class StartForAnyProcessor(WorkWithoutAttemptCheck):
         job = await self._jobs.get(job_id)
         assert job is not None
         return await self._work.start(job_id, attempt, str(job["processor"]), at_ms)
-
-
-class FindThenWatch:
-    """Reads the snapshot, and opens the stream after it: what is written in between is in neither."""
-
-    def __init__(self, source: ChangeSource) -> None:
-        self._source = source
-        self.fetch = source.fetch
-
-    async def open(self, resume: Any | None) -> ChangeStream:
-        reading = await self._source.open(None)
-        snapshot = [changes async for changes in reading.snapshot()]
-        await reading.close()
-        await asyncio.sleep(0.05)  # reading a large database takes its time
-        return _ReadBefore(snapshot, await self._source.open(resume))
-
-
-class _ReadBefore:
-    def __init__(self, snapshot: list[Sequence[Change]], stream: ChangeStream) -> None:
-        self._snapshot = snapshot
-        self._stream = stream
-
-    async def next_batch(self, wait_ms: int) -> Batch:
-        return await self._stream.next_batch(wait_ms)
-
-    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
-        for changes in self._snapshot:
-            yield changes
-
-    async def close(self) -> None:
-        await self._stream.close()

@@ -10,13 +10,6 @@ from tests.system.processes import Processes, environment_of
 
 @pytest.fixture
 async def processes(tmp_path: Path, mongodb_uri: str, amqp_url: str, database_name: str) -> AsyncIterator[Processes]:
-    running = Processes(
-        tmp_path,
-        environment_of(mongodb_uri, amqp_url, database_name),
-        mongodb_uri,
-        database_name,
-    )
-    try:
+    environment = environment_of(mongodb_uri, amqp_url, database_name)
+    async with Processes(tmp_path, environment, mongodb_uri, database_name) as running:
         yield running
-    finally:
-        await running.stop()

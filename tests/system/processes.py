@@ -7,34 +7,29 @@ own output, and the journal in the database.
 import asyncio
 import json
 import os
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import httpx
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.job import fired_at, schedule_of
+from tests.chaos import waiting
 from tests.system.warm_daemons import start_warm_daemon
+from tests.unit.telemetry.scraping import Scrape
 
 Found = TypeVar("Found")
+_LIVE = ("pending", "dispatched", "running")
 
 
 async def eventually(look: Callable[[], Awaitable[Found | None]], what: str, limit_s: float = 90) -> Found:
-    """The first thing that ``look`` finds; polls, and says what was missing when the time is over."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        found = await look()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {limit_s} s: {what}")
-        await asyncio.sleep(0.02)
+    """As in the chaos, with patience for a machine that runs other tests."""
+    return await waiting.eventually(look, what, limit_s)
 
 
 def fired_times(schedule: str, jobs: Iterable[str]) -> list[int]:
@@ -108,13 +103,22 @@ class Processes:
             status = await child.wait()
         return status, child.output.read_text(), child.log.read_text()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
     async def stop(self) -> None:
-        for process in [*self.replicas.values(), *self.processors.values()]:
-            if process.running:
-                await process.kill()
+        await self.kill_all()
         await self.http.aclose()
         await self.mongo.drop_database(self.database_name)
         await self.mongo.close()
+
+    async def kill_all(self) -> None:
+        for process in [*self.replicas.values(), *self.processors.values()]:
+            if process.running:
+                await process.kill()
 
     # Asking
 
@@ -127,11 +131,46 @@ class Processes:
         content: dict[str, Any] = answer.json()
         return content
 
-    async def get(self, path: str) -> dict[str, Any]:
-        answer = await self.http.get(self.any_url() + path)
+    async def put(self, path: str, body: object) -> None:
+        answer = await self.http.put(self.any_url() + path, json=body)
+        assert answer.status_code < 300, answer.text
+
+    async def get(self, path: str, url: str = "") -> dict[str, Any]:
+        """From any replica, or that of the ``url``."""
+        answer = await self.http.get((url or self.any_url()) + path)
         assert answer.status_code == 200, answer.text
         content: dict[str, Any] = answer.json()
         return content
+
+    async def submit(self, definition: str, **payload: object) -> str:
+        """The id of the job."""
+        return str((await self.post("/v1/jobs", {"definition": definition, "payload": payload}))["id"])
+
+    async def in_state(self, job_id: str, *states: str) -> dict[str, Any]:
+        """The job, once it is in one of these states."""
+
+        async def look() -> dict[str, Any] | None:
+            job = await self.get(f"/v1/jobs/{job_id}")
+            return job if job["state"] in states else None
+
+        return await eventually(look, f"{job_id} is {' or '.join(states)}")
+
+    async def ended(self, job_id: str) -> dict[str, Any]:
+        return await self.in_state(job_id, "succeeded", "failed", "cancelled")
+
+    async def metrics(self, url: str = "") -> Scrape:
+        answer = await self.http.get((url or self.any_url()) + "/metrics")
+        assert answer.status_code == 200, answer.text
+        return Scrape(answer.text)
+
+    def logged(self, event: str, *names: str) -> list[dict[str, Any]]:
+        """The lines of that event in the logs of these processes, or of all; those that were killed too."""
+        return [line for line in self.lines(*names) if line["event"] == event]
+
+    def lines(self, *names: str) -> list[dict[str, Any]]:
+        files = [self.folder / f"{name}.err" for name in names] or sorted(self.folder.glob("*.err"))
+        lines = [line for file in files for line in file.read_text().splitlines() if line.startswith("{")]
+        return [*map(json.loads, lines)]
 
     async def holder(self) -> tuple[str, int]:
         """Who has the lease, if anybody, and its term."""
@@ -150,6 +189,13 @@ class Processes:
 
         return await eventually(look, f"a leader after term {not_in_term}")
 
+    async def lose_leader(self) -> Daemon:
+        """The leader, which is killed; another leads then."""
+        leader, term = await self.leader()
+        await leader.kill()
+        await self.leader(not_in_term=term)
+        return leader
+
     async def schedule(self, name: str, every: str = "200ms", **job: object) -> None:
         template = {"definition": "log", "target": name, **job}
         await self.post(
@@ -164,7 +210,7 @@ class Processes:
 
         async def looked() -> tuple[int, Any]:
             newest = await self.database.journal.find_one(sort=[("_id", -1)])
-            live = {"state": {"$in": ["pending", "dispatched", "running"]}}
+            live = {"state": {"$in": _LIVE}}
             return await self.database.jobs.count_documents(live), newest and newest["_id"]
 
         async def none_left() -> bool:
@@ -186,6 +232,15 @@ class Processes:
     def nominal_times(self, schedule: str) -> list[int]:
         """The nominal times for which a job of the schedule had its effect, in order."""
         return fired_times(schedule, {effect["job"] for effect in self._all_effects()})
+
+    async def fired(self, more: int, *schedules: str) -> None:
+        """Until each of these has fired so many times more."""
+        goals = {name: len(self.nominal_times(name)) + more for name in schedules}
+
+        async def enough() -> bool:
+            return all(len(self.nominal_times(name)) >= goal for name, goal in goals.items())
+
+        await eventually(enough, f"every schedule has fired {more} times more")
 
     def assert_no_gap(self, schedule: str, every_ms: int, at_least: int) -> None:
         """Every nominal time from the first to the last had its effect."""

@@ -6,7 +6,6 @@ leading replica and one of the processors at once, as if both were on a machine 
 
 import shutil
 import signal
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import cycle
@@ -22,6 +21,7 @@ from tests.bench.cast import leading
 from tests.bench.http_client import post_all
 from tests.bench.made_schedules import interval_bodies
 from tests.bench.peers.environments import CannotRun
+from tests.bench.stacks import now_ms
 from tests.bench.throughput import submit_noops
 
 _DATABASE = "hascheduler-peers"
@@ -38,7 +38,7 @@ class OursRunning:
         self._killed: tuple[str, str] | None = None
 
     async def submit(self, jobs: int, batch: int) -> int:
-        begin_ms = _now_ms()
+        begin_ms = now_ms()
         await submit_noops(list(self._stack.urls.values()), jobs, batch)
         return begin_ms
 
@@ -56,7 +56,7 @@ class OursRunning:
         processor = next(iter(self._stack.processors))
         self._killed = leader, processor
         victims = self._stack.replicas[leader], self._stack.processors.pop(processor)
-        at_ms = _now_ms()
+        at_ms = now_ms()
         for victim in victims:
             victim.signal(signal.SIGKILL)
         for victim in victims:
@@ -92,7 +92,3 @@ async def open_ours(folder: Path, *, kills: bool) -> AsyncIterator[OursRunning]:
     plan = StackPlan(folder, slots=1_024, settings=settings, handlers=_HANDLERS)
     async with open_stack(plan, lambda _: None) as stack:
         yield OursRunning(stack, "log" if kills else "noop")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tests.bench.peers.figures import GRACE_MS, Figures, failover_of, fires_of, kill_of, throughput_of
 from tests.bench.peers.running import Running
+from tests.bench.stacks import now_ms
 
 _WARM_UP_S = 8
 _STALLED_S = 20
@@ -44,7 +45,7 @@ async def throughput(system: Running, jobs: int, batch: int) -> Figures:
 async def fires(system: Running, schedules: int, seconds: int) -> Figures:
     await system.schedule(schedules)
     await asyncio.sleep(_WARM_UP_S)
-    from_ms = _now_ms()
+    from_ms = now_ms()
     until_ms = from_ms + 1_000 * seconds
     await _until(until_ms + GRACE_MS)
     system.check()
@@ -66,8 +67,4 @@ async def failover(system: Running, schedules: int, kills: int) -> Figures:
 
 
 async def _until(wall_ms: int) -> None:
-    await asyncio.sleep(max(0, wall_ms - _now_ms()) / 1_000)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    await asyncio.sleep(max(0, wall_ms - now_ms()) / 1_000)

@@ -141,34 +141,23 @@ async def _publish(stage: Stage, told: list[tuple[str, bytes]]) -> None:
 
 
 async def _away_in_every_way(stage: Stage) -> None:
-    await stage.broker.stop()
-    await stage.quiet(3, 10)
-    await stage.broker.start()
-    await stage.quiet(6, 8)
-    await stage.broker.kill()
-    await asyncio.sleep(stage.chance.uniform(0.5, 3))
-    await stage.broker.start()
-    await stage.quiet(6, 8)
-    stage.broker.signal(signal.SIGSTOP)
-    await asyncio.sleep(stage.chance.uniform(6, 12))
-    stage.broker.signal(signal.SIGCONT)
-    await stage.quiet(6, 8)
+    for away in (_stop_and_start, _sigkill, _sigstop):
+        await away(stage)
 
 
 _DURING = LoadPlan(submits_per_s=15)
 
 ROWS = (
-    Row("broker-stop-start", "RabbitMQ is stopped in good order for a while", _stop_and_start, gap_s=3.0),
-    Row("broker-sigkill", "RabbitMQ is killed", _sigkill, smoke=True, gap_s=3.0),
-    Row("broker-wiped", "RabbitMQ is killed and forgets everything", _wiped, gap_s=3.0),
-    Row("broker-sigstop", "RabbitMQ stands still", _sigstop, gap_s=3.0),
-    Row("broker-blocked", "RabbitMQ raises its memory alarm and takes nothing", _blocked, gap_s=3.0),
+    Row("broker-stop-start", "RabbitMQ is stopped in good order for a while", _stop_and_start),
+    Row("broker-sigkill", "RabbitMQ is killed", _sigkill, smoke=True),
+    Row("broker-wiped", "RabbitMQ is killed and forgets everything", _wiped),
+    Row("broker-sigstop", "RabbitMQ stands still", _sigstop),
+    Row("broker-blocked", "RabbitMQ raises its memory alarm and takes nothing", _blocked),
     Row(
         "broker-away-with-fallback",
         "RabbitMQ is stopped, killed and stands still, and processors find their jobs in MongoDB",
         _away_in_every_way,
         settings={"HASCHEDULER_TRANSPORT_FALLBACK": "mongo"},
-        gap_s=3.0,
     ),
     Row(
         "bindings-deleted",
@@ -176,16 +165,14 @@ ROWS = (
         _bindings_deleted,
         load=FEW,
         obligations_min=FEW_MIN,
-        gap_s=3.0,
         recovery_max_s=60.0,
     ),
-    Row("queues-deleted", "the processors' queues are deleted, with what is in them", _queues_deleted, gap_s=3.0),
+    Row("queues-deleted", "the processors' queues are deleted, with what is in them", _queues_deleted),
     Row(
         "strange-messages",
         "duplicates, old and future attempts, cancels of what has ended, all to anybody and out of order, and"
         f" {MUTATIONS} mutations that nobody can read, each time",
         _strange_messages,
-        gap_s=3.0,
         load=_DURING,
     ),
 )

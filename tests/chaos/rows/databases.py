@@ -239,13 +239,7 @@ ROWS = (
         gap_s=12.0,
     ),
     Row("dropped-collection", "collections are dropped: processors, replicas, leases", _dropped, gap_s=8.0),
-    Row(
-        "malformed-documents",
-        "200 documents that are almost right, of every kind, each time",
-        _malformed,
-        gap_s=3.0,
-        stray=True,
-    ),
+    Row("malformed-documents", "200 documents that are almost right, of every kind, each time", _malformed, stray=True),
     Row(
         "full-disk",
         "the disk of the only MongoDB is full until it gives up",

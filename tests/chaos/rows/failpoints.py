@@ -141,17 +141,11 @@ ROWS = (
         settings=BRIEF_LEASE,
         gap_s=8.0,
     ),
-    Row(
-        "processor-dies-at-writes",
-        "a processor dies before and after each of its writes",
-        _processor_dies,
-        gap_s=3.0,
-    ),
+    Row("processor-dies-at-writes", "a processor dies before and after each of its writes", _processor_dies),
     Row(
         "processor-stops-at-writes",
         "a processor stands still before and after each of its writes, longer than it is waited for",
         _processor_stops,
-        gap_s=3.0,
     ),
     Row(
         "processor-stops-at-finish",
@@ -160,6 +154,5 @@ ROWS = (
         main=False,
         # Jobs that take a second or so, so that another is still at work on one when it wakes up.
         load=LoadPlan(schedules=10, submits_per_s=2, definitions=("slow",), scheduled="slow"),
-        gap_s=3.0,
     ),
 )

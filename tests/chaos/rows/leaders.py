@@ -63,16 +63,9 @@ ROWS = (
         "the leader is killed at any phase of its work, again and again; the lease is the usual 10 s",
         _leader_sigkill,
         smoke=True,
-        gap_s=3.0,
         takeover_ms=500,
     ),
-    Row(
-        "leader-sigterm",
-        "the leader is asked to end, again and again",
-        _leader_sigterm,
-        gap_s=3.0,
-        takeover_ms=500,
-    ),
+    Row("leader-sigterm", "the leader is asked to end, again and again", _leader_sigterm, takeover_ms=500),
     Row(
         "leader-sigstop",
         "the leader stands still until another leads, and wakes up",
@@ -87,13 +80,7 @@ ROWS = (
         _shard_leader_killed,
         shards=4,
         settings={"HASCHEDULER_REBALANCE_AFTER": "1s"},
-        gap_s=3.0,
         takeover_ms=1_000,
     ),
-    Row(
-        "all-replicas-down",
-        "no replica for a minute",
-        _all_replicas_down,
-        gap_s=3.0,
-    ),
+    Row("all-replicas-down", "no replica for a minute", _all_replicas_down),
 )

@@ -171,6 +171,5 @@ ROWS = (
         _one_database_stopped,
         shards=4,
         lines=True,
-        gap_s=3.0,
     ),
 )

@@ -46,7 +46,7 @@ async def test_while_the_broker_is_away_jobs_are_found_in_the_database(
     id, inbox = f"p.{database_name}", Inbox()
     async with wire_to(amqp_url) as wire, _falling_back(database, wire.url, id, inbox) as broker:
         wire.silent = True
-        wire.cut()
+        wire.reset()
         await promise(database, "away", id)
         assert await inbox.seen(1) == {_run("away")}
         assert not broker.consuming

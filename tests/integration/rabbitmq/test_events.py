@@ -137,7 +137,7 @@ async def test_a_broker_that_answers_nothing_takes_nothing_and_comes_back(
         listener = await listening(channel, name, "#")
         wire.silent = True
         assert not await exchange.publish([happened(1, "a")])
-        wire.cut()
+        wire.reset()
         wire.silent = False
         await until_published(exchange, [happened(1, "a"), happened(2, "b")])
         assert "b" in await listener.jobs(2)
@@ -148,7 +148,7 @@ async def test_a_cut_in_the_middle_confirms_nothing_that_is_not_there(wire: Wire
         wire.silent = True
         publishing = asyncio.create_task(exchange.publish([happened(second) for second in range(1_000)]))
         await asyncio.sleep(0)
-        wire.cut()
+        wire.reset()
         assert not await publishing
         wire.silent = False
 

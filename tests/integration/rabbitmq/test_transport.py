@@ -178,7 +178,7 @@ async def test_both_ends_come_back_after_their_connections_were_cut(wire: Wire, 
         await delivered(transport, processor_id, run_message("before"))
         unacknowledged = await inbox.next()
         wire.silent = True  # who connects again meanwhile gets no answer, so the loss can be looked at
-        wire.cut()
+        wire.reset()
         await until(lambda: not transport.accepting)
         assert await transport.publish([(processor_id, run_message("meanwhile"))]) == [Confirm.UNKNOWN]
         with pytest.raises(BrokerUnavailable):
@@ -204,7 +204,7 @@ async def test_a_cut_in_the_middle_of_a_batch_leaves_no_confirmation_that_was_no
             transport.publish([(processor_id, run_message(f"job-{n}")) for n in range(1_000)])
         )
         await asyncio.sleep(0)
-        wire.cut()
+        wire.reset()
         confirms = await publishing
         assert confirms == [Confirm.UNKNOWN] * 1_000
     wire.silent = False

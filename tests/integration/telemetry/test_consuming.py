@@ -58,7 +58,7 @@ async def test_over_rabbitmq_while_the_connection_lasts(amqp_url: str) -> None:
         await follow(deliveries)
         async with running(deliveries):
             wire.silent = True  # who connects again meanwhile gets no answer, so the loss can be looked at
-            wire.cut()
+            wire.reset()
             await until(lambda: not deliveries.consuming)
             wire.silent = False
             await until(lambda: deliveries.consuming)

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -64,31 +62,10 @@ async def fired_more(processes: Processes, count: int) -> None:
     await eventually(fired_enough, f"{count} more fires")
 
 
-def log_lines(processes: Processes, event: str) -> list[dict[str, Any]]:
-    """What the processes wrote into their logs, those that were killed too."""
-    lines = [line for path in sorted(processes.folder.glob("*.err")) for line in _lines(path)]
-    return [line for line in lines if line.get("event") == event]
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
-
-
 async def checked(processes: Processes, *options: str) -> tuple[int, dict[str, Any]]:
     """`hascheduler check`: its status, and what it says."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "hascheduler",
-        "check",
-        "--json",
-        *options,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, **processes.environment},
-    )
-    out, _ = await child.communicate()
-    assert child.returncode is not None
-    return child.returncode, json.loads(out)
+    status, out, _ = await processes.command("check", "--json", *options)
+    return status, json.loads(out)
 
 
 async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(processes: Processes) -> None:
@@ -113,7 +90,7 @@ async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(process
     assert report.looked_at["journal"] > 20
     status, said = await checked(processes)
     assert (status, said["findings"], said["complete"]) == (0, [], True)
-    assert log_lines(processes, "mirrors_differ") == []
+    assert processes.logged("mirrors_differ") == []
     assert (await processes.get("/v1/cluster"))["mirrors_differ"] == []
 
     async def compared() -> bool:
@@ -166,7 +143,7 @@ async def test_a_defect_planted_in_a_live_system_is_reported_everywhere(processe
         return all(one in metrics_text for one in metrics)
 
     await eventually(measured, "the leader's metrics have it", 60)
-    lines = log_lines(processes, "audit_finding")
+    lines = processes.logged("audit_finding")
     # Once; should another one come to lead meanwhile, once by that one too.
     terms = (await processes.leader())[1]
     assert 0 < len(lines) <= terms
@@ -190,7 +167,7 @@ async def test_a_change_that_one_replica_misses_raises_the_alarm_and_is_repaired
         return any(f"hascheduler_mirrors_differ {others}.0" in metrics for others in (1, 2))
 
     await eventually(noticed, "it notices that it differs from the leader", 60)
-    assert "deaf" in {line["replica"].split(".")[0] for line in log_lines(processes, "mirrors_differ")}
+    assert "deaf" in {line["replica"].split(".")[0] for line in processes.logged("mirrors_differ")}
 
     async def mended() -> bool:
         answers = [
@@ -199,7 +176,7 @@ async def test_a_change_that_one_replica_misses_raises_the_alarm_and_is_repaired
         return {answer["counts"]["schedules"] for answer in answers} == {2}
 
     await eventually(mended, "the deaf replica has resynced")
-    assert len([line for line in log_lines(processes, "stream_lost") if "differs" in line["error"]]) == 1
+    assert len([line for line in processes.logged("stream_lost") if "differs" in line["error"]]) == 1
 
 
 _DEAF = """

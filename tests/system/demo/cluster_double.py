@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 
 from hascheduler.demo.kubernetes import ACCESS_SCRIPT, KILL_SCRIPT
+from tests.chaos.proxy import open_line
 from tests.system.demo.pod_double import PodDouble
 
 TOKEN = "hsk_" + "0" * 32
@@ -191,18 +192,12 @@ class ClusterDouble:
         return 2 if self.doubled and self.doubled in job else 1
 
     async def _forward(self, pod: PodDouble, reply: Reply) -> int:
-        child = pod.child
-
-        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(OSError):
-                there, here = await asyncio.open_connection("127.0.0.1", pod.http_port)
-                await asyncio.gather(_pump(reader, here), _pump(there, writer))
-            writer.close()
-
-        async with await asyncio.start_server(carry, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            reply(f"Forwarding from 127.0.0.1:{port} -> 8080\n")
-            await child.wait()
+        line = await open_line("127.0.0.1", pod.http_port)
+        try:
+            reply(f"Forwarding from 127.0.0.1:{line.port} -> 8080\n")
+            await pod.child.wait()
+        finally:
+            await line.close()
         reply("error: lost connection to pod\n", to="err")
         return 1
 
@@ -247,11 +242,3 @@ async def open_cluster(
 def _json(reply: Reply, answer: object) -> int:
     reply(json.dumps(answer))
     return 0
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()

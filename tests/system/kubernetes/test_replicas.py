@@ -11,8 +11,7 @@ from hascheduler.kubernetes.leases import record_in
 from hascheduler.model.leadership import LeaseRecord
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
-from tests.system.processes import Processes, eventually
-from tests.unit.telemetry.scraping import Scrape
+from tests.system.processes import Processes, environment_of, eventually
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(3)]
@@ -44,17 +43,11 @@ class LeasedProcesses(Processes):
         for name in SCHEDULES:
             await self.schedule(name, f"{EVERY_MS}ms")
         leader = await self.leader()
-        await self.fired(5)
+        await self.fire(5)
         return leader
 
-    async def fired(self, more: int) -> None:
-        """Until every schedule has fired so many times more."""
-        goals = {name: len(self.nominal_times(name)) + more for name in SCHEDULES}
-
-        async def enough() -> bool:
-            return all(len(self.nominal_times(name)) >= goal for name, goal in goals.items())
-
-        await eventually(enough, f"every schedule fires {more} times")
+    async def fire(self, more: int) -> None:
+        await self.fired(more, *SCHEDULES)
 
     async def follows(self, replica: Daemon, *, after_term: int) -> None:
         async def look() -> bool:
@@ -78,23 +71,11 @@ async def processes(
 ) -> AsyncIterator[LeasedProcesses]:
     folder = tmp_path / "processes"
     folder.mkdir()
-    environment = {
-        "HASCHEDULER_MONGODB_URI": mongodb_uri,
-        "HASCHEDULER_TRANSPORT": "mongo",
-        "HASCHEDULER_DATABASE": database_name,
-        "HASCHEDULER_LEASE_DURATION": "3s",
-        "HASCHEDULER_RENEW_DEADLINE": "2s",
-        "HASCHEDULER_RETRY_PERIOD": "500ms",
-        "HASCHEDULER_HEARTBEAT_INTERVAL": "300ms",
-        "HASCHEDULER_HEARTBEAT_TIMEOUT": "1500ms",
-        **account.environment(cluster),
-    }
-    running = LeasedProcesses(folder, environment, mongodb_uri, database_name)
-    running.cluster = cluster
-    try:
+    environment = environment_of(mongodb_uri, "amqp://nobody@127.0.0.1:1/", database_name)
+    environment |= {"HASCHEDULER_TRANSPORT": "mongo", **account.environment(cluster)}
+    async with LeasedProcesses(folder, environment, mongodb_uri, database_name) as running:
+        running.cluster = cluster
         yield running
-    finally:
-        await running.stop()
 
 
 async def test_killed_again_and_again_another_leads_at_once(processes: LeasedProcesses) -> None:
@@ -103,7 +84,7 @@ async def test_killed_again_and_again_another_leads_at_once(processes: LeasedPro
         await leader.kill()
         successor, term = await processes.leader(not_in_term=term)
         await processes.replica(leader.name, **LONG)
-        await processes.fired(3)
+        await processes.fire(3)
         leader = successor
     await processes.check()
 
@@ -113,13 +94,13 @@ async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(proces
     assert await leader.terminate() == 0
     successor, next_term = await processes.leader(not_in_term=term)
     assert (successor is not leader, next_term) == (True, term + 1)
-    await processes.fired(5)
+    await processes.fire(5)
     assert await successor.terminate() == 0
     lease = processes.lease()
     assert lease is not None
     assert (lease.holder, lease.endpoint, lease.term) == ("", "", next_term)
     await processes.replica(leader.name, **LONG)
-    await processes.fired(3)
+    await processes.fire(3)
     await processes.check()
 
 
@@ -136,10 +117,10 @@ async def _stopped_and_followed(processes: LeasedProcesses, leader: Daemon, term
     leader.signal(signal.SIGSTOP)
     successor, _ = await processes.leader(not_in_term=term)
     assert successor is not leader
-    await processes.fired(10)
+    await processes.fire(10)
     leader.signal(signal.SIGCONT)
     await processes.follows(leader, after_term=term)
-    await processes.fired(5)
+    await processes.fire(5)
     await processes.check()
 
 
@@ -160,22 +141,7 @@ async def test_without_the_api_server_no_replica_leads_and_with_it_one_does(proc
     assert len(await processes.journal_terms()) == written
     await processes.cluster.open()
     await processes.leader(not_in_term=term)
-    await processes.fired(5)
-    await processes.check()
-
-
-async def test_an_api_server_that_falls_silent_is_one_that_is_away(processes: LeasedProcesses) -> None:
-    _, term = await processes.begin()
-    processes.cluster.silent(10_000)
-
-    async def none_leads() -> bool:
-        answers = [await processes.http.get(replica.url + "/v1/cluster") for replica in processes.replicas.values()]
-        return not any(answer.json()["leading"] for answer in answers)
-
-    await eventually(none_leads, "nobody leads")
-    processes.cluster.silent(0)
-    await processes.leader(not_in_term=term)
-    await processes.fired(5)
+    await processes.fire(5)
     await processes.check()
 
 
@@ -186,7 +152,7 @@ async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesse
         _, next_term = await processes.leader(not_in_term=term)
         assert next_term > term
         term = next_term
-        await processes.fired(3)
+        await processes.fire(3)
     # Also where nobody is left who remembers: the journal does.
     for replica in list(processes.replicas.values()):
         await replica.kill()
@@ -194,42 +160,7 @@ async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesse
     await processes.together(*REPLICAS)
     _, last = await processes.leader()
     assert last > term
-    await processes.fired(3)
-    await processes.check()
-
-
-async def test_a_lease_that_a_user_takes_by_hand_is_taken_back_when_it_has_run_out(
-    processes: LeasedProcesses,
-) -> None:
-    _, term = await processes.begin()
-
-    def spoil(lease: dict[str, dict[str, object]]) -> None:
-        del lease["metadata"]["annotations"]
-        lease["spec"] = {"holderIdentity": "a person", "leaseDurationSeconds": 1}
-
-    processes.cluster.leases.edit(NAMESPACE, NAME, spoil)
-    await processes.leader(not_in_term=term)
-    assert all(replica.running for replica in processes.replicas.values())
-    await processes.fired(5)
-    await processes.check()
-
-
-async def test_a_leader_renews_with_the_token_of_the_moment(
-    processes: LeasedProcesses, account: ServiceAccount
-) -> None:
-    _, term = await processes.begin(**LONG)
-    for token in ("the-second-token", "the-third-token"):
-        account.rotate(token)
-        processes.cluster.tokens = {token}
-        before = processes.lease()
-        assert before is not None
-
-        async def renewed(before: LeaseRecord = before) -> bool:
-            lease = processes.lease()
-            return lease is not None and lease.renewals >= before.renewals + 3
-
-        await eventually(renewed, "three renewals")
-    assert (await processes.leader())[1] == term
+    await processes.fire(3)
     await processes.check()
 
 
@@ -259,7 +190,7 @@ async def _all_show(processes: LeasedProcesses, ports: dict[str, int]) -> None:
             return (told.get("holder"), told.get("term"), told.get("endpoint"), cluster["leading"]) == expected
 
         async def measured(port: int = ports[name], leads: bool = leads) -> bool:
-            told = Scrape((await processes.http.get(f"http://127.0.0.1:{port}/metrics")).text)
+            told = await processes.metrics(f"http://127.0.0.1:{port}")
             return (told.of("hascheduler_term"), told.of("hascheduler_leading")) == (lease.term, leads)
 
         await eventually(shown, f"{name} shows the leader")

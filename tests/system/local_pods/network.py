@@ -5,28 +5,16 @@ where a cluster's network would drop its packets in silence. They bind TCP betwe
 a kubelet must. Names of Services and members are lines of ``/etc/hosts``.
 """
 
-import asyncio
 import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tests.chaos.hosts import run
+
 NODE = 1
 _FIRST_POD = 10
 _REPLY, _ALLOWED, _ELSE = 200, 300, 1_000
-
-
-async def run(*arguments: str, input: str = "") -> str:
-    """Its output; a command that fails is an error with what it said."""
-    process = await asyncio.create_subprocess_exec(
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate(input.encode())
-    assert process.returncode == 0, f"{' '.join(arguments)}: {err.decode()}"
-    return out.decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,15 @@ async def decided(processes: Processes, name: str) -> dict[str, Any]:
     return await processes.get(f"/v1/schedules/{name}")
 
 
+async def comes_to(processes: Processes, name: str, verdict: str, at_least: int) -> None:
+    """Until so many times of the schedule have that verdict."""
+
+    async def are_reached() -> bool:
+        return bool((await processes.get(f"/v1/schedules/{name}"))["counts"][verdict] >= at_least)
+
+    await eventually(are_reached, f"{at_least} times of {name} are {verdict}")
+
+
 def times_of(record: dict[str, Any], every_ms: int) -> list[int]:
     """The nominal times that a record of an interval stands for."""
     first_ms, last_ms = parse_instant(record["nominal_at"]), parse_instant(record["through_at"])

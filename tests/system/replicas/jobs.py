@@ -20,10 +20,6 @@ async def jobs_of(processes: Processes, schedule: str) -> list[dict[str, Any]]:
         after = f"&after={page['next']}"
 
 
-async def ids_in_state(processes: Processes, schedule: str, state: str) -> list[str]:
-    return [job["id"] for job in await jobs_of(processes, schedule) if job["state"] == state]
-
-
 def assert_never_two_at_once(jobs: list[dict[str, Any]]) -> None:
     """Each that started did so after the one before it had ended; one that has not ended is the last."""
     started = sorted((job for job in jobs if job["started_at"] is not None), key=lambda job: str(job["started_at"]))

@@ -53,53 +53,6 @@ async def test_a_token_is_known_and_forgotten_at_every_replica_and_the_log_tells
         assert ADMIN not in output
 
 
-async def test_a_session_of_one_replica_is_honoured_by_the_other_until_its_token_is_revoked(
-    processes: Processes,
-) -> None:
-    one, other = await processes.together("one", "other", **GUARDED)
-    async with showing(one.url, ADMIN) as boss:
-        made = (await boss.post("/v1/tokens", json={"name": "ops", "role": "operator", "tenant": "acme"})).json()
-        async with httpx.AsyncClient(base_url=one.url) as page, httpx.AsyncClient(base_url=other.url) as elsewhere:
-
-            async def logged_in() -> httpx.Response | None:
-                answer = await page.post("/ui/session", json={"token": made["token"]}, headers={"Origin": one.url})
-                return answer if answer.status_code == 200 else None
-
-            # The replica that made the token may not know it yet; the one that made the session does.
-            cookie = (await eventually(logged_in, "the login")).headers["set-cookie"].partition(";")[0]
-            for client in (page, elsewhere):
-                client.cookies.clear()
-                client.headers["Cookie"] = cookie
-            assert (await page.get("/ui/session")).json()["session"] is True
-
-            async def is_known() -> bool:
-                answer = await elsewhere.get("/ui/session")
-                assert answer.status_code == 200 or answer.headers["retry-after"] == "1"
-                return answer.status_code == 200
-
-            await eventually(is_known, "the other replica knows the session")
-            body = {"name": "tick", "trigger": {"type": "interval", "every": "1h"}, "job": {"definition": "log"}}
-            foreign = {"Origin": one.url}  # another port is another site
-            assert (await elsewhere.post("/v1/schedules", json=body, headers=foreign)).status_code == 403
-            own = {"Origin": other.url}
-            assert (await elsewhere.post("/v1/schedules", json=body, headers=own)).status_code == 201
-            assert (await elsewhere.get("/v1/jobs", headers=foreign)).status_code == 403
-
-            assert (await boss.delete(f"/v1/tokens/{made['id']}")).status_code == 204
-            for client in (page, elsewhere):
-
-                async def is_refused(client: httpx.AsyncClient = client) -> bool:
-                    return (await client.get("/ui/session")).status_code == 401
-
-                await eventually(is_refused, "the session has ended with its token")
-    assert await processes.database.tokens.count_documents({}) == 0
-    for process in (one, other):
-        assert await process.terminate() == 0
-        output = process.output.read_text() + process.output.with_suffix(".err").read_text()
-        assert made["token"] not in output
-        assert cookie.partition("=")[2] not in output
-
-
 async def test_what_was_changed_last_is_in_the_log_though_the_replica_ends(processes: Processes) -> None:
     one = await processes.replica("one")
     answer = await processes.http.put(f"{one.url}/v1/lanes/slow", json={})

@@ -60,22 +60,3 @@ async def test_a_flood_at_one_replica_does_not_run_past_the_cap(processes: Proce
         return (await processes.http.post(f"{replica.url}/v1/jobs", json=JOB)).status_code == 201
 
     await eventually(let_in, "there is room again")
-
-
-async def test_what_waits_counts_for_a_replica_that_has_just_started(processes: Processes) -> None:
-    await tenant(processes, max_pending=10)
-    first = await processes.replica("first")
-    assert statuses(await submits(processes, 10, first)) == {201: 10}
-    second = await processes.replica("second")
-    assert statuses(await submits(processes, 5, second)) == {429: 5}
-    assert await pending(processes) == 10
-
-
-async def test_more_than_the_shard_may_hold_is_503_for_everybody(processes: Processes) -> None:
-    replica = await processes.replica("one", HASCHEDULER_MAX_PENDING="30")
-    answers = await submits(processes, 100, replica)
-    assert statuses(answers) == {201: 30, 503: 70}
-    assert await pending(processes) == 30
-    refused = next(answer for answer in answers if answer.status_code == 503)
-    assert refused.json()["type"] == "urn:hascheduler:problem:overloaded"
-    assert 1 <= int(refused.headers["retry-after"]) <= 60

@@ -1,7 +1,6 @@
 """A coroutine handler that blocks its event loop: nothing there is lost, and everybody is told who did it."""
 
 import asyncio
-import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -17,22 +16,6 @@ BLOCKS_S = 8
 """Many times the heartbeat timeout."""
 
 
-async def submit(processes: Processes, definition: str, **payload: Any) -> str:
-    return str((await processes.post("/v1/jobs", {"definition": definition, "payload": payload}))["id"])
-
-
-async def in_state(processes: Processes, job_id: str, *states: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
-        job = await processes.get(f"/v1/jobs/{job_id}")
-        return job if job["state"] in states else None
-
-    return await eventually(look, f"{job_id} is {' or '.join(states)}")
-
-
-async def ended(processes: Processes, job_id: str) -> dict[str, Any]:
-    return await in_state(processes, job_id, "succeeded", "failed", "cancelled")
-
-
 async def said_why(processes: Processes, job_id: str) -> str:
     """What `why` says, once it names the stall."""
 
@@ -45,8 +28,7 @@ async def said_why(processes: Processes, job_id: str) -> str:
 
 async def logged(processes: Processes, name: str, event: str) -> list[dict[str, Any]]:
     async def look() -> list[dict[str, Any]]:
-        lines = (processes.folder / f"{name}.err").read_text().splitlines()
-        return [line for line in map(json.loads, lines) if line["event"] == event]
+        return processes.logged(event, name)
 
     return await eventually(look, f"{name} logs {event}")
 
@@ -57,14 +39,14 @@ async def test_a_handler_that_blocks_its_event_loop_loses_no_job_and_is_named(
 ) -> None:
     await processes.replica("one")
     await processes.processor("p", MODULE)
-    siblings = [await submit(processes, "nap", seconds=3) for _ in range(3)]
+    siblings = [await processes.submit("nap", seconds=3) for _ in range(3)]
     for sibling in siblings:
-        await in_state(processes, sibling, "running")
-    blocking = await submit(processes, "block", seconds=BLOCKS_S, file=str(tmp_path / "book"), child=child)
+        await processes.in_state(sibling, "running")
+    blocking = await processes.submit("block", seconds=BLOCKS_S, file=str(tmp_path / "book"), child=child)
     assert REMEDY in await said_why(processes, blocking)
     assert REMEDY in await said_why(processes, siblings[0])
     for job_id in [blocking, *siblings]:
-        job = await ended(processes, job_id)
+        job = await processes.ended(job_id)
         assert (job["state"], job["attempt"], job["losses"]) == ("succeeded", 1, 0), job
     assert (tmp_path / "book").read_text() == "begun\n"
     [goes_on] = await logged(processes, "p", "handler_loop_goes_on")
@@ -79,12 +61,8 @@ async def test_one_that_blocks_beyond_its_timeout_has_timed_out_and_says_why(
 ) -> None:
     await processes.replica("one")
     await processes.processor("p", MODULE)
-    answer = await processes.http.put(
-        f"{processes.any_url()}/v1/definitions/block",
-        json={"timeout": "2s", "retry": {"attempts": 2, "backoff": "1m"}},
-    )
-    assert answer.status_code < 300, answer.text
-    blocking = await submit(processes, "block", seconds=600, file=str(tmp_path / "book"))
+    await processes.put("/v1/definitions/block", {"timeout": "2s", "retry": {"attempts": 2, "backoff": "1m"}})
+    blocking = await processes.submit("block", seconds=600, file=str(tmp_path / "book"))
 
     async def look() -> dict[str, Any] | None:
         job = await processes.get(f"/v1/jobs/{blocking}")
@@ -101,7 +79,7 @@ async def test_one_that_blocks_beyond_its_timeout_has_timed_out_and_says_why(
 async def test_a_processor_with_a_blocked_loop_ends_in_good_order(processes: Processes, tmp_path: Path) -> None:
     await processes.replica("one")
     processor = await processes.processor("p", MODULE, HASCHEDULER_DRAIN_GRACE="1s")
-    blocking = await submit(processes, "block", seconds=600, file=str(tmp_path / "book"))
+    blocking = await processes.submit("block", seconds=600, file=str(tmp_path / "book"))
     await said_why(processes, blocking)
     processor.signal(signal.SIGTERM)
     async with asyncio.timeout(60):
@@ -114,12 +92,12 @@ async def test_a_processor_with_a_blocked_loop_ends_in_good_order(processes: Pro
 async def test_what_has_not_begun_there_runs_elsewhere_at_once(processes: Processes, tmp_path: Path) -> None:
     await processes.replica("one")
     await processes.processor("p", MODULE)
-    blocking = await submit(processes, "block", seconds=600, file=str(tmp_path / "book"))
+    blocking = await processes.submit("block", seconds=600, file=str(tmp_path / "book"))
     await said_why(processes, blocking)
-    waiting = [await submit(processes, "nap", seconds=0) for _ in range(8)]
+    waiting = [await processes.submit("nap", seconds=0) for _ in range(8)]
     await processes.processor("q", MODULE)
     for job_id in waiting:
-        job = await ended(processes, job_id)
+        job = await processes.ended(job_id)
         assert (job["state"], job["losses"]) == ("succeeded", 0), job
         assert job["attempts"][-1]["processor"].startswith("q."), job
     assert (await processes.get(f"/v1/jobs/{blocking}"))["attempt"] == 1

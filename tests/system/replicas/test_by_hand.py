@@ -6,7 +6,7 @@ from typing import Any
 from hascheduler.model.job import backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs, format_instant
 from tests.system.processes import Processes, eventually
-from tests.system.replicas.accounts import decided, times_of, verdicts
+from tests.system.replicas.accounts import comes_to, decided, times_of, verdicts
 from tests.system.replicas.jobs import assert_never_two_at_once, jobs_of
 
 EVERY_MS = 200
@@ -84,14 +84,14 @@ async def test_each_missed_time_is_backfilled_once_however_many_ask_however_ofte
         "job": {"definition": "log", "target": "t"},
     }
     await processes.post("/v1/schedules", schedule)
-    await _fires(processes, 5)
-    for replica in list(processes.replicas.values()):
+    await comes_to(processes, "late", "fired", 5)
+    for replica in processes.replicas.values():
         await replica.kill()
     # Real time has to pass, or nothing is missed.
     await asyncio.sleep(OUTAGE_S)
     await processes.together("one", "two")
-    _, term = await processes.leader(not_in_term=1)
-    await _fires(processes, (await processes.get("/v1/schedules/late"))["counts"]["fired"] + 5)
+    await processes.leader(not_in_term=1)
+    await comes_to(processes, "late", "fired", (await processes.get("/v1/schedules/late"))["counts"]["fired"] + 5)
     await decided(processes, "late")
     times = {at: record["verdict"] for record in await verdicts(processes, "late") for at in times_of(record, EVERY_MS)}
     missed = [at_ms for at_ms, verdict in times.items() if verdict == "missed"]
@@ -106,9 +106,7 @@ async def test_each_missed_time_is_backfilled_once_however_many_ask_however_ofte
     expected = [(fire_job_id if times[at] == "fired" else backfill_job_id)("late", WallMs(at)) for at in times]
     for answer in answers:
         assert (answer["count"], answer["undecided"], answer["jobs"]) == (len(times), 0, expected)
-    leader, term = await processes.leader()
-    await leader.kill()
-    await processes.leader(not_in_term=term)
+    leader = await processes.lose_leader()
     survivor = next(name for name, replica in processes.replicas.items() if replica is not leader)
     again = await _backfill(processes, survivor, body)
     assert (again["created"], again["existing"]) == (0, len(times))
@@ -132,10 +130,3 @@ async def _backfill(processes: Processes, replica: str, body: dict[str, Any]) ->
     assert answer.status_code == 200, answer.text
     content: dict[str, Any] = answer.json()
     return content
-
-
-async def _fires(processes: Processes, at_least: int) -> None:
-    async def has_fired() -> bool:
-        return bool((await processes.get("/v1/schedules/late"))["counts"]["fired"] >= at_least)
-
-    await eventually(has_fired, f"it fires {at_least} times")

@@ -1,12 +1,10 @@
 """The report of a takeover agrees with what the test did, and with what the journal knows."""
 
 import asyncio
-import json
 import signal
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
 import pytest
 from pymongo.uri_parser import parse_uri
 
@@ -14,7 +12,6 @@ from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
 from tests.chaos.proxy import Line
 from tests.system.processes import Processes, eventually
-from tests.unit.telemetry.scraping import Scrape
 
 pytestmark = [pytest.mark.timeout(300)]
 
@@ -30,14 +27,7 @@ async def start(processes: Processes) -> None:
     await processes.processor("worker")
     for name in SCHEDULES:
         await processes.schedule(name, f"{EVERY_MS}ms")
-    await fired(processes, 5)
-
-
-async def fired(processes: Processes, at_least: int) -> None:
-    async def enough() -> bool:
-        return all(len(processes.nominal_times(name)) >= at_least for name in SCHEDULES)
-
-    await eventually(enough, f"every schedule has fired {at_least} times")
+    await processes.fired(5, *SCHEDULES)
 
 
 async def listed(processes: Processes, term: int) -> dict[str, Any]:
@@ -62,11 +52,9 @@ async def check(processes: Processes, failover: Mapping[str, Any], cause: str) -
     assert 0 <= failover["gap_ms"] <= deciding_ms - last_ms + RENEW_DEADLINE_MS
     assert deciding_ms <= first_ms <= parse_instant(failover["first_decision_at"])
     winner = failover["holder"].rpartition(".")[0]
-    lines = [json.loads(line) for line in (processes.folder / f"{winner}.err").read_text().splitlines()]
-    [line] = [one for one in lines if one["event"] == "failover" and one["term"] == failover["term"]]
+    [line] = [one for one in processes.logged("failover", winner) if one["term"] == failover["term"]]
     assert (line["cause"], line["gap_ms"]) == (cause, failover["gap_ms"])
-    async with httpx.AsyncClient() as http:
-        scraped = Scrape((await http.get(f"{processes.replicas[winner].url}/metrics")).text)
+    scraped = await processes.metrics(processes.replicas[winner].url)
     assert scraped.of("hascheduler_failovers_total", cause=cause) == 1
     assert scraped["hascheduler_failover_seconds"] == failover["gap_ms"] / 1_000
 
@@ -140,7 +128,7 @@ async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lea
         await processes.processor("worker")
         for name in SCHEDULES:
             await processes.schedule(name, f"{EVERY_MS}ms")
-        await fired(processes, 5)
+        await processes.fired(5, *SCHEDULES)
         line.hold()
         # Asked last, as it can't answer.
         processes.replicas[leader.name] = processes.replicas.pop(leader.name)
@@ -148,7 +136,7 @@ async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lea
         assert (await listed(processes, next_term))["cause"] == "stood_still"
         await line.mend()
         # The one before is back while it still trusts its lease: the journal keeps it from doing anything.
-        await fired(processes, 20)
+        await processes.fired(15, *SCHEDULES)
         processes.assert_no_effect_twice()
         await processes.assert_terms_never_return()
     finally:

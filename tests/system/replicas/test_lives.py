@@ -1,28 +1,16 @@
 """Jobs that are submitted over and over, wait for each other, fail and are tried again, while leaders die."""
 
 import asyncio
-from typing import Any
 
 import httpx
 
 from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes, eventually
 
-LIVE = {"pending", "dispatched", "running"}
-
-
-async def ended(processes: Processes, id: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
-        job = await processes.get(f"/v1/jobs/{id}")
-        return None if job["state"] in LIVE else job
-
-    return await eventually(look, f"{id} ends")
-
 
 async def test_jobs_run_after_those_they_wait_for_though_the_leader_dies(processes: Processes) -> None:
     await processes.together("one", "two")
     await processes.processor("worker", slots=4)
-    leader, term = await processes.leader()
     nap = {"definition": "sleep", "payload": {"seconds": 0.5}}
     batch = await processes.post(
         "/v1/jobs:batch",
@@ -37,9 +25,8 @@ async def test_jobs_run_after_those_they_wait_for_though_the_leader_dies(process
     )
     first, left, right, last = (result["job"] for result in batch["results"])
     after = await processes.post("/v1/jobs", {**nap, "depends_on": [batch["batch"]]})
-    await leader.kill()
-    await processes.leader(not_in_term=term)
-    jobs = {id: await ended(processes, id) for id in (first, left, right, last, after["id"])}
+    await processes.lose_leader()
+    jobs = {id: await processes.ended(id) for id in (first, left, right, last, after["id"])}
     assert {job["state"] for job in jobs.values()} == {"succeeded"}
     for before, later in ((first, left), (first, right), (left, last), (right, last), (last, after["id"])):
         finished, started = jobs[before]["finished_at"], jobs[later]["started_at"]
@@ -49,19 +36,19 @@ async def test_jobs_run_after_those_they_wait_for_though_the_leader_dies(process
 async def test_a_failure_ends_those_that_wait_for_it_and_a_retry_brings_each_back(processes: Processes) -> None:
     await processes.replica("one")
     await processes.processor("worker", "tests.system.replicas.handlers", "processors.log")
-    await processes.http.put(f"{processes.any_url()}/v1/definitions/flaky", json={"retry": {"attempts": 1}})
+    await processes.put("/v1/definitions/flaky", {"retry": {"attempts": 1}})
     first = await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 3}})
     then = await processes.post("/v1/jobs", {"definition": "log", "depends_on": [first["id"]]})
-    assert (await ended(processes, first["id"]))["error"] == "RuntimeError: attempt 1 was never to succeed"
-    assert (await ended(processes, then["id"]))["error"] == f"its dependency {first['id']} failed"
+    assert (await processes.ended(first["id"]))["error"] == "RuntimeError: attempt 1 was never to succeed"
+    assert (await processes.ended(then["id"]))["error"] == f"its dependency {first['id']} failed"
     for job in (first, then):
         assert (await processes.post(f"/v1/jobs/{job['id']}/retry", None))["answer"] == "ok"
-    revived = await ended(processes, first["id"])
+    revived = await processes.ended(first["id"])
     # The attempt number that the retry took stays free, so this one is the third.
     assert (revived["state"], revived["result"], revived["failures"]) == ("succeeded", {"attempt": 3}, 0)
     assert [attempt["number"] for attempt in revived["attempts"]] == [1, 3]
     assert (revived["tries"], revived["revivals"]) == (2, 1)
-    assert (await ended(processes, then["id"]))["state"] == "succeeded"
+    assert (await processes.ended(then["id"]))["state"] == "succeeded"
 
 
 async def test_a_failing_job_is_tried_again_with_growing_pauses_through_a_change_of_leader(
@@ -69,9 +56,8 @@ async def test_a_failing_job_is_tried_again_with_growing_pauses_through_a_change
 ) -> None:
     await processes.together("one", "two")
     await processes.processor("worker", "tests.system.replicas.handlers")
-    leader, term = await processes.leader()
     retry = {"attempts": 4, "backoff": "400ms", "factor": 2}
-    await processes.http.put(f"{processes.any_url()}/v1/definitions/flaky", json={"retry": retry})
+    await processes.put("/v1/definitions/flaky", {"retry": retry})
     job = await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 4}})
 
     async def waits() -> bool:
@@ -79,9 +65,8 @@ async def test_a_failing_job_is_tried_again_with_growing_pauses_through_a_change
         return shown["failures"] >= 1 and shown["retry_at"] is not None
 
     await eventually(waits, "it waits for its next try")
-    await leader.kill()
-    await processes.leader(not_in_term=term)
-    done = await ended(processes, job["id"])
+    await processes.lose_leader()
+    done = await processes.ended(job["id"])
     assert (done["state"], done["failures"], done["result"]) == ("succeeded", 3, {"attempt": 4})
     starts = [parse_instant(attempt["started_at"]) for attempt in done["attempts"]]
     ends = [parse_instant(attempt["finished_at"]) for attempt in done["attempts"]]
@@ -114,7 +99,10 @@ async def test_a_batch_that_everybody_submits_again_and_again_runs_each_job_once
     await processes.processor("worker")
     leader, term = await processes.leader()
     jobs = [{"definition": "log", "payload": {"message": f"{n}"}} for n in range(200)]
-    killing = asyncio.create_task(_kill_in_a_moment(leader.kill))
+
+    async def kill_in_a_moment() -> None:
+        await asyncio.sleep(0.05)
+        await leader.kill()
 
     async def submit(url: str) -> set[str] | None:
         try:
@@ -128,19 +116,15 @@ async def test_a_batch_that_everybody_submits_again_and_again_runs_each_job_once
         return {result["job"] for result in answer.json()["results"]}
 
     urls = [replica.url for replica in processes.replicas.values()]
+    killing = asyncio.create_task(kill_in_a_moment())
     answers = await asyncio.gather(*(submit(urls[n % 2]) for n in range(20)))
     await killing
     answers.append(await submit(processes.any_url()))
     [ids] = {frozenset(answer) for answer in answers if answer is not None}
     await processes.leader(not_in_term=term)
     for id in ids:
-        assert (await ended(processes, id))["state"] == "succeeded"
+        assert (await processes.ended(id))["state"] == "succeeded"
     assert len(ids) == 200 == await processes.database.jobs.count_documents({})
     effects = processes.effects()
     assert set(effects) == ids
     processes.assert_no_effect_twice()
-
-
-async def _kill_in_a_moment(kill: Any) -> None:
-    await asyncio.sleep(0.05)
-    await kill()

@@ -1,9 +1,5 @@
 """What real processes tell of a real run is what the database and the handlers know of it."""
 
-from typing import Any
-
-import httpx
-
 from hascheduler.embedded.children import free_port
 from tests.system.processes import Processes, eventually
 from tests.unit.telemetry.scraping import Scrape
@@ -13,18 +9,8 @@ SUBMITTED = 12
 FIRES = 6
 
 
-async def scraped(url: str) -> Scrape:
-    async with httpx.AsyncClient() as http:
-        answer = await http.get(f"{url}/metrics")
-    assert answer.status_code == 200, answer.text
-    return Scrape(answer.text)
-
-
-async def count(processes: Processes, **filter: Any) -> int:
-    return await processes.database.jobs.count_documents(filter)
-
-
 async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
+    count = processes.database.jobs.count_documents
     health = {name: f"http://127.0.0.1:{free_port()}" for name in (*REPLICAS, "worker")}
 
     def port(name: str) -> dict[str, str]:
@@ -42,21 +28,21 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
         await processes.post("/v1/jobs", {"definition": "log", "target": f"t{number}", "tenant": "acme"})
     # Tried three times: two attempts fail.
     retry = {"retry": {"attempts": 5, "backoff": "50ms"}}
-    await processes.http.put(f"{processes.any_url()}/v1/definitions/flaky", json=retry)
+    await processes.put("/v1/definitions/flaky", retry)
     await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 3}})
 
     async def fired() -> bool:
-        return await count(processes, schedule="tick") == FIRES
+        return await count({"schedule": "tick"}) == FIRES
 
     await eventually(fired, "it has fired as often as it may")
     await processes.settled()
-    all = await count(processes)
-    logged = await count(processes, definition="log", state="succeeded")
+    all = await count({})
+    logged = await count({"definition": "log", "state": "succeeded"})
     assert all == FIRES + SUBMITTED + 1
     assert logged == all - 1
 
     async def all_ends_counted() -> Scrape | None:
-        told = await scraped(health[leader.name])
+        told = await processes.metrics(health[leader.name])
         return told if told.total("hascheduler_attempts_total") == all + 2 else None
 
     told = await eventually(all_ends_counted, "the leader has seen every attempt end")
@@ -77,7 +63,7 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     assert told["hascheduler_takeover_seconds"] > 0
 
     async def all_gone() -> dict[str, Scrape] | None:
-        told = {name: await scraped(health[name]) for name in REPLICAS}
+        told = {name: await processes.metrics(health[name]) for name in REPLICAS}
         slots = [of.by("hascheduler_processor_slots", "state") for of in told.values()]
         schedules = [of.by("hascheduler_schedules", "state") for of in told.values()]
         idle = slots == [{"occupied": 0, "free": 8}] * 2 and schedules == [{"active": 0, "paused": 0}] * 2
@@ -101,7 +87,7 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     made = both["one"].of("hascheduler_http_requests_total", method="POST", route="/v1/jobs", status="201")
     assert made == SUBMITTED + 1
 
-    worker = await scraped(health["worker"])
+    worker = await processes.metrics(health["worker"])
     assert worker.of("hascheduler_processor_attempts_total", definition="log", outcome="succeeded") == logged
     assert worker.of("hascheduler_processor_attempts_total", definition="flaky", outcome="failed") == 2
     assert worker.of("hascheduler_handler_seconds_count", definition="log") == logged
@@ -112,28 +98,5 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     assert worker["hascheduler_processor_heartbeat_age_seconds"] < 1.5
 
     # The same on the port of the API, as there is one registry a process.
-    through_api = await scraped(processes.replicas["one"].url)
+    through_api = await processes.metrics(processes.replicas["one"].url)
     assert through_api.kinds == both["one"].kinds
-
-
-async def test_what_waits_is_told_by_lane_and_state_on_every_replica(processes: Processes) -> None:
-    await processes.together(*REPLICAS)
-    for number in range(3):
-        await processes.post("/v1/jobs", {"definition": "log", "lane": "slow", "tenant": "acme", "target": str(number)})
-    await processes.post("/v1/jobs", {"definition": "log", "lane": "slow", "not_before": "2090-01-01T00:00:00Z"})
-    for name in REPLICAS:
-
-        async def all_seen(url: str = processes.replicas[name].url) -> Scrape | None:
-            told = await scraped(url)
-            return told if told.of("hascheduler_lane_jobs", lane="slow", state="pending") == 4 else None
-
-        told = await eventually(all_seen, f"{name} has seen four jobs")
-        assert told.of("hascheduler_tenant_jobs", tenant="acme", state="pending") == 3
-        assert told.of("hascheduler_definition_jobs", definition="log", state="pending") == 4
-        assert 0 <= told.of("hascheduler_wait_oldest_seconds", lane="slow") < 60
-
-    async def told_of_three() -> bool:  # it is looked at once a second
-        told = [await scraped(processes.replicas[name].url) for name in REPLICAS]
-        return all(each["hascheduler_jobs_unschedulable"] == 3 for each in told)
-
-    await eventually(told_of_three, "three jobs that nobody can take are told of")

@@ -9,8 +9,8 @@ import pytest
 
 from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes, eventually
-from tests.system.replicas.accounts import counted, decided, times_of, verdicts
-from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, jobs_of
+from tests.system.replicas.accounts import comes_to, counted, decided, times_of, verdicts
+from tests.system.replicas.jobs import assert_never_two_at_once, jobs_of
 
 EVERY_MS = 250
 
@@ -29,31 +29,9 @@ async def _start(processes: Processes, overlap: str, **jobs: Any) -> None:
     await processes.post("/v1/schedules", schedule)
 
 
-async def _leader_changes(processes: Processes) -> None:
-    leader, term = await processes.leader()
-    await leader.kill()
-    await processes.leader(not_in_term=term)
-
-
-async def _counts(processes: Processes, name: str, verdict: str, at_least: int) -> None:
-    async def are_reached() -> bool:
-        return bool((await processes.get(f"/v1/schedules/{name}"))["counts"][verdict] >= at_least)
-
-    await eventually(are_reached, f"{at_least} times of {name} are {verdict}")
-
-
 async def _skips_go_on(processes: Processes, name: str) -> None:
     skipped = (await processes.get(f"/v1/schedules/{name}"))["counts"]["skipped"]
-    await _counts(processes, name, "skipped", skipped + 4)
-
-
-async def _end(processes: Processes, job_id: str) -> None:
-    await processes.post(f"/v1/jobs/{job_id}/cancel", {})
-
-    async def has_ended() -> bool:
-        return bool((await processes.get(f"/v1/jobs/{job_id}"))["state"] == "cancelled")
-
-    await eventually(has_ended, f"{job_id} ends")
+    await comes_to(processes, name, "skipped", skipped + 4)
 
 
 async def _states(processes: Processes, name: str, *states: str) -> list[str]:
@@ -77,50 +55,35 @@ async def _each_time_has_one(processes: Processes, name: str) -> list[dict[str, 
     return records
 
 
-async def test_skip_passes_over_every_time_until_the_job_has_ended(processes: Processes) -> None:
-    await _start(processes, "skip")
-    await _counts(processes, "skip", "skipped", 4)
-    await _leader_changes(processes)
-    await _skips_go_on(processes, "skip")
-    [first] = await _states(processes, "skip", "running")
-    await _end(processes, first)
-    [_, second] = await _states(processes, "skip", "cancelled", "running")
-    await _skips_go_on(processes, "skip")
-    records = await _each_time_has_one(processes, "skip")
-    assert [(record["verdict"], record["job"] or record["because_of"]) for record in _merged(records)] == [
-        ("fired", first),
-        ("skipped", first),
-        ("fired", second),
-        ("skipped", second),
-    ]
-    assert_never_two_at_once(await jobs_of(processes, "skip"))
-
-
-async def test_buffer_one_lets_one_job_wait_and_passes_over_the_rest(processes: Processes) -> None:
-    await _start(processes, "buffer_one")
-    await _counts(processes, "buffer_one", "skipped", 4)
-    await _leader_changes(processes)
-    await _skips_go_on(processes, "buffer_one")
-    [first, second] = await _states(processes, "buffer_one", "running", "pending")
-    await _end(processes, first)
-    [_, _, third] = await _states(processes, "buffer_one", "cancelled", "running", "pending")
-    await _skips_go_on(processes, "buffer_one")
-    records = await _each_time_has_one(processes, "buffer_one")
-    assert [(record["verdict"], record["job"] or record["because_of"]) for record in _merged(records)] == [
-        ("fired", first),
-        ("fired", second),
-        ("skipped", second),
-        ("fired", third),
-        ("skipped", third),
-    ]
-    assert_never_two_at_once(await jobs_of(processes, "buffer_one"))
+@pytest.mark.parametrize("waiting", [[], ["pending"]], ids=["skip", "buffer_one"])
+async def test_one_job_at_a_time_and_times_without_room_are_passed_over(
+    processes: Processes, waiting: list[str]
+) -> None:
+    name = "buffer_one" if waiting else "skip"
+    await _start(processes, name)
+    await comes_to(processes, name, "skipped", 4)
+    await processes.lose_leader()
+    await _skips_go_on(processes, name)
+    first, *_ = await _states(processes, name, "running", *waiting)
+    await processes.post(f"/v1/jobs/{first}/cancel", {})
+    await processes.in_state(first, "cancelled")
+    jobs = await _states(processes, name, "cancelled", "running", *waiting)
+    await _skips_go_on(processes, name)
+    records = await _each_time_has_one(processes, name)
+    # A job that waits is where the next times find no room.
+    story = [[("fired", job), ("skipped", job)] for job in jobs]
+    if waiting:
+        story[0].pop()
+    told = [(record["verdict"], record["job"] or record["because_of"]) for record in _merged(records)]
+    assert told == [each for part in story for each in part]
+    assert_never_two_at_once(await jobs_of(processes, name))
 
 
 async def test_cancel_running_replaces_each_job_by_the_next(processes: Processes) -> None:
     await _start(processes, "cancel_running")
-    await _counts(processes, "cancel_running", "fired", 4)
-    await _leader_changes(processes)
-    await _counts(processes, "cancel_running", "fired", 8)
+    await comes_to(processes, "cancel_running", "fired", 4)
+    await processes.lose_leader()
+    await comes_to(processes, "cancel_running", "fired", 8)
     records = await _each_time_has_one(processes, "cancel_running")
     assert counted(records).keys() == {"fired"}
 
@@ -140,8 +103,8 @@ async def test_all_jobs_of_a_fire_are_one_to_the_overlap(processes: Processes, o
     second = {"ref": "b", "definition": "sleep", "payload": {"seconds": 600}}
     last = {"ref": "c", "definition": "log", "depends_on": ["a", "b"]}
     await _start(processes, overlap, jobs=[first, second, last])
-    await _counts(processes, overlap, "fired", 2)
-    await _leader_changes(processes)
+    await comes_to(processes, overlap, "fired", 2)
+    await processes.lose_leader()
     if overlap == "buffer_one":
         await _skips_go_on(processes, overlap)
         await _each_time_has_one(processes, overlap)
@@ -152,7 +115,7 @@ async def test_all_jobs_of_a_fire_are_one_to_the_overlap(processes: Processes, o
 
         await eventually(one_waits, "one graph is on its way, and one waits")
         return
-    await _counts(processes, overlap, "fired", 8)
+    await comes_to(processes, overlap, "fired", 8)
     records = await _each_time_has_one(processes, overlap)
     newest = records[-1]["job"]
 
@@ -166,16 +129,6 @@ async def test_all_jobs_of_a_fire_are_one_to_the_overlap(processes: Processes, o
     jobs = [job for job in await jobs_of(processes, overlap) if job["id"].endswith(".b")]
     assert [job["id"] for job in jobs] == [f"{record['job']}.b" for record in records]
     assert_never_two_at_once(jobs)
-
-
-async def test_with_allow_they_run_beside_each_other(processes: Processes) -> None:
-    await _start(processes, "allow")
-
-    async def several_run() -> bool:
-        return len(await ids_in_state(processes, "allow", "running")) >= 3
-
-    await eventually(several_run, "three run at once")
-    assert counted(await _each_time_has_one(processes, "allow")).keys() == {"fired"}
 
 
 def _merged(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -38,10 +38,7 @@ async def _are(processes: Processes, state: str, ids: list[str]) -> None:
 
 
 async def _why(processes: Processes, name: str, job_id: str) -> dict[str, Any]:
-    answer = await processes.http.get(f"{processes.replicas[name].url}/v1/jobs/{job_id}/why")
-    assert answer.status_code == 200, answer.text
-    content: dict[str, Any] = answer.json()
-    return content
+    return await processes.get(f"/v1/jobs/{job_id}/why", processes.replicas[name].url)
 
 
 async def _waits_for_a_slot(processes: Processes, name: str, job_id: str) -> dict[str, Any]:
@@ -116,13 +113,11 @@ async def test_accumulated_costs_outlive_the_leader_and_all_replicas(processes: 
 
     # Each dispatch is charged the default of one second; the targets are the jobs themselves, so nothing is learned.
     assert await cost() == "tenant 'default': 6 s, key 'busy': 6 s"
-    leader, term = await processes.leader()
-    await leader.kill()
-    _, term = await processes.leader(not_in_term=term)
+    await processes.lose_leader()
     assert await cost() == "tenant 'default': 7 s, key 'busy': 7 s"
     for name, replica in processes.replicas.items():
         if replica.running:
             assert await replica.terminate() == 0, name
     await processes.replica("three")
-    await processes.leader(not_in_term=term)
+    await processes.leader()
     assert await cost() == "tenant 'default': 8 s, key 'busy': 8 s"

@@ -1,8 +1,5 @@
 """One trace from the caller through the API, the leader and the broker to the handler, over real processes."""
 
-import json
-from typing import Any
-
 import aio_pika
 
 from hascheduler.model.documents.job import new_job_document
@@ -41,11 +38,6 @@ async def submitted(processes: Processes, body: object, **headers: str) -> str:
     return str(answer.json()["id"])
 
 
-async def state_of(processes: Processes, job_id: str, *states: str) -> bool:
-    job = await processes.database.jobs.find_one({"_id": job_id})
-    return job is not None and job["state"] in states
-
-
 def one(spans: list[CollectedSpan], name: str, attempt: int | None = None) -> CollectedSpan:
     number = "hascheduler.job.attempt"
     found = [span for span in spans if span.name == name and attempt in (None, span.attributes.get(number))]
@@ -53,17 +45,11 @@ def one(spans: list[CollectedSpan], name: str, attempt: int | None = None) -> Co
     return found[0]
 
 
-def lines(processes: Processes, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (processes.folder / f"{name}.err").read_text().splitlines()]
-
-
 async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(processes: Processes) -> None:
     with collecting() as collector:
         replica = await processes.replica("one", **tracing_to(collector.url))
         processor = await processes.processor("worker", HANDLERS, slots=8, **tracing_to(collector.url))
-        await processes.http.put(
-            f"{processes.any_url()}/v1/definitions/traced", json={"retry": {"attempts": 2, "backoff": "0s"}}
-        )
+        await processes.put("/v1/definitions/traced", {"retry": {"attempts": 2, "backoff": "0s"}})
         body = {"definition": "traced", "payload": {"succeeds_in": 2}}
         job_id = await submitted(processes, body, traceparent=f"00-{TRACE}-{CALLER}-01")
         spans = await spans_of(collector, TRACE, 7)
@@ -82,17 +68,13 @@ async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(pro
                 (attempt == 1),
                 "LookupError" if attempt == 1 else None,
             )
-            line = next(
-                line
-                for line in lines(processes, "worker")
-                if (line["event"], line.get("attempt")) == ("at_work", attempt)
-            )
+            line = next(line for line in processes.logged("at_work", "worker") if line["attempt"] == attempt)
             assert (line["job"], line["trace_id"], line["span_id"]) == (job_id, TRACE, own.id)
             assert line["processor"].startswith("worker.")
-        assert all(line["replica"].startswith("one.") for line in lines(processes, "one"))
+        assert all(line["replica"].startswith("one.") for line in processes.lines("one"))
         # What is in the queue of a process goes out before it ends.
         last = await submitted(processes, {"definition": "traced-thread"}, traceparent=f"00-{'1' * 32}-{CALLER}-01")
-        await eventually(lambda: state_of(processes, last, "succeeded"), "the last one succeeds")
+        await processes.in_state(last, "succeeded")
         assert (await processor.terminate(), await replica.terminate()) == (0, 0)
         names = [span.name for span in collector.of("1" * 32)]
         assert sorted(names) == [
@@ -165,16 +147,13 @@ async def test_a_collector_that_is_away_is_told_of_once_and_keeps_nobody(process
     processor = await processes.processor("worker", HANDLERS, slots=8, **away)
     for _ in range(5):
         job_id = await submitted(processes, {"definition": "traced-thread"})
-        await eventually(lambda job_id=job_id: state_of(processes, job_id, "succeeded"), "it succeeds")  # type: ignore[misc]  # early
+        await processes.in_state(job_id, "succeeded")
 
     async def both_told() -> bool:
-        return all(told(name) for name in ("one", "worker"))
-
-    def told(name: str) -> list[str]:
-        return [line["event"] for line in lines(processes, name) if line["event"] == "spans_not_exported"]
+        return all(processes.logged("spans_not_exported", name) for name in ("one", "worker"))
 
     await eventually(both_told, "both have said that spans are lost")
     assert (await processor.terminate(), await replica.terminate()) == (0, 0)
-    assert (told("one"), told("worker")) == (["spans_not_exported"], ["spans_not_exported"])
-    strangers = {line["logger"] for name in ("one", "worker") for line in lines(processes, name)}
+    assert [len(processes.logged("spans_not_exported", name)) for name in ("one", "worker")] == [1, 1]
+    strangers = {line["logger"] for line in processes.lines("one", "worker")}
     assert not [name for name in strangers if not name.startswith(("hascheduler.", "processors."))]

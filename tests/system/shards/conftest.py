@@ -12,13 +12,6 @@ from tests.system.shards.processes import ShardedProcesses, sharded_environment
 async def processes(
     tmp_path: Path, mongodb_uri: str, amqp_url: str, database_name: str
 ) -> AsyncIterator[ShardedProcesses]:
-    running = ShardedProcesses(
-        tmp_path,
-        sharded_environment(mongodb_uri, amqp_url, database_name),
-        mongodb_uri,
-        database_name,
-    )
-    try:
+    environment = sharded_environment(mongodb_uri, amqp_url, database_name)
+    async with ShardedProcesses(tmp_path, environment, mongodb_uri, database_name) as running:
         yield running
-    finally:
-        await running.stop()

@@ -33,9 +33,7 @@ class ShardedProcesses(Processes):
         return [self.mongo[shard_database(self.database_name, index)] for index in range(SHARD_COUNT)]
 
     async def stop(self) -> None:
-        for process in [*self.replicas.values(), *self.processors.values()]:
-            if process.running:
-                await process.kill()
+        await self.kill_all()
         for database in self.databases[1:]:
             await self.mongo.drop_database(database.name)
         await super().stop()
@@ -68,15 +66,6 @@ class ShardedProcesses(Processes):
             return leaders if max(counts) - min(counts) <= 1 else None
 
         return await eventually(look, "the leaders are spread")
-
-    async def fired(self, more: int, *schedules: str) -> None:
-        """Until each of these has fired so many times more."""
-        before = {name: len(self.nominal_times(name)) for name in schedules}
-
-        async def enough() -> bool:
-            return all(len(self.nominal_times(name)) >= before[name] + more for name in schedules)
-
-        await eventually(enough, f"every schedule has fired {more} times more")
 
     async def stored(self, id: str) -> list[int]:
         """The shards that have a job by that id."""

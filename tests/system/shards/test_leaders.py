@@ -32,16 +32,3 @@ async def test_the_replica_that_leads_most_is_killed_again_and_again_and_nothing
     for index, name in enumerate(SCHEDULES):
         for nominal_ms in processes.nominal_times(name):
             assert await processes.stored(f"fire:{name}:{nominal_ms}") == [index]
-
-
-async def test_one_processor_serves_all_shards_at_once(processes: ShardedProcesses) -> None:
-    await processes.replica("one")
-    await processes.processor("worker")
-    jobs = [
-        (await processes.post("/v1/jobs", {"definition": "log", "tenant": tenant}))["id"]
-        for tenant in TENANTS
-        for _ in range(3)
-    ]
-    await processes.none_live()
-    assert set(processes.effects()) == set(jobs)
-    processes.assert_no_effect_twice()

@@ -64,13 +64,12 @@ async def two(
 ) -> AsyncIterator[ProcessesOfTwo]:
     environment = sharded_environment(mongodb_uri, amqp_url, database_name)
     environment["HASCHEDULER_SHARD_MONGODB_URIS"] = f"0002-0003={other_mongodb.uri}"
-    running = ProcessesOfTwo(tmp_path, environment, mongodb_uri, database_name, other=other_mongodb)
-    try:
-        yield running
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(other_mongodb.pid, signal.SIGCONT)
-        await running.stop()
+    async with ProcessesOfTwo(tmp_path, environment, mongodb_uri, database_name, other=other_mongodb) as running:
+        try:
+            yield running
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(other_mongodb.pid, signal.SIGCONT)
 
 
 @pytest.mark.thorough

@@ -1,6 +1,6 @@
 """One API before all shards: what is written at one replica is found at any, in the shard where it belongs."""
 
-from tests.system.check.test_live import checked, log_lines
+from tests.system.check.test_live import checked
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 
@@ -72,31 +72,6 @@ async def test_what_would_cross_shards_is_refused_with_a_clear_word(processes: S
         assert definition["max_concurrency"] == SHARD_COUNT
 
 
-async def test_work_over_http_is_of_the_shard_that_lacks_it_most(processes: ShardedProcesses) -> None:
-    await processes.replica("one")
-    jobs = {
-        (await processes.post("/v1/jobs", {"definition": "elsewhere", "tenant": tenant}))["id"] for tenant in TENANTS
-    }
-    done: set[str] = set()
-
-    async def counted() -> bool:
-        return bool((await processes.get("/v1/cluster"))["counts"]["pending"] == SHARD_COUNT)
-
-    await eventually(counted, "every shard shows its job")
-    for _ in range(SHARD_COUNT):
-        registered = await processes.post(
-            "/v1/work/processors", {"name": "remote", "definitions": ["elsewhere"], "slots": 1}
-        )
-        processor = registered["processor"]
-        fetched = await processes.post("/v1/work/fetch", {"processor": processor, "wait": "20s"})
-        [attempt] = fetched["attempts"]
-        named = {"processor": processor, "job": attempt["job"], "attempt": attempt["attempt"]}
-        await processes.post("/v1/work/start", named)
-        await processes.post("/v1/work/finish", {**named, "outcome": "succeeded"})
-        done.add(attempt["job"])
-    assert done == jobs
-
-
 async def test_what_is_put_into_the_wrong_shard_is_found_by_its_leader_and_the_check(
     processes: ShardedProcesses,
 ) -> None:
@@ -119,7 +94,7 @@ async def test_what_is_put_into_the_wrong_shard_is_found_by_its_leader_and_the_c
     }
 
     async def logged() -> bool:
-        lines = {(line["shard"], line["kind"], line["document"]) for line in log_lines(processes, "audit_finding")}
+        lines = {(line["shard"], line["kind"], line["document"]) for line in processes.logged("audit_finding")}
         return lines == {
             (SHARDS[2], "misplaced", f"jobs/{job['_id']}"),
             (SHARDS[3], "name_unreserved", "schedules/s-3"),

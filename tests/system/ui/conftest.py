@@ -8,72 +8,27 @@ from pathlib import Path
 import pytest
 from selenium.common.exceptions import WebDriverException
 
+from tests.chaos.proxy import Line
 from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
 
-PIECE_BYTES = 65_536
 
-
-class Service:
-    """One address; each connection goes to a replica that takes it, as connections to a Kubernetes Service do.
-
-    Owner of its listening socket and of the connections through it.
-    """
+class Service(Line):
+    """One address; each connection goes to a replica that takes it, as connections to a Kubernetes Service do."""
 
     def __init__(self, processes: Processes) -> None:
+        super().__init__(("", 0))
         self._processes = processes
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
         self._turn = 0
 
-    async def open(self) -> str:
-        self._server = await asyncio.start_server(self._taken, "127.0.0.1", 0)
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in list(self._connections):
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    async def _taken(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            onward = await self._onward()
-            if onward is not None:
-                there, back = onward
-                pumps = [
-                    asyncio.create_task(_pump(reader, back), name="to the replica"),
-                    asyncio.create_task(_pump(there, writer), name="from the replica"),
-                ]
-                try:
-                    await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for pump in pumps:
-                        pump.cancel()
-                    back.close()
-        finally:
-            self._connections.discard(task)
-            writer.close()
-
-    async def _onward(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         living = [each for each in self._processes.replicas.values() if each.running]
         for place in range(len(living)):
             self._turn += 1
             replica = living[(self._turn + place) % len(living)]
             with contextlib.suppress(OSError):
                 return await asyncio.open_connection("127.0.0.1", int(replica.url.rpartition(":")[2]))
-        return None
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while piece := await reader.read(PIECE_BYTES):
-            writer.write(piece)
-            await writer.drain()
+        raise ConnectionRefusedError("no replica takes it")
 
 
 @pytest.fixture
@@ -81,7 +36,8 @@ async def service(processes: Processes) -> AsyncIterator[str]:
     """The address of all replicas."""
     service = Service(processes)
     try:
-        yield await service.open()
+        await service.open("127.0.0.1")
+        yield f"http://127.0.0.1:{service.port}"
     finally:
         await service.close()
 

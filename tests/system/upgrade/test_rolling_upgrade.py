@@ -129,11 +129,9 @@ class Fleet(Processes):
 
 @pytest.fixture
 async def fleet(tmp_path: Path, mongodb_uri: str, amqp_url: str, database_name: str) -> AsyncIterator[Fleet]:
-    running = Fleet(tmp_path, environment_of(mongodb_uri, amqp_url, database_name), mongodb_uri, database_name)
-    try:
+    environment = environment_of(mongodb_uri, amqp_url, database_name)
+    async with Fleet(tmp_path, environment, mongodb_uri, database_name) as running:
         yield running
-    finally:
-        await running.stop()
 
 
 async def test_a_rolling_upgrade_from_0_2_0_loses_nothing(fleet: Fleet, release: Path) -> None:

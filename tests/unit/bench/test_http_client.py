@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hascheduler.errors import WorldError
-from tests.bench.http_client import HttpClient, post_all, query, request
+from tests.bench.http_client import HttpClient, post_all, request
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -66,50 +66,11 @@ async def test_requests_in_turn_share_a_connection() -> None:
     assert server.asked[0].endswith(b"\r\n\r\n{}")
 
 
-async def test_a_connection_that_a_server_may_be_about_to_end_is_not_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("tests.bench.http_client.IDLE_MAX_S", -1.0)
-    async with serving(OK, OK) as server, HttpClient(4, 10) as http:
-        for _ in range(2):
-            await http.send(*request(server.url, b"{}"))
-    assert server.connections == 2
-
-
-async def test_no_more_requests_than_it_may_have_connections_are_under_way() -> None:
-    async with serving(*[OK] * 20) as server, HttpClient(3, 10) as http, asyncio.TaskGroup() as sending:
-        for _ in range(20):
-            sending.create_task(http.send(*request(server.url, b"{}")))
-    assert server.connections <= 3
-
-
-async def test_a_refusal_says_when_to_come_again() -> None:
-    refusal = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\ncontent-length: 0\r\n\r\n"
-    async with serving(refusal, OK) as server, HttpClient(1, 10) as http:
-        refused = await http.send(*request(server.url, b"{}"))
-        assert (refused.status, refused.retry_after_s) == (503, 7)
-        assert (await http.send(*request(server.url, b"{}"))).retry_after_s is None
-
-
-async def test_a_connection_that_the_server_ends_is_not_used_again() -> None:
-    last = OK.replace(b"content", b"connection: close\r\ncontent")
-    async with serving(last, OK) as server, HttpClient(1, 10) as http:
-        for _ in range(2):
-            assert (await http.send(*request(server.url, b"{}"))).status == 200
-    assert server.connections == 2
-
-
 async def test_a_request_without_an_answer_fails_and_the_next_is_sent() -> None:
     async with serving(b"", OK) as server, HttpClient(1, 10) as http:
         with pytest.raises(OSError, match="ended"):
             await http.send(*request(server.url, b"{}"))
         assert (await http.send(*request(server.url, b"{}"))).status == 200
-
-
-async def test_time_without_an_answer_runs_out() -> None:
-    async with serving() as server, HttpClient(1, 0.05) as http:
-        with pytest.raises(TimeoutError):
-            await http.send(*request(server.url, b"{}"))
 
 
 async def test_all_are_posted_and_what_is_refused_again_after_its_time() -> None:
@@ -126,8 +87,3 @@ async def test_another_answer_ends_the_posts_with_what_was_said() -> None:
     async with serving(invalid, *[OK] * 8) as server:
         with pytest.raises(WorldError, match="422: wrong"):
             await post_all([(server.url, b"{}")] * 4)
-
-
-def test_a_query_has_no_body() -> None:
-    to, asked = query("http://127.0.0.1:8/livez")
-    assert (to, asked) == (("127.0.0.1", 8), b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1:8\r\n\r\n")

@@ -44,18 +44,3 @@ def test_the_pages_of_the_root_are_there(site: Path) -> None:
 
 def test_nothing_of_the_generator_is_in_the_site(site: Path) -> None:
     assert [path for path in site.rglob("*") if path.suffix in {".py", ".pyc"}] == []
-
-
-def test_a_broken_link_is_an_error(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "index.md").write_text("# Title\n\n[nowhere](nowhere.md) [no such part](#nothing)\n", encoding="utf-8")
-    whole = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    config = tmp_path / "mkdocs.yml"
-    kept = re.search(r"(?ms)^validation:.*?(?=^\w)", whole)
-    assert kept
-    config.write_text(f"site_name: one\nnav: [index.md]\n{kept.group()}", encoding="utf-8")
-    built = build(tmp_path / "site", config=config)
-    assert built.returncode != 0
-    assert "nowhere.md" in built.stderr
-    assert "#nothing" in built.stderr

@@ -15,7 +15,6 @@ from hascheduler.kubernetes import api as api_module
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from tests.contract.lease_checks import of_racing_updates_one_wins
-from tests.contract.racing import raced
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
 from tests.factories import make_lease
@@ -43,22 +42,6 @@ async def test_a_store_that_has_seen_nothing_reads_before_it_writes(
     await leases.create(make_lease())
     assert await other.update(make_lease(), make_lease(renewals=1)) is True
     assert cluster.asked == ["POST", f"GET {NAME}", f"PUT {NAME}"]
-
-
-async def test_of_two_processes_that_have_seen_the_same_one_wins(
-    leases: KubernetesLeaseStore, other: KubernetesLeaseStore
-) -> None:
-    await leases.create(make_lease("r1"))
-    await other.get("default")
-    answers = await raced(
-        [
-            leases.update(make_lease("r1"), make_lease("r1", renewals=1)),
-            other.update(make_lease("r1"), make_lease("r2", term=2)),
-        ]
-    )
-    assert sorted(answers) == [False, True]
-    found = await other.get("default")
-    assert found == (make_lease("r1", renewals=1) if answers[0] else make_lease("r2", term=2))
 
 
 async def test_of_fifty_processes_one_wins(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,14 +44,6 @@ def test_panels_say_what_good_looks_like(panel: dict[str, Any]) -> None:
     assert len(set(references)) == len(references)
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_thresholds_rise_from_the_lowest(panel: dict[str, Any]) -> None:
-    steps = panel["fieldConfig"]["defaults"].get("thresholds", {"steps": [{"value": None}]})["steps"]
-    values = [step["value"] for step in steps]
-    assert values[0] is None
-    assert values[1:] == sorted(values[1:])
-
-
 @pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
 def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> None:
     tree = promql.parsed(target["expr"])
@@ -63,13 +55,6 @@ def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> Non
 def test_legends_name_labels_that_the_query_keeps(title: str, target: dict[str, Any]) -> None:
     kept = promql.labels_kept(promql.parsed(target["expr"]), contract.told())
     assert set(re.findall(r"{{(\w+)}}", target.get("legendFormat", ""))) <= kept, title
-
-
-def test_a_line_that_stands_for_a_limit_is_one_of_the_panel() -> None:
-    for panel in PANELS:
-        legends = {target.get("legendFormat") for target in panel["targets"]}
-        limits = {override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]}
-        assert limits <= legends
 
 
 def test_prometheus_takes_the_queries(promtool: Callable[..., str], tmp_path: Path) -> None:
