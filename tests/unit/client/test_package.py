@@ -2,21 +2,12 @@
 
 import inspect
 import runpy
-import subprocess
 import sys
 
 import pytest
 
 from hascheduler.client import AsyncScheduler, Scheduler
 from tests.unit.api.doubles import the_routes
-
-_FOREIGN = ("fastapi", "pymongo", "aio_pika", "pydantic", "structlog", "uvicorn", "orjson")
-
-
-def test_it_brings_nothing_of_the_server_with_it() -> None:
-    look = f"import sys, hascheduler.client; print([name for name in {_FOREIGN} if name in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout == "[]\n"
 
 
 def test_both_schedulers_have_the_same_operations() -> None:

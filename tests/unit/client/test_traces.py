@@ -1,7 +1,5 @@
 """What the caller is within when it asks: the request says so, and only then."""
 
-import subprocess
-import sys
 from typing import Any
 
 import httpx
@@ -29,11 +27,3 @@ async def test_a_request_is_part_of_the_callers_span(kind: str) -> None:
     context = span.get_span_context()
     assert within.headers["traceparent"][3:52] == f"{context.trace_id:032x}-{context.span_id:016x}"
     assert "traceparent" not in without.headers
-
-
-def test_nothing_is_imported_for_it() -> None:
-    script = (
-        "import sys, hascheduler.client; from hascheduler.client.exchange import Exchange; print(sorted(sys.modules))"
-    )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "opentelemetry" not in ended.stdout
