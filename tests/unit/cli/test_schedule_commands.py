@@ -82,9 +82,8 @@ async def test_an_edit_changes_what_is_named_and_nothing_else(replica: Replica) 
     options = "--jitter 100ms --end-at 2031-01-01T00:00:00Z --label a=1 --label b=2"
     await replica.done(*_TICK, *options.split())
     before = await replica.json("schedule", "get", "tick")
-    await replica.done(
-        "schedule", "edit", "tick", *["--every", "2s", "--end-at", "none", "--label", "a-", "--label", "c=3"]
-    )
+    edit = "schedule edit tick --every 2s --end-at none --label a- --label c=3"
+    await replica.done(*edit.split())
     after = await replica.json("schedule", "get", "tick")
     assert after["trigger"] == {**before["trigger"], "every": "2s", "end_at": None}
     assert after["labels"] == {"b": "2", "c": "3"}

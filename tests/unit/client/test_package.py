@@ -1,4 +1,4 @@
-"""The SDK as a package: both schedulers alike, what is generated up to date, its requests part of the caller's trace."""
+"""The SDK as a package: both schedulers alike, generated files up to date, requests within the caller's trace."""
 
 import inspect
 import runpy

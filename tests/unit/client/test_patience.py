@@ -214,7 +214,8 @@ async def test_a_failure_tells_what_was_answered_and_where(kind: str) -> None:
     assert (refused.value.replica, refused.value.status, refused.value.problem.detail) == (A, 409, "taken")
     unavailable = await failure(kind, problem(503, "busy"))
     assert (unavailable.replica, unavailable.status, unavailable.cause) == (A, 503, None)
-    assert unavailable.problem is not None and unavailable.problem.detail == "busy"
+    assert unavailable.problem is not None
+    assert unavailable.problem.detail == "busy"
     unavailable = await failure(kind, httpx.ReadTimeout("slow"))
     assert (unavailable.status, type(unavailable.cause)) == (None, httpx.ReadTimeout)
     assert isinstance((await failure(kind, httpx.Response(200, text="<html>"))).cause, ValueError)

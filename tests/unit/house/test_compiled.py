@@ -56,13 +56,12 @@ def test_an_edit_after_the_compilation_is_noticed(package: Path, room: str) -> N
     assert is_stale(package)
 
 
-def test_native_code_of_unknown_sources_is_stale(package: Path) -> None:
-    (package / DIGEST_FILE).unlink()
-    assert is_stale(package)
-
-
-def test_a_source_that_came_later_is_noticed(package: Path) -> None:
-    (package / "dispatch" / "later.py").touch()
+@pytest.mark.parametrize("later", [True, False], ids=["a later source", "unknown sources"])
+def test_native_code_that_is_not_of_its_sources_is_stale(package: Path, later: bool) -> None:
+    if later:
+        (package / "dispatch" / "later.py").touch()
+    else:
+        (package / DIGEST_FILE).unlink()
     assert is_stale(package)
 
 
