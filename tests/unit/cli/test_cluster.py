@@ -74,10 +74,10 @@ async def test_where_there_are_several_shards_each_has_its_name_before_it(
     assert [line.split()[:2] for line in lines if "2030" in line] == [["0001", "8"], ["default", "8"]]
 
 
-@pytest.mark.parametrize("options", [["--json"], ["--watch"], ["--url", "http://x"]])
-def test_options_of_the_cluster_are_not_passed_over_in_silence(options: list[str]) -> None:
-    ended = invoke("cluster", *options, "failovers")
-    assert (ended.status, "failovers" in ended.err) == (2, True)
+def test_options_of_the_cluster_are_not_passed_over_in_silence() -> None:
+    for options in (["--json"], ["--watch"], ["--url", "http://x"]):
+        ended = invoke("cluster", *options, "failovers")
+        assert (ended.status, "failovers" in ended.err) == (2, True)
 
 
 async def test_everything_is_paused_shown_and_resumed(replica: Replica) -> None:
@@ -105,10 +105,8 @@ async def test_a_processor_is_drained_listed_and_undrained(replica: Replica) -> 
 
 
 def test_the_command_that_runs_a_processor_takes_modules_as_before() -> None:
-    assert "MODULE" in invoke("processor").err
     refused = invoke("processor", "--slots", "0", "processors.log")
     assert (refused.status, "HASCHEDULER_SLOTS" in refused.err) == (2, True)
     shown = invoke("processor", "--help").out
-    assert "MODULE" in shown
-    assert "drain " in shown
+    assert ("MODULE" in shown, "drain " in shown) == (True, True)
     assert "Usage: hascheduler processor drain [OPTIONS]" in invoke("processor", "drain", "--help").out

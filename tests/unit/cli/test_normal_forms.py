@@ -115,10 +115,13 @@ def test_a_scope_is_said_beside_its_group_alone() -> None:
     assert FORMS["definition"]({**said, "tier": None}) == said
 
 
+_NO_PAYLOADS: list[Any] = [0, False, "", [], {}, {"a": None}]
+
+
 @pytest.mark.parametrize(
     ("job", "normal"),
     [
-        *(({"payload": payload}, {"payload": payload}) for payload in (0, False, "", [], {}, {"a": None})),
+        *(({"payload": none}, {"payload": none}) for none in _NO_PAYLOADS),
         ({"render": 0}, {"render": 0}),
         ({"tenant": "acme", "fairness_key": "acme"}, {"tenant": "acme"}),
         ({"tenant": "acme", "fairness_key": "default"}, {"tenant": "acme", "fairness_key": "default"}),

@@ -107,6 +107,7 @@ from tests.unit.cli.invoking import Replica
         ("token create a --role viewer --tenant acme --expires-in soon", "expires_in"),
         ("token revoke a/b --yes", "is no id of a token"),
         ("token revoke none --yes", "no token 'none'"),
+        ("token revoke hsk_secret --yes", "that is a secret"),
         ("token revoke none", "nobody is here to ask"),
         ("audit-log --since yesterday", "since: "),
         *((f"schedule get '{name}'", "NAME: ") for name in ("../definitions", "", "\u00fc", "x" * 129)),
