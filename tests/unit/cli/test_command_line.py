@@ -164,11 +164,7 @@ def test_a_url_whose_host_has_no_address_says_so() -> None:
     ],
 )
 def test_whose_fault_it_was_decides_the_status(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    raised: BaseException,
-    status: int,
-    line: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException, status: int, line: str
 ) -> None:
     monkeypatch.setattr(entry, "app", _raising(raised))
     with pytest.raises(SystemExit) as ended:

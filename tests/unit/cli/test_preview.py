@@ -157,10 +157,7 @@ async def test_what_is_coming_is_listed_by_schedule_and_by_day(replica: Replica)
     assert counted == {"hours": 24, "fires": {"hourly": 24}}
     days = await replica.json("schedule", "calendar", "--days", "3")
     whole_day = days["days"][1]["fires"]
-    assert whole_day == [
-        {"name": "hourly", "count": 24, "at": []},
-        {"name": "daily", "count": 1, "at": ["02:30"]},
-    ]
+    assert whole_day == [{"name": "hourly", "count": 24, "at": []}, {"name": "daily", "count": 1, "at": ["02:30"]}]
     assert "24 times  hourly" in (await replica.done("schedule", "calendar")).out
     await replica.done("schedule", "add", "few", "--every", "5m", "--definition", "log", "--max-fires", "2")
     bounded = await replica.json("schedule", "timeline")

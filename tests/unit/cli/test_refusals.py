@@ -51,10 +51,7 @@ from tests.unit.cli.invoking import Replica
         ("job cancel --label team", "--label: 'team' is not KEY=VALUE"),
         ("job cancel --label a=1 --label a=2", "--label: 'a' is there twice"),
         ("job cancel --tenant 'a b' --yes", "filter.tenant: 'a b' is not a name"),
-        (
-            "job reprioritize 9 job:0001 job:0002",
-            "PRIORITY: 9 stands before the jobs; expected it after them: job",
-        ),
+        ("job reprioritize 9 job:0001 job:0002", "PRIORITY: 9 stands before the jobs; expected it after them: job"),
         ("job reprioritize high", "PRIORITY: 'high' is not a whole number"),
         ("job reprioritize job:0001 11", "PRIORITY: '11' is no priority"),
         ("schedule add bad --cron '* * *' --definition log", "trigger.expression: "),
