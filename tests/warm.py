@@ -93,11 +93,7 @@ class Warm:
         return WarmProcess(told, patience_s)
 
     def run(
-        self,
-        code: str,
-        *arguments: str,
-        environment: Mapping[str, str] | None = None,
-        patience_s: float = _PATIENCE_S,
+        self, code: str, *arguments: str, environment: Mapping[str, str] | None = None, patience_s: float = _PATIENCE_S
     ) -> Ended:
         """To its end, without input; in this process's environment where no other is given."""
         environment = os.environ if environment is None else environment
@@ -105,11 +101,7 @@ class Warm:
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
             program = self.start(
-                code,
-                *arguments,
-                environment=environment,
-                descriptors=[nothing, *outputs],
-                patience_s=patience_s,
+                code, *arguments, environment=environment, descriptors=[nothing, *outputs], patience_s=patience_s
             )
             try:
                 status = program.wait()

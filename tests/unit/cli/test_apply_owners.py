@@ -34,6 +34,11 @@ class Team:
         return await self._replica.run("apply", "-f", str(self._file), *more)
 
 
+def names(world: World, *collections: Collection) -> list[str]:
+    of = collections or (Collection.SCHEDULES, *(collection for collection, _ in _NOUNS))
+    return sorted(document["_id"] for collection in of for document in world.database.documents(collection))
+
+
 @pytest.fixture
 def team_a(replica: Replica, tmp_path: Path) -> Team:
     return Team(replica, tmp_path, "team-a")
@@ -44,12 +49,9 @@ def team_b(replica: Replica, tmp_path: Path) -> Team:
     return Team(replica, tmp_path, "team-b")
 
 
-def names(world: World, *collections: Collection) -> list[str]:
-    of = collections or (Collection.SCHEDULES, *(collection for collection, _ in _NOUNS))
-    return sorted(document["_id"] for collection in of for document in world.database.documents(collection))
-
-
-async def test_what_a_folder_no_longer_holds_goes_and_schedules_go_first(team_a: Team, world: World) -> None:
+async def test_what_a_folder_no_longer_holds_goes_and_schedules_go_first(
+    replica: Replica, team_a: Team, world: World
+) -> None:
     assert (await team_a.apply(*_ALL)).out.endswith("\n4 created\n")
     assert [world.stored(collection, name)["owner"] for collection, name in _NOUNS] == ["team-a"] * 3
     assert (await team_a.apply(*_ALL)).out == "4 unchanged\n"
@@ -58,6 +60,7 @@ async def test_what_a_folder_no_longer_holds_goes_and_schedules_go_first(team_a:
         "schedule nightly goes", "definition repack goes", "lane bulk goes", "tenant acme goes"
     ]  # fmt: skip
     assert "-weight: 2" in tried.out
+    assert "team-a" in (await replica.done("lane", "list", "--columns", "name,owner")).out
     assert (tried.status, tried.out.splitlines()[-1]) == (0, "would be: 4 pruned")
     assert len(names(world)) == 4
     assert (await team_a.apply()).out.endswith("\n4 pruned\n")
@@ -101,6 +104,8 @@ async def test_what_a_schedule_of_another_names_stays(team_a: Team, team_b: Team
     tried = await team_a.apply(more=("--prune", "--dry-run"))
     assert tried.status == 1
     assert f"definition repack stays: {said}" in tried.out
+    answer = (await team_a.apply(more=("--prune", "--dry-run", "--json"))).json
+    assert ("pruned", said) in [(told["change"], told["problem"]) for told in answer["documents"]]
     assert len(names(world)) == 6
     ended = await team_a.apply()
     assert (ended.status, ended.out.splitlines()[-1]) == (1, "1 pruned, 3 failed")
@@ -168,17 +173,3 @@ async def test_what_comes_to_use_it_after_the_plan_is_noticed(
     assert (ended.status, ended.err) == (1, "hascheduler: definition repack: schedule late still uses it\n")
     assert len(looks) == 2, "one look at the plan, and one before the first noun goes"
     assert names(world) == ["late", "repack"]
-
-
-async def test_programs_are_told_what_stays(replica: Replica, team_a: Team) -> None:
-    await team_a.apply(_DEFINITION)
-    await replica.done("schedule", "add", "other", "--every", "1h", "--definition", "repack")
-    answer: Any = (await team_a.apply(more=("--prune", "--dry-run", "--json"))).json
-    [told] = answer["documents"]
-    assert (told["change"], told["problem"]) == ("pruned", "schedule other still uses it")
-
-
-async def test_lists_show_owners(replica: Replica, team_a: Team) -> None:
-    await team_a.apply(*_ALL)
-    for kind in ("definition", "lane", "tenant"):
-        assert "team-a" in (await replica.done(kind, "list", "--columns", "name,owner")).out

@@ -1,6 +1,5 @@
 """The command line as a user meets it: help that lists everything, one line for each mistake, quick starts."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -23,29 +22,41 @@ from tests.unit.cli.invoking import invoke
 ROOT = Path(__file__).parents[3]
 
 
-def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")}
-    return subprocess.run(
-        [sys.executable, "-m", "hascheduler", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=ROOT,
-        env={**clean, "COLUMNS": "100", **variables},
-    )
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What is imported can be told in a process of its own alone: this one has imported it all."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
 
 
-def test_help_lists_the_commands() -> None:
-    shown = run("--help")
-    assert shown.returncode == 0
-    commands = (
-        "serve", "processor", "dev", "demo", "cluster", "schedule", "job", "why", "definition", "lane", "calendar",
-        "tenant",
-        "apply",
-    )  # fmt: skip
-    assert all(f"\n  {command} " in shown.stdout for command in commands)
-    assert "--install-completion" in shown.stdout
+_ROOMS = tuple(f"hascheduler.cli.{room}" for room in ("schedules", "jobs", "resources", "run", "setup", "simulate"))
+
+
+@pytest.mark.parametrize(
+    ("runs", "left_out"),
+    [
+        ("import hascheduler.__main__",
+         ("pydantic", "fastapi", "pymongo", "aio_pika", "uvicorn", "httpx", "uvloop", "structlog")),
+        ("sys.argv[1:] = ['--help']; from hascheduler.__main__ import main; main()", _ROOMS),
+        ("sys.argv[1:] = ['schedule', '--help']; from hascheduler.__main__ import main; main()", _ROOMS),
+        ("import hascheduler.__main__, hascheduler.cli.run.whole_system, hascheduler.assembly",
+         ("rich", "pygments", "httpx", "hascheduler.client")),
+        ("import hascheduler.assembly", ("fastapi", "httpx")),
+        ("import hascheduler.client; from hascheduler.client.exchange import Exchange",
+         ("fastapi", "pymongo", "aio_pika", "pydantic", "structlog", "uvicorn", "orjson", "opentelemetry")),
+    ],
+    ids=["the command line", "a list of commands", "a list of a group", "a replica", "a processor", "the SDK"],
+)  # fmt: skip
+def test_what_has_no_use_for_a_module_does_not_import_it(runs: str, left_out: tuple[str, ...]) -> None:
+    loaded = python("-c", f"import sys\ntry: {runs}\nfinally: print('loaded', *sys.modules)").stdout
+    _, _, modules = loaded.partition("\nloaded " if "help" in runs else "loaded ")
+    assert "hascheduler" in modules.split()
+    met = {name for name in left_out for module in modules.split() if f"{module}.".startswith(f"{name}.")}
+    assert not met
+
+
+def test_the_command_runs_as_a_module_and_says_its_version() -> None:
+    assert python("-m", "hascheduler", "--version").stdout == f"hascheduler {__version__}\n"
+    assert "--install-completion" in invoke("--help").out
 
 
 @pytest.mark.parametrize("group", ["schedule", "definition", "lane", "calendar", "tenant", "job", "token"])
@@ -94,49 +105,6 @@ def _tables(group: Any, table: CommandTable, context: Any) -> Iterator[tuple[Any
             )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["schedule", "--help"]])
-def test_a_list_of_commands_imports_none_of_them(arguments: list[str]) -> None:
-    code = (
-        f"import sys; sys.argv[1:] = {arguments}; from hascheduler.__main__ import main\n"
-        "try: main()\nfinally: print(*sys.modules)"
-    )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    rooms = tuple(f"hascheduler.cli.{room}" for room in ("schedules", "jobs", "resources", "run", "setup", "simulate"))
-    assert not [module for module in loaded.split() if module.startswith(rooms)]
-
-
-def test_version() -> None:
-    assert run("--version").stdout == f"hascheduler {__version__}\n"
-
-
-def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
-    code = "import sys, hascheduler.__main__; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    heavy = {"pydantic", "fastapi", "pymongo", "aio_pika", "uvicorn", "httpx", "uvloop", "structlog"}
-    assert not heavy & set(loaded.split())
-
-
-def test_a_replica_has_nothing_in_memory_to_draw_with_and_no_http_client() -> None:
-    code = (
-        "import sys, hascheduler.__main__, hascheduler.cli.run.whole_system, hascheduler.assembly; print(*sys.modules)"
-    )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    assert "structlog" in loaded.split()
-    assert not {"rich", "pygments", "httpx", "hascheduler.client"} & set(loaded.split())
-
-
-def test_a_log_with_a_traceback_is_readable_without_rich() -> None:
-    code = (
-        "import logging\nfrom hascheduler.cli.output.logs import configure_logging\n"
-        "from hascheduler.settings import Settings\nimport structlog, rich\n"
-        "configure_logging(Settings(log_format='console'))\n"
-        "try: 1 / 0\nexcept ZeroDivisionError: structlog.get_logger('hascheduler').exception('broken')"
-    )
-    written = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stderr
-    assert "broken" in written
-    assert "ZeroDivisionError: division by zero" in written
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -150,6 +118,8 @@ def test_a_log_with_a_traceback_is_readable_without_rich() -> None:
         (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),
         (["cluster", "--url", "nonsense"], "--url"),
         (["cluster", "--json", "--watch"], "--json"),
+        (["schedule", "timeline", "--json", "--watch"], "--watch: "),
+        (["schedule", "verdicts", "x", "--json", "--watch"], "--watch: "),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
@@ -160,31 +130,27 @@ def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> 
     assert said in answer.err
 
 
-def test_a_wrong_variable_is_one_line_too() -> None:
+def test_a_wrong_variable_is_one_line_and_a_module_that_is_missing_is_named() -> None:
     answer = invoke("serve", HASCHEDULER_RETRY_PERIOD="never")
-    assert (answer.status, answer.err.count("\n")) == (2, 1)
-    assert "HASCHEDULER_RETRY_PERIOD" in answer.err
-
-
-def test_a_processor_needs_a_module() -> None:
+    assert (answer.status, answer.err.count("\n"), "HASCHEDULER_RETRY_PERIOD" in answer.err) == (2, 1, True)
     answer = invoke("processor")
-    assert answer.status == 2
-    assert "MODULE" in answer.err
+    assert (answer.status, "MODULE" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["cluster", "events", "job wait job:0001", "schedule list"])
+def test_no_replica_there_is_one_line_and_status_1(command: str) -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        answer = invoke(*command.split(), HASCHEDULER_URL=url)
+    said = f"hascheduler: nothing answers at {url}; is a replica running there?\n"
+    assert (answer.status, answer.err) == (1, said)
 
 
 def test_a_url_whose_host_has_no_address_says_so() -> None:
     answer = invoke("cluster", HASCHEDULER_URL="http://no-such-host.invalid:8080")
     assert (answer.status, answer.err.count("\n")) == (1, 1)
     assert "http://no-such-host.invalid:8080: there is no address for that host; --url" in answer.err
-
-
-def test_no_replica_there_is_one_line_and_status_1() -> None:
-    with socket.socket() as taken:  # bound, but nobody listens
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        answer = run("cluster", HASCHEDULER_URL=url)
-    assert answer.returncode == 1
-    assert answer.stderr == f"hascheduler: nothing answers at {url}; is a replica running there?\n"
 
 
 @pytest.mark.parametrize(
@@ -198,11 +164,7 @@ def test_no_replica_there_is_one_line_and_status_1() -> None:
     ],
 )
 def test_whose_fault_it_was_decides_the_status(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    raised: BaseException,
-    status: int,
-    line: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException, status: int, line: str
 ) -> None:
     monkeypatch.setattr(entry, "app", _raising(raised))
     with pytest.raises(SystemExit) as ended:

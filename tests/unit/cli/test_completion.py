@@ -1,30 +1,17 @@
 """What the shell completes: commands and options without loading more than it must, names as the replica has them."""
 
 import asyncio
-import os
 import socket
-import subprocess
-import sys
 
 import pytest
 
 from tests.unit.cli.invoking import Replica, invoke
-from tests.warm import ROOT
-
-
-def asked_for(line: str) -> dict[str, str]:
-    """The environment in which bash asks for the last word of ``line``."""
-    return {
-        "_HASCHEDULER_COMPLETE": "complete_bash",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(line.count(" ")),
-        "_TYPER_COMPLETE_ARGS": line,
-    }
 
 
 def completed(line: str, **variables: str) -> list[str]:
-    """What is offered for the last word of ``line``."""
-    ended = invoke(**asked_for(line), **variables)
+    """What is offered for the last word of ``line``, in the environment in which bash asks for it."""
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
+    ended = invoke(_HASCHEDULER_COMPLETE="complete_bash", **asked, **variables)
     assert ended.err == ""
     return ended.out.split()
 
@@ -48,39 +35,27 @@ def test_commands_and_options_are_completed(line: str, offered: set[str]) -> Non
     assert set(completed(line)) == offered
 
 
-def test_the_shell_asks_a_process_of_its_own() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "hascheduler"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, **asked_for("hascheduler sch")},
-    )
-    assert (ended.stdout.split(), ended.stderr) == (["schedule"], "")
-
-
 async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
     for name in ("nightly", "nightly-2", "night", "other"):
         await replica.done("schedule", "add", name, "--every", "1s", "--definition", "log")
     for kind, name in (("definition", "repack"), ("lane", "bulk"), ("tenant", "acme")):
         await replica.done(kind, "put", name)
 
-    async def offered(line: str, **variables: str) -> set[str]:
-        return set(await asyncio.to_thread(completed, line, **variables))
-
-    assert await offered("hascheduler schedule get n", HASCHEDULER_URL=replica.url) == {"nightly", "nightly-2", "night"}
-    assert await offered("hascheduler schedule get nightly", HASCHEDULER_URL=replica.url) == {"nightly", "nightly-2"}
-    assert await offered(f"hascheduler schedule pause --url {replica.url} o") == {"other"}
-    assert await offered("hascheduler schedule get zz", HASCHEDULER_URL=replica.url) == set()
-    assert await offered("hascheduler definition edit r", HASCHEDULER_URL=replica.url) == {"repack"}
-    assert await offered("hascheduler lane delete b", HASCHEDULER_URL=replica.url) == {"bulk"}
-    assert await offered("hascheduler job submit log --tenant a", HASCHEDULER_URL=replica.url) == {"acme"}
     await replica.done("job", "submit", "log")
-    assert await offered("hascheduler job get j", HASCHEDULER_URL=replica.url) == {"job:0001"}
-    assert await offered("hascheduler job cancel job:0001 j", HASCHEDULER_URL=replica.url) == {"job:0001"}
-    assert await offered("hascheduler job get fire", HASCHEDULER_URL=replica.url) == set()
+    for line, expected in (
+        ("schedule get n", {"nightly", "nightly-2", "night"}),
+        ("schedule get nightly", {"nightly", "nightly-2"}),
+        (f"schedule pause --url {replica.url} o", {"other"}),
+        ("schedule get zz", set()),
+        ("definition edit r", {"repack"}),
+        ("lane delete b", {"bulk"}),
+        ("job submit log --tenant a", {"acme"}),
+        ("job get j", {"job:0001"}),
+        ("job cancel job:0001 j", {"job:0001"}),
+        ("job get fire", set()),
+    ):
+        url = {} if "--url" in line else {"HASCHEDULER_URL": replica.url}
+        assert set(await asyncio.to_thread(completed, f"hascheduler {line}", **url)) == expected, line
 
 
 @pytest.mark.parametrize("listening", [True, False], ids=["nobody answers", "nobody is there"])

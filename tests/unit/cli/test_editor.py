@@ -11,6 +11,7 @@ from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
 
 _TICK = ("schedule", "add", "tick", "--every", "1s", "--definition", "log")
+_EDIT = "sed -i 's/every: 1s/every: 2s/'"
 
 
 def editing(replica: Replica, editor: str, *more: str, kind: str = "schedule", name: str = "tick") -> Terminal:
@@ -19,24 +20,42 @@ def editing(replica: Replica, editor: str, *more: str, kind: str = "schedule", n
 
 async def test_an_edit_is_shown_agreed_to_and_written(replica: Replica, world: World) -> None:
     await replica.done(*_TICK, "--paused")
-    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
-    await terminal.until("Write this?")
-    assert "+  every: 2s" in terminal.shown
-    assert world.schedule()["trigger"]["every_ms"] == 1_000
-    terminal.type("y\n")
-    assert await terminal.ended() == 0
+    before = world.everything()
+    for answer in ("n", "y"):
+        terminal = editing(replica, _EDIT)
+        await terminal.until("Write this?")
+        assert ("+  every: 2s" in terminal.shown, world.everything()) == (True, before)
+        terminal.type(f"{answer}\n")
+        assert await terminal.ended() == 0
+        assert (world.everything() == before) == (answer == "n")
     assert world.schedule()["trigger"]["every_ms"] == 2_000
     assert world.schedule()["paused_at_ms"] is not None
 
 
-async def test_what_is_not_agreed_to_is_not_written(replica: Replica, world: World) -> None:
+@pytest.mark.parametrize(("meanwhile", "status"), [("another edit", 2), ("no database", 1)])
+async def test_a_concurrent_change_is_not_replaced_and_the_text_is_kept(
+    replica: Replica, world: World, meanwhile: str, status: int
+) -> None:
     await replica.done(*_TICK)
-    before = world.everything()
-    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
+    terminal = editing(replica, _EDIT)
     await terminal.until("Write this?")
-    terminal.type("n\n")
-    assert await terminal.ended() == 0
-    assert world.everything() == before
+    if meanwhile == "no database":
+        world.go_away()
+    else:
+        await replica.done("schedule", "edit", "tick", "--label", "by=hand")
+    terminal.type("y\n")
+    assert await terminal.ended() == status
+    if meanwhile == "another edit":
+        assert world.schedule()["trigger"]["every_ms"] == 1_000
+    kept = re.search(r"what you wrote is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
+    assert kept is not None
+    assert "every: 2s" in taken(Path(kept[1]))
+
+
+def taken(file: Path) -> str:
+    text = file.read_text()
+    file.unlink()
+    return text
 
 
 @pytest.mark.parametrize(
@@ -60,31 +79,6 @@ async def test_after_a_mistake_the_editor_opens_again_with_what_was_written(repl
     assert world.schedule()["trigger"]["every_ms"] == 3_000
 
 
-async def test_a_concurrent_change_is_not_replaced_and_the_text_is_kept(replica: Replica, world: World) -> None:
-    await replica.done(*_TICK)
-    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
-    await terminal.until("Write this?")
-    await replica.done("schedule", "edit", "tick", "--label", "by=hand")
-    terminal.type("y\n")
-    assert await terminal.ended() == 2
-    assert world.schedule()["trigger"]["every_ms"] == 1_000
-    kept = re.search(r"what you wrote is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
-    assert kept is not None
-    assert "every: 2s" in _taken(Path(kept[1]))
-
-
-async def test_a_replica_that_goes_away_meanwhile_does_not_cost_the_text(replica: Replica, world: World) -> None:
-    await replica.done(*_TICK)
-    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
-    await terminal.until("Write this?")
-    world.go_away()
-    terminal.type("y\n")
-    assert await terminal.ended() == 1
-    kept = re.search(r"what you wrote is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
-    assert kept is not None
-    assert "every: 2s" in _taken(Path(kept[1]))
-
-
 @pytest.mark.parametrize("editor", spread(["no-such-editor", "false", "rm", "'"], check=1))
 async def test_an_editor_that_fails_is_one_line_and_status_2(replica: Replica, editor: str) -> None:
     await replica.done(*_TICK)
@@ -106,9 +100,3 @@ async def test_definitions_are_edited_alike(replica: Replica) -> None:
     terminal = editing(replica, "sed -i 's/: 3/: 4/'", "--yes", kind="definition", name="repack")
     assert await terminal.ended() == 0
     assert "max_concurrency: 4" in (await replica.done("definition", "get", "repack")).out
-
-
-def _taken(file: Path) -> str:
-    text = file.read_text()
-    file.unlink()
-    return text

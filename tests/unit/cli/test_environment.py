@@ -15,19 +15,13 @@ from tests.tiers import spread
 from tests.unit.cli.invoking import invoke
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = [
-    ["serve"],
-    ["processor", "processors.log"],
-    ["migrate"],
-    ["job", "list"],
-    ["schedule", "preview", "--cron", "* * * * *"],
-    ["dev"],
-]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_refuses_a_misspelt_setting(command: list[str]) -> None:
-    ended = invoke(*command, HASCHEDULER_LEASE_DURATON="20s")
+@pytest.mark.parametrize(
+    "command", ["serve", "processor processors.log", "migrate", "job list", "schedule preview --cron @daily", "dev"]
+)
+def test_every_command_refuses_a_misspelt_setting(command: str) -> None:
+    ended = invoke(*command.split(), HASCHEDULER_LEASE_DURATON="20s")
     assert ended.status == 2
     assert ended.err == "hascheduler: HASCHEDULER_LEASE_DURATON: no such setting; expected HASCHEDULER_LEASE_DURATION\n"
     assert not ended.out
@@ -40,6 +34,7 @@ def test_every_command_refuses_a_misspelt_setting(command: list[str]) -> None:
         ("HASCHEDULER_TOKN", "HASCHEDULER_TOKEN"),
         ("HASCHEDULER_MONGO_URI", "HASCHEDULER_MONGODB_URI"),
         ("HASCHEDULER_HTTP_PROT", "HASCHEDULER_HTTP_PORT"),
+        ("HASCHEDULER_HTPP_PORT", "HASCHEDULER_HTTP_PORT"),
         ("hascheduler_shrad", "HASCHEDULER_SHARD"),
         ("HASCHEDULER_QQQ", "the settings of `hascheduler serve --help`"),
         ("HASCHEDULER_", "the settings of `hascheduler serve --help`"),
@@ -47,7 +42,7 @@ def test_every_command_refuses_a_misspelt_setting(command: list[str]) -> None:
 )
 def test_the_nearest_name_is_told(given: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        require_known_variables({"PATH": "/bin", given: "1"})
+        require_known_variables({"PATH": "/bin", given: "8080"})
     assert str(refusal.value) == f"{given}: no such setting; expected {expected}"
 
 
@@ -73,11 +68,6 @@ def test_what_kubernetes_makes_of_services_passes(name: str, value: str) -> None
     require_known_variables({name: value})
 
 
-def test_a_port_that_no_service_made_is_a_misspelt_setting() -> None:
-    with pytest.raises(InvalidInput, match="HASCHEDULER_HTPP_PORT: no such setting; expected HASCHEDULER_HTTP_PORT"):
-        require_known_variables({"HASCHEDULER_HTPP_PORT": "8080"})
-
-
 def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() -> None:
     """So that none of them is refused where it is set, and none is explained that does not exist."""
     known = {*variables(), *(f"HASCHEDULER_{name}" for name in READ_ELSEWHERE)}
@@ -89,12 +79,10 @@ def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() 
             if not re.search(r"\nStatus:.*proposed", text):  # names what there is not yet
                 names = re.findall(r"\bHASCHEDULER_[A-Z_]*[A-Z]\b(?!_)", text)
                 found.update(dict.fromkeys(names, path))
+    examples = {"HASCHEDULER_PORT", "HASCHEDULER_SERVICE_HOST"}
     require_known_variables(dict.fromkeys(known, "1"))
-    unknown = {name: path for name, path in found.items() if name not in known and name not in EXAMPLES}
+    unknown = {name: path for name, path in found.items() if name not in known and name not in examples}
     assert not unknown
-
-
-EXAMPLES = {"HASCHEDULER_PORT", "HASCHEDULER_SERVICE_HOST"}
 
 
 @pytest.mark.parametrize(

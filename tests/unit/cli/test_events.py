@@ -11,7 +11,7 @@ from hascheduler.client import JobEvent
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from tests.unit.api.doubles import World
-from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
 from tests.unit.daemon.happenings import happened
 
@@ -75,17 +75,6 @@ async def test_what_a_schedule_missed_is_a_line_and_an_event(replica: Replica, l
 async def test_missed_events_are_reported_on_standard_error(replica: Replica, log: EventLog) -> None:
     ended = await replica.done("events", "--no-follow", "--json", "--after", position(1, 1))
     assert (ended.out, "list the jobs again" in ended.err) == ("", True)
-
-
-async def test_nonsense_is_one_readable_line(replica: Replica, log: EventLog) -> None:
-    ended = await replica.run("events", "--after", "yesterday")
-    assert (ended.status, ended.err.count("\n")) == (2, 1)
-    assert "is no id of an event" in ended.err
-
-
-def test_a_replica_that_was_never_there_is_a_mistake() -> None:
-    ended = invoke("events", HASCHEDULER_URL="http://127.0.0.1:1")
-    assert (ended.status, "nothing answers" in ended.err) == (1, True)
 
 
 async def test_ctrl_c_ends_it_as_it_should(url: str, log: EventLog) -> None:

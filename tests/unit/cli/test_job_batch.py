@@ -118,9 +118,3 @@ async def test_a_mistake_is_one_line_and_status_2(replica: Replica, world: World
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert said in ended.err
     assert not world.everything()[Collection.JOBS]
-
-
-async def test_a_file_that_is_not_there_is_named(replica: Replica) -> None:
-    ended = await replica.run("job", "batch", "nowhere.jsonl")
-    assert (ended.status, ended.err.count("\n")) == (2, 1)
-    assert "FILE: nowhere.jsonl: No such file" in ended.err

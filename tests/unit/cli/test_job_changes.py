@@ -74,9 +74,13 @@ async def test_what_failed_with_a_job_is_retried_with_it(replica: Replica, world
 
 async def test_all_that_match_are_counted_before_anything_is_done(replica: Replica, world: World) -> None:
     await two_jobs(replica)
+    world.view.never_to_run = {A}
     asked = ("job", "cancel", "--definition", "log")
     assert (await replica.done(*asked, "--dry-run")).out == "would cancel 2 jobs\n"
     assert (await replica.done(*asked, "--label", "team=a", "--dry-run")).out == "would cancel 1 job\n"
+    for options, count in ((f"--id {B}", 1), ("--unschedulable", 1), ("--until 2030-01-01T00:00:00Z", 0)):
+        told = (await replica.done("job", "cancel", *options.split(), "--dry-run")).out
+        assert told == ("would cancel 1 job\n" if count else "There are no such jobs.\n"), options
     unasked = await replica.run(*asked)
     assert (unasked.status, unasked.out) == (2, "")
     assert "Cancel 2 jobs?" in unasked.err
@@ -97,11 +101,3 @@ async def test_all_that_match_are_changed_by_as_many_requests_as_it_takes(
         "matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "refused": 0, "error": None, "complete": True
     }  # fmt: skip
     assert {world.job(id)["state"] for id in (A, B)} == {"cancelled"}
-
-
-async def test_jobs_are_chosen_by_their_ids_and_instants_too(replica: Replica, world: World) -> None:
-    await two_jobs(replica)
-    world.view.never_to_run = {A}
-    for options, count in ((("--id", B), 1), (("--unschedulable",), 1), (("--until", "2030-01-01T00:00:00Z"), 0)):
-        told = (await replica.done("job", "cancel", *options, "--dry-run")).out
-        assert told == ("would cancel 1 job\n" if count else "There are no such jobs.\n"), options

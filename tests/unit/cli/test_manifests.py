@@ -64,21 +64,19 @@ def test_an_owner_that_is_none_is_refused(tmp_path: Path, text: str, words: str)
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize("paused", [True, False])
-def test_whether_it_is_paused_is_kept_apart(tmp_path: Path, paused: bool) -> None:
-    [manifest] = read(tmp_path, f"{_SCHEDULE}paused: {str(paused).lower()}\n")
-    assert manifest.paused is paused
-    assert "paused" not in manifest.body
+def test_whether_it_is_paused_is_kept_apart(tmp_path: Path) -> None:
+    for paused in (True, False):
+        [manifest] = read(tmp_path, f"{_SCHEDULE}paused: {str(paused).lower()}\n")
+        assert (manifest.paused, "paused" in manifest.body) == (paused, False)
 
 
-def test_a_definition_is_read(tmp_path: Path) -> None:
-    [manifest] = read(tmp_path, "{kind: Definition, name: repack, max_concurrency: 3, retry: {attempts: 5}}")
-    assert manifest == Manifest("definition", "repack", {"name": "repack", "max_concurrency": 3})
-
-
-def test_lanes_and_tenants_are_read(tmp_path: Path) -> None:
-    text = "{kind: Lane, name: bulk, weight: 2, policy: fair}\n---\n{kind: Tenant, name: acme, max_running: 9}"
+def test_nouns_are_read_without_what_is_their_default(tmp_path: Path) -> None:
+    text = (
+        "{kind: Definition, name: repack, max_concurrency: 3, retry: {attempts: 5}}\n---\n"
+        "{kind: Lane, name: bulk, weight: 2, policy: fair}\n---\n{kind: Tenant, name: acme, max_running: 9}"
+    )
     assert read(tmp_path, text) == [
+        Manifest("definition", "repack", {"name": "repack", "max_concurrency": 3}),
         Manifest("lane", "bulk", {"name": "bulk", "weight": 2, "policy": ["tier", "fairness", "arrival"]}),
         Manifest("tenant", "acme", {"name": "acme", "max_running": 9}),
     ]
@@ -96,19 +94,13 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
     ("text", "said"),
     [
         ("{name: a}", "document 1, kind: missing"),
-        (
-            "{kind: Schedul, name: a}",
-            "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane, Calendar or Tenant",
-        ),
+        ("{kind: Schedul, name: a}", "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane, Calendar or T"),
         ("{kind: [Lane], name: a}", "document 1, kind: \"['Lane']\""),
         ("[1]", "document 1: a list is not an object"),
         ("{kind: Definition}", "document 1, name: missing"),
         ("{kind: Definition, name: a/b}", "document 1, name: 'a/b' is not a name"),
-        ("{kind: Definition, name: 5}", "document 1, name: 5 is not a text"),
         ("{kind: Definition, name: a, teir: 3}", "document 1, teir: no such field; expected tier"),
-        ("{kind: Definition, name: a, rate_limit: 3}", "document 1, rate_limit: 3 is not an object"),
         ("{kind: Definition, name: a, rate_limit: {every: 3}}", "document 1, rate_limit.every: no such field"),
-        ("{kind: Lane, name: a, tier: 3}", "document 1, tier: no such field"),
         ("{kind: Tenant, name: a, weight: 3}", "document 1, weight: no such field; expected one of max_running"),
         ("{kind: Definition, name: a, retry: 3}", "document 1, retry: 3 is not an object"),
         ("{kind: Definition, name: a}\n---\n{kind: Definition, name: a}", "document 2, name: 'a' is also in"),
@@ -117,14 +109,10 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
         (_SCHEDULE.replace("every: 90s", "every: 90s, jitter: 2m"), "document 1, trigger.jitter: "),
         (_SCHEDULE.replace("definition", "defintion"), "document 1, job.defintion: no such field; expected definition"),
         (_SCHEDULE.replace("{definition: log}", "{}"), "document 1, job.definition: missing"),
-        (_SCHEDULE.replace("{definition: log}", "log"), "document 1, job: 'log' is not an object"),
         (f"{_SCHEDULE}misfire: {{gracе: 5s}}", "document 1, misfire.gracе: no such field"),
-        (f"{_SCHEDULE}misfire: 5s", "document 1, misfire: '5s' is not an object"),
-        (f"{_SCHEDULE}labels: {{n: 1}}", "document 1, labels.n: 1 is not a text"),
         (f"{_SCHEDULE}labels: [a]", "document 1, labels: a list is not an object"),
         (f"{_SCHEDULE}paused: 1", "document 1, paused: 1 is not true or false"),
         (f"{_SCHEDULE}pause_after_failures: 0", "document 1, pause_after_failures: 0 is too small"),
-        ("{kind: Definition, name: a, tier: 0}", "document 1, tier: 0 is too small"),
         ("{kind: Schedule, name: a, job: {definition: b}}", "document 1, trigger: missing"),
         (f"{_SCHEDULE}---\nkind: [", "line 8: "),
     ],
@@ -142,14 +130,17 @@ def test_all_errors_are_reported_at_once_up_to_a_limit(tmp_path: Path) -> None:
     assert str(refused.value).endswith("| and 15 more")
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n"])
-def test_no_document_at_all_is_a_mistake(tmp_path: Path, text: str) -> None:
-    with pytest.raises(CallerError, match="there is no document"):
-        read(tmp_path, text)
-
-
-@pytest.mark.parametrize(("content", "said"), [(None, "No such file"), (b"\xff\xfe", "is not UTF-8")])
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"", "there is no document"),
+        (b"# nothing\n", "there is no document"),
+        (b"---\n---\n", "there is no document"),
+    ],
+)
+def test_a_file_that_holds_nothing_to_read_is_refused(tmp_path: Path, content: bytes | None, said: str) -> None:
     file = tmp_path / "a.yaml"
     if content is not None:
         file.write_bytes(content)

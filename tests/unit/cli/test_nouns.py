@@ -1,6 +1,5 @@
 """``hascheduler definition``, ``lane``, ``calendar`` and ``tenant`` against the real API."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,12 +81,10 @@ async def test_one_form_is_chosen_for_what_is_printed(replica: Replica) -> None:
 
 
 _OPTIONS = (
-    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
-    "tenant", "--tier", "10", "--rate-limit",
-    "100/1s", "--key-limit", "payload.customer=2,10/1m",
-    "--unique", "payload.customer",
-    "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
-    "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
+    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope", "tenant",
+    "--tier", "10", "--rate-limit", "100/1s", "--key-limit", "payload.customer=2,10/1m", "--unique", "payload.customer",
+    "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms", "--retry-factor", "1.5",
+    "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
 )  # fmt: skip
 
 
@@ -103,10 +100,8 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
         "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
     )
     shown = (await replica.done("definition", "list", COLUMNS="180")).out
-    assert all(
-        text in shown
-        for text in ("20s", "git", "100/1s", "cpu=2,gpu=1", "payload.customer=2,10/1m", "payload.customer keep_first")
-    )
+    for text in ("20s", "git", "100/1s", "cpu=2,gpu=1", "payload.customer=2,10/1m", "payload.customer keep_first"):
+        assert text in shown
     none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
     edited = (await replica.done("definition", "edit", "repack", *none)).out
     assert edited.endswith("\n#   total_timeout: 1h → none\nname: repack\n")
@@ -117,29 +112,19 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
 
 
 async def test_what_becomes_of_duplicates_is_said_and_edited_part_by_part(replica: Replica) -> None:
-    async def done(command: str) -> str:
-        return (await replica.done("definition", *command.split())).out
-
     spans = "--on-duplicate debounce --unique-period 30s --unique-max-wait 5m"
-    assert await done(f"put invoice --unique payload.customer --unique target {spans}") == (
-        "# definition invoice: created\nname: invoice\nunique:\n  by:\n  - payload.customer\n  - target\n"
-        "  on_duplicate: debounce\n  period: 30s\n  max_wait: 5m\n"
-    )
-    assert "payload.customer,target debounce 30s" in await done("list --columns unique")
-    edited = await done("edit invoice --unique-period 1m")
-    assert edited.startswith("# definition invoice: changed\n#   unique.period: 30s → 1m\n")
     kept = "--on-duplicate keep_first --unique-period none --unique-max-wait none --unique target"
-    assert "  - target\n" in await done(f"edit invoice {kept}")
-    assert "→ none\nname: invoice\n" in await done("edit invoice --unique none")
-    assert (await done("put invoice --on-duplicate replace")).endswith("unique:\n  on_duplicate: replace\n")
-
-
-async def test_putting_replaces_the_whole(replica: Replica) -> None:
-    await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--attempts", "9")
-    put = await replica.done("definition", "put", "repack")
-    assert put.out == (
-        "# definition repack: changed\n#   max_concurrency: 3 → none\n#   retry.attempts: 9 → 5\nname: repack\n"
-    )
+    for typed, printed in (
+        (f"put a --unique payload.customer --unique target {spans}",
+         "# definition a: created\nname: a\nunique:\n  by:\n  - payload.customer\n  - target\n"
+         "  on_duplicate: debounce\n  period: 30s\n  max_wait: 5m\n"),
+        ("list --columns unique", "payload.customer,target debounce 30s"),
+        ("edit a --unique-period 1m", "# definition a: changed\n#   unique.period: 30s → 1m\n"),
+        (f"edit a {kept}", "  - target\n"),
+        ("edit a --unique none", "→ none\nname: a\n"),
+        ("put a --on-duplicate replace", "unique:\n  on_duplicate: replace\n"),
+    ):  # fmt: skip
+        assert printed in (await replica.done("definition", *typed.split())).out
 
 
 async def test_programs_are_told_what_a_put_and_an_edit_changed(replica: Replica) -> None:
@@ -172,31 +157,3 @@ async def test_a_schedule_is_put_on_calendars_and_taken_off(replica: Replica, wo
     assert (await replica.done("schedule", "calendar", "--days", "8")).out.count("s\n") >= 5
     await replica.done("schedule", "edit", "s", "--only-on", "none", "--except-on", "none")
     assert world.stored(Collection.SCHEDULES, "s")["trigger"]["type"] == "cron"
-
-
-MANIFESTS = """
-kind: Schedule
-name: closing
-trigger: {type: cron, expression: 0 18 * * *, timezone: Europe/Berlin, calendars: {only: [business-days], except: []}}
-job: {definition: log}
----
-kind: Calendar
-name: business-days
-weekdays: [mon-fri]
-exclude: [12-24, 2030-12-31]
-"""
-
-
-async def test_calendars_are_applied_before_the_schedules_that_use_them_and_once(
-    replica: Replica, tmp_path: Path
-) -> None:
-    file = tmp_path / "all.yaml"
-    file.write_text(MANIFESTS, encoding="utf-8")
-    applied: Any = (await replica.done("apply", "-f", str(file), "--yes", "--json")).json
-    assert [(one["name"], one["change"]) for one in applied["documents"]] == [
-        ("business-days", "created"), ("closing", "created"),
-    ]  # fmt: skip
-    again: Any = (await replica.done("apply", "-f", str(file), "--yes", "--json")).json
-    assert {one["change"] for one in again["documents"]} == {"unchanged"}
-    shown = (await replica.done("calendar", "get", "business-days", "--yaml")).out
-    assert shown.startswith("kind: Calendar\nname: business-days\n")

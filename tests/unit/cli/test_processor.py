@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from hascheduler.model.resources import parse_resources
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
 from hascheduler.settings import Settings
-from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.cli.invoking import invoke
 from tests.unit.processor.world import HandClock, World, until
 
 _ROOT = Path(__file__).parents[3]
@@ -36,13 +34,6 @@ def test_what_a_processor_reads_stands_among_them() -> None:
     read = set(re.findall(r"(?<!hascheduler\.)settings\.([a-z_]+)", work + parts))
     assert "shards" in read
     assert read <= set(_OF_PROCESSORS)
-
-
-def test_a_processor_imports_no_route_and_no_client_of_kubernetes() -> None:
-    """It would start twice as slowly for what replicas alone have a use for."""
-    script = "import sys, hascheduler.assembly; print([name for name in ('fastapi', 'httpx') if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", script], cwd=_ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
 
 
 LONGEST = "é" * (NAME_BYTES_MAX // 2)
@@ -68,24 +59,12 @@ def test_every_other_name_leaves_room_for_its_queue_and_its_keys(name: str) -> N
 
 
 async def test_a_processor_registers_its_resources() -> None:
-    world = World()
-    config = ProcessorConfig(
-        id="p.1",
-        name="p",
-        scheduler="default",
-        slots=4,
-        heartbeat_interval_ms=20,
-        heartbeat_deadline_ms=400,
-        drain_grace_ms=0,
-        resources=parse_resources("gpu=1,cpu=8"),
-    )
+    world, resources = World(), parse_resources("gpu=1,cpu=8")
+    config = ProcessorConfig(id="p.1", name="p", scheduler="default", slots=4, heartbeat_interval_ms=20,
+                             heartbeat_deadline_ms=400, drain_grace_ms=0, resources=resources)  # fmt: skip
     running = asyncio.create_task(Processor(Handlers(), world, world, HandClock(), config).run())
     await until(lambda: world.registered is not None)
     assert world.registered is not None
     assert world.registered.resources == (("cpu", 8), ("gpu", 1))
     running.cancel()
     await asyncio.wait({running})
-
-
-async def test_the_cluster_shows_them(replica: Replica) -> None:
-    assert "cpu=8" in (await replica.done("cluster", COLUMNS="120")).out

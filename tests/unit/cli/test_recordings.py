@@ -1,7 +1,6 @@
 """``hascheduler record`` against the real API, and ``hascheduler simulate`` on what it wrote."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "recording.jsonl"
 
 
-@pytest.fixture
-def precious(file: Path) -> Iterator[Path]:
-    file.write_text("precious")
-    yield file
-    assert file.read_text() == "precious"
-
-
 def write(file: Path, heading: RecordingHeading, steps: list[RecordedStep | RecordingEnd]) -> str:
     file.write_text("\n".join(written(*steps, heading=heading)), "utf-8")
     return str(file)
@@ -60,16 +52,17 @@ async def test_what_was_recorded_is_replayed_alike(replica: Replica, world: Worl
     assert (answer["identical"], answer["steps"], answer["difference"]) == (True, 80, None)
 
 
-async def test_a_file_that_is_there_is_not_overwritten(replica: Replica, world: World, precious: Path) -> None:
+async def test_a_file_that_is_there_is_not_overwritten(replica: Replica, world: World, file: Path) -> None:
     world.view.heading, world.view.recorded = recorded()
-    ended = await replica.run("record", str(precious))
+    there = write(file, *recorded(wrong=True))
+    ended = await replica.run("record", there)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert "made up" in invoke("simulate", there).out
 
 
 async def test_a_replica_that_cannot_be_recorded_says_so(replica: Replica, file: Path) -> None:
     ended = await replica.run("record", str(file))
-    assert ended.status == 2
-    assert "only the leader can be recorded" in ended.err.replace("\n", " ")
+    assert (ended.status, "only the leader can be recorded" in ended.err.replace("\n", " ")) == (2, True)
 
 
 def test_a_decision_that_was_not_made_ends_with_status_1(file: Path) -> None:
@@ -89,9 +82,8 @@ def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) ->
 
 def test_what_was_not_due_is_left_out_and_told_of(file: Path) -> None:
     heading, steps = recorded()
-    later = make_job(
-        "later", definition="x", submitted_at_ms=heading.at_ms, not_before_ms=WallMs(heading.at_ms + 10**11)
-    )
+    due_ms = WallMs(heading.at_ms + 10**11)
+    later = make_job("later", definition="x", submitted_at_ms=heading.at_ms, not_before_ms=due_ms)
     written_to = write(file, heading, [RecordedStep(heading.at_ms, (JobSeen(later),), None), *steps])
     for arguments in (("--compare", "fair"), ("--policy", "fair")):
         shown = " ".join(invoke("simulate", written_to, *arguments, COLUMNS="120").out.split())

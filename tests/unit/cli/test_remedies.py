@@ -10,12 +10,11 @@ import pytest
 from hascheduler.check.documents import decode_or_finding
 from hascheduler.check.finding import Finding
 from hascheduler.cli.commands import COMMANDS
-from hascheduler.dispatch.explanation import Explanation
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState
 from hascheduler.schema.pause import EVERYTHING
-from tests.unit.api.doubles import NOW, World
+from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
+from tests.unit.cli.test_apply import want
 
 ROOT = Path(__file__).parents[3]
 HINTS = (*ROOT.glob("hascheduler/check/*.py"), *ROOT.glob("hascheduler/mongo/check/*.py"),
@@ -35,13 +34,9 @@ BROKEN: Mapping[Collection, tuple[str, Mapping[str, Any]]] = {
 }
 
 
-def wanted(path: Path, manifest: str) -> None:
-    path.write_text(manifest)
-
-
 async def apply(replica: Replica, world: World, path: Path) -> None:
     for collection, (manifest, broken) in BROKEN.items():
-        wanted(path, manifest)
+        want(path, manifest)
         await replica.done("apply", "-f", str(path), "--yes")
         right = world.stored(collection, "x")
         world.rewrite(collection, "x", **broken)
@@ -54,7 +49,7 @@ async def apply(replica: Replica, world: World, path: Path) -> None:
 
 async def delete(replica: Replica, world: World, path: Path) -> None:
     for collection, (manifest, _) in BROKEN.items():
-        wanted(path, manifest)
+        want(path, manifest)
         await replica.done("apply", "-f", str(path), "--yes")
         world.rewrite(collection, "x", rev="seven")
         found = decode_or_finding(collection, world.stored(collection, "x"))
@@ -76,28 +71,16 @@ async def edit_of_a_payload_that_is_too_large(replica: Replica, world: World, pa
 
 
 async def pause_again(replica: Replica, world: World, path: Path) -> None:
-    await replica.done("pause", "--all", "--because", "the disk is full")
+    def found() -> Any:
+        return decode_or_finding(Collection.PAUSES, world.stored(Collection.PAUSES, EVERYTHING))
+
+    pause = ("pause", "--all", "--because", "the disk is full")
+    await replica.done(*pause)
     world.rewrite(Collection.PAUSES, EVERYTHING, since_ms="long ago")
-    assert (
-        "hascheduler pause --all"
-        in decode_or_finding(Collection.PAUSES, world.stored(Collection.PAUSES, EVERYTHING)).hint
-    )
+    assert "hascheduler pause --all" in found().hint
     world.database.delete(Collection.PAUSES, EVERYTHING)
-    await replica.done("pause", "--all", "--because", "the disk is full")
-    assert not isinstance(decode_or_finding(Collection.PAUSES, world.stored(Collection.PAUSES, EVERYTHING)), Finding)
-
-
-async def resume(replica: Replica, world: World, path: Path) -> None:
-    await replica.done("pause", "--all", "--because", "the disk is full")
-    await replica.done("resume", "--all")
-    assert not world.everything()["pauses"]
-
-
-async def drained_and_back(replica: Replica, world: World, path: Path) -> None:
-    await replica.done("processor", "drain", "p-1", "--because", "its node is replaced")
-    assert "draining" in (await replica.done("processor", "list")).out
-    await replica.done("processor", "undrain", "p-1")
-    assert not world.everything()["pauses"]
+    await replica.done(*pause)
+    assert not isinstance(found(), Finding)
 
 
 async def token_made_again(replica: Replica, world: World, path: Path) -> None:
@@ -110,87 +93,26 @@ async def token_made_again(replica: Replica, world: World, path: Path) -> None:
     await replica.done("token", "create", "ops", "--role", "viewer", "--tenant", "*")
 
 
-async def one_job(replica: Replica, world: World, **fields: Any) -> None:
-    await replica.done("job", "submit", "log")
-    world.rewrite_job("job:0001", **fields)
-
-
-async def why(replica: Replica, world: World, path: Path) -> None:
-    await one_job(replica, world)
-    world.view.explanations["job:0001"] = Explanation("job:0001", "waiting")
-    assert "job:0001" in (await replica.done("why", "job:0001")).out
-
-
-async def retry_after_what_it_waits_for_failed(replica: Replica, world: World, path: Path) -> None:
-    await one_job(replica, world, state=JobState.FAILED.value, finished_at_ms=NOW, error="it broke", failures=5)
-    await replica.done("job", "retry", "job:0001")
-    assert world.job("job:0001")["state"] == JobState.PENDING
-
-
-async def cancel(replica: Replica, world: World, path: Path) -> None:
-    await one_job(replica, world)
-    await replica.done("job", "cancel", "job:0001")
-    assert world.job("job:0001")["state"] == JobState.CANCELLED
-
-
-async def backfill(replica: Replica, world: World, path: Path) -> None:
-    await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log")
-    span = ("--from", "2029-12-31T00:00:00Z", "--to", "2029-12-31T03:00:00Z")
-    await replica.done("schedule", "backfill", "tick", *span, "--dry-run")
-    assert not world.everything()["jobs"]
-    await replica.done("schedule", "backfill", "tick", *span)
-
-
-async def reset_of_what_fired_ahead(replica: Replica, world: World, path: Path) -> None:
-    await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log")
-    world.rewrite(Collection.SCHEDULES, "tick", cursor_ms=NOW + 10_800_000)
-    assert "tick" in (await replica.done("schedule", "list", "--ahead")).out
-    await replica.done("schedule", "reset", "tick", "--from", "now")
-    assert world.schedule("tick")["reset_at_ms"] == NOW
-
-
-async def more_room_for_a_tenant(replica: Replica, world: World, path: Path) -> None:
-    await replica.done("tenant", "put", "acme", "--max-pending", "1")
-    await replica.done("tenant", "edit", "acme", "--max-pending", "100")
-    assert world.stored(Collection.TENANTS, "acme")["max_pending"] == 100
-
-
-def answers(*arguments: str) -> "Remedy":
-    """A command that only looks: it answers."""
-
-    async def look(replica: Replica, world: World, path: Path) -> None:
-        await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log")
-        await replica.done(*arguments)
-
-    return look
-
-
 Remedy = Callable[[Replica, World, Path], Awaitable[None]]
 REMEDIES: Mapping[str, Remedy | str] = {
     "apply": apply,
     **dict.fromkeys((f"{kind.value.removesuffix('s')} delete" for kind in BROKEN), delete),
     "schedule edit": edit_of_a_payload_that_is_too_large,
-    "schedule add": answers("schedule", "list"),
-    "schedule list": reset_of_what_fired_ahead,
-    "schedule reset": reset_of_what_fired_ahead,
-    "schedule backfill": backfill,
-    "schedule verdicts": answers("schedule", "verdicts", "tick", "--verdict", "missed"),
-    "schedule timeline": answers("schedule", "timeline"),
-    "verdicts": answers("verdicts", "--verdict", "missed", "--since", "1h"),
-    "cluster": answers("cluster"),
     "pause": pause_again,
-    "resume": resume,
-    "processor drain": drained_and_back,
-    "processor undrain": drained_and_back,
-    "processor list": drained_and_back,
     "token create": token_made_again,
-    "why": why,
-    "job retry": retry_after_what_it_waits_for_failed,
-    "job cancel": cancel,
-    "job list": answers("job", "list", "--state", "pending", "--limit", "200"),
-    "tenant edit": more_room_for_a_tenant,
-    "tenant list": answers("tenant", "list"),
-    "audit-log": answers("audit-log", "--path", "/v1/cluster/pause"),
+    **dict.fromkeys(
+        ("schedule add", "schedule list", "schedule reset", "schedule backfill", "schedule verdicts", "verdicts"),
+        "tests/unit/cli/test_schedule_commands.py",
+    ),
+    "schedule timeline": "tests/unit/cli/test_preview.py",
+    **dict.fromkeys(
+        ("cluster", "resume", "processor drain", "processor undrain", "processor list"),
+        "tests/unit/cli/test_cluster.py",
+    ),
+    **dict.fromkeys(("why", "job list"), "tests/unit/cli/test_job_commands.py"),
+    **dict.fromkeys(("job retry", "job cancel"), "tests/unit/cli/test_job_changes.py"),
+    **dict.fromkeys(("tenant edit", "tenant list"), "tests/unit/cli/test_nouns.py"),
+    "audit-log": "tests/unit/cli/test_token_commands.py",
     # They need a whole system.
     "check": "tests/integration/check/test_command.py",
     "migrate": "tests/system/upgrade/test_rolling_upgrade.py",

@@ -36,13 +36,8 @@ class ReplicaOfShard:
 
 def two(monkeypatch: pytest.MonkeyPatch, *, count: int) -> tuple[list[ReplicaOfShard], list[ApiServices]]:
     settings, database = read(monkeypatch), AnyDatabase()
-    process = ProcessServices.of(
-        settings,
-        database,  # type: ignore[arg-type]
-        HandClock(),
-        tracer=NO_TRACING,
-        metrics=HttpMetrics(),
-    )
+    any_database: Any = database
+    process = ProcessServices.of(settings, any_database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
     replicas = [ReplicaOfShard(), ReplicaOfShard()]
     shards: Any = zip(("default", "0001"), replicas, strict=True)
     return replicas, [

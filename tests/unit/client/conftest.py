@@ -2,16 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.http.server import ApiServer
-from hascheduler.client import AsyncScheduler, Scheduler
+from hascheduler.client import Scheduler
 from tests.unit.api.doubles import World, app_of
-from tests.unit.client.faces import Face, Threaded
+from tests.unit.client.faces import Face, Threaded, scheduler_over
 
 
 @pytest.fixture
@@ -19,19 +19,24 @@ def world() -> World:
     return World()
 
 
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """What the API logs is no part of what its caller gets."""
+    with capture_logs():
+        yield
+
+
 @pytest.fixture(params=["sync", "async"])
 async def face(request: pytest.FixtureRequest, world: World) -> AsyncIterator[Face]:
     app = app_of(world)
-    with capture_logs():
-        if request.param == "async":
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:
-                yield Face(AsyncScheduler("http://api", http=http))
-            return
-        server = ApiServer(app, "127.0.0.1", 0)
-        await server.bind()
-        serving = asyncio.create_task(server.run())
-        with Scheduler(f"http://127.0.0.1:{server.port}") as scheduler:
-            yield Face(Threaded(scheduler))
-        serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
+    if request.param == "async":
+        yield Face(scheduler_over(httpx.ASGITransport(app), "http://api"))
+        return
+    server = ApiServer(app, "127.0.0.1", 0)
+    await server.bind()
+    serving = asyncio.create_task(server.run())
+    with Scheduler(f"http://127.0.0.1:{server.port}") as scheduler:
+        yield Face(Threaded(scheduler))
+    serving.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving

@@ -43,7 +43,13 @@ class Face:
 
 def answered_by(kind: str, answer: Answering, *urls: str, **more: Any) -> Face:
     """A face whose replicas are ``answer``."""
-    transport = httpx.MockTransport(answer)
     if kind == "async":
-        return Face(AsyncScheduler(*urls, http=httpx.AsyncClient(transport=transport), **more))
-    return Face(Threaded(Scheduler(*urls, http=httpx.Client(transport=transport), **more)))
+        return Face(scheduler_over(answer, *urls, **more))
+    return Face(Threaded(Scheduler(*urls, http=httpx.Client(transport=httpx.MockTransport(answer)), **more)))
+
+
+def scheduler_over(transport: Any, *urls: str, **more: Any) -> AsyncScheduler:
+    """One whose replicas are behind ``transport``, or a function that answers."""
+    if not isinstance(transport, httpx.AsyncBaseTransport):
+        transport = httpx.MockTransport(transport)
+    return AsyncScheduler(*(urls or ("http://a",)), http=httpx.AsyncClient(transport=transport), **more)

@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import Answer, AsyncScheduler, Conflict, Definition, NotFound, Refused, RetryPolicy
+from hascheduler.client import Answer, Conflict, Definition, NotFound, Refused, RetryPolicy
 from hascheduler.client.answers import CronResponse, ScheduleResponse, TimelineResponse
+from tests.unit.client.faces import scheduler_over
 
 SCHEDULE = ScheduleResponse(
     {
@@ -67,13 +68,12 @@ class OneReplica:
         self.sent: list[Any] = []
 
     async def put(self, name: str, **changes: Any) -> Any:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(self._answer)) as http:
-            scheduler = AsyncScheduler("http://a", http=http)
-            read = await scheduler.definitions.get(name)
-            await scheduler.definitions.put(read.model_copy(update=changes), if_match=read.rev)
-            return self.sent[-1]
+        definitions = scheduler_over(self.answer).definitions
+        read = await definitions.get(name)
+        await definitions.put(read.model_copy(update=changes), if_match=read.rev)
+        return self.sent[-1]
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx.Request) -> httpx.Response:
         if request.content:
             self.sent.append(json.loads(request.content))
         return httpx.Response(200, json=self.shown)
@@ -90,17 +90,15 @@ async def test_an_edit_keeps_what_a_newer_replica_added() -> None:
 
 async def test_a_put_tells_an_older_replica_of_no_field_that_was_not_set() -> None:
     replica = OneReplica({"name": "log", "rev": 1})
-    async with httpx.AsyncClient(transport=httpx.MockTransport(replica._answer)) as http:
-        definitions = AsyncScheduler("http://a", http=http).definitions
-        await definitions.put(Definition(name="log", timeout_ms=300_000, retry=RetryPolicy(attempts_max=7)))
+    definition = Definition(name="log", timeout_ms=300_000, retry=RetryPolicy(attempts_max=7))
+    await scheduler_over(replica.answer).definitions.put(definition)
     assert replica.sent == [{"timeout": "5m", "retry": {"attempts": 7}}]
     assert await replica.put("log") == {}
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, NotFound), (409, Conflict), (412, Conflict), (422, Refused)])
 async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind: type[Refused]) -> None:
-    refusing = httpx.MockTransport(lambda _: httpx.Response(status, json={"type": "urn:x", "detail": "no"}))
-    async with httpx.AsyncClient(transport=refusing) as http:
-        with pytest.raises(Refused, match="no") as refused:
-            await AsyncScheduler("http://a", http=http).get("job:1")
+    refusing = scheduler_over(lambda _: httpx.Response(status, json={"type": "urn:x", "detail": "no"}))
+    with pytest.raises(Refused, match="no") as refused:
+        await refusing.get("job:1")
     assert type(refused.value) is kind

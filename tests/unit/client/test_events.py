@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import AsyncScheduler, JobEvent, Refused, Scheduler, Unavailable
+from hascheduler.client import JobEvent, Refused, Scheduler, Unavailable
 from hascheduler.client.asynchronous import events as asynchronous_events
+from tests.unit.client.faces import scheduler_over
 
 ONE = 'id: 1.1\nevent: submitted\ndata: {"job": "a"}\n\n'
 TWO = ': a comment\n\nid: 1.2\nevent: failed\ndata: {"job": "b"}\n\n'
@@ -43,13 +44,11 @@ def answering(answers: Answers) -> tuple[Callable[[httpx.Request], httpx.Respons
 async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tuple[list[JobEvent], list[httpx.URL], Any]:
     answer, asked = answering(answers)
     events: list[JobEvent] = []
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        scheduler = AsyncScheduler("http://a", "http://b", http=http, patience=patience)
-        try:
-            async for event in scheduler.events.follow(**filter):
-                events.append(event)  # noqa: PERF401  # those before the error count
-        except (Unavailable, Refused) as error:
-            return events, asked, error
+    try:
+        async for event in scheduler_over(answer, "http://a", "http://b", patience=patience).events.follow(**filter):
+            events.append(event)  # noqa: PERF401  # those before the error count
+    except (Unavailable, Refused) as error:
+        return events, asked, error
     raise AssertionError("the events have ended")
 
 
@@ -71,12 +70,9 @@ async def test_where_nothing_matched_for_long_it_goes_on_from_where_the_replica_
 
 async def test_one_connection_says_when_there_is_no_more_and_is_not_tried_again() -> None:
     answer, asked = answering(["retry: 2000\n\n" + ONE + ": still here\nid: 1.9\n\n" + CUT_OFF])
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        stream = AsyncScheduler("http://a", http=http).events.stream(types=["submitted"], after="1.0")
-        assert [event async for event in stream] == [
-            JobEvent("1.1", "submitted", {"job": "a"}),
-            JobEvent("1.9", "caught_up", {}),
-        ]
+    stream = scheduler_over(answer).events.stream(types=["submitted"], after="1.0")
+    events = [event async for event in stream]
+    assert events == [JobEvent("1.1", "submitted", {"job": "a"}), JobEvent("1.9", "caught_up", {})]
     assert [url.params.multi_items() for url in asked] == [[("type", "submitted"), ("after", "1.0")]]
 
 
@@ -84,8 +80,7 @@ async def test_pictures_of_the_cluster_come_over_one_connection_and_half_a_one_i
     history = 'event: history\ndata: {"series": {}}\n\n'
     whole = ['event: picture\ndata: {"numbers": {"pending": 1}}\n\n', 'event: picture\ndata: {"numbers": {}}\n\n']
     answer, asked = answering(["retry: 1000\n\n" + history + "".join(whole) + "event: picture\n"])
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        pictures = [picture async for picture in AsyncScheduler("http://a", http=http).cluster.live()]
+    pictures = [picture async for picture in scheduler_over(answer).cluster.live()]
     assert pictures == [{"numbers": {"pending": 1}}, {"numbers": {}}]
     assert [url.path for url in asked] == ["/v1/cluster/live"]
 
@@ -99,9 +94,7 @@ async def test_the_filter_is_sent_each_time() -> None:
 
 async def test_after_its_patience_it_says_that_no_replica_answers() -> None:
     events, asked, error = await followed([ONE], patience=4 * PAUSE_S)
-    assert len(events) == 1
-    assert isinstance(error, Unavailable)
-    assert len(asked) > 4
+    assert (len(events), type(error), len(asked) > 4) == (1, Unavailable, True)
 
 
 async def test_what_is_refused_is_not_tried_again() -> None:

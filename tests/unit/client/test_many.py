@@ -1,8 +1,11 @@
-"""Many jobs at once: submitted, listed, changed."""
+"""Many jobs at once: submitted in as few requests as they fit into, listed, changed."""
+
+from datetime import UTC, datetime
 
 import pytest
 
 from hascheduler.client import Changed, InvalidInput, Refused, bodies
+from hascheduler.client.bodies import split_jobs
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.client.faces import Face
@@ -75,14 +78,34 @@ async def test_all_that_match_are_changed_however_many_requests_it_takes(
     assert len(heard) > 1
     world.rewrite(Collection.JOBS, "job:0002", state="failed", finished_at_ms=NOW)
     assert await face.ask.retry_where(definition="log") == Changed(1, True, 1, 0, True)
-
-
-async def test_priorities_are_given_to_all_that_match(face: Face, world: World) -> None:
-    await face.ask.submit_many([{"definition": "log"}, {"definition": "resize"}])
     assert (await face.ask.reprioritize_where(9, definition="log")).changed == 1
-    assert [world.job(f"job:000{n}")["priority"] for n in (1, 2)] == [9, 5]
+    assert [world.job(f"job:000{n}")["priority"] for n in (1, 2)] == [5, 9]
 
 
 async def test_everything_there_is_is_never_meant(face: Face) -> None:
     with pytest.raises(Refused, match="filter: names nothing"):
         await face.ask.cancel_where()
+
+
+def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
+    plain = [{"definition": "log"}] * 5
+    assert [len(group) for group in split_jobs(plain)] == [2, 2, 1]
+    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
+        split_jobs([{"depends_on": ["ref:a"]}, *plain[:2]])
+    assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
+        [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
+    ]
+
+
+@pytest.mark.parametrize("payload", [{1, 2}, datetime(2031, 1, 1, tzinfo=UTC), float("nan")])
+def test_what_json_cannot_hold_is_in_no_request(payload: object) -> None:
+    with pytest.raises(InvalidInput, match="is nothing that JSON can hold"):
+        split_jobs([bodies.plain(definition="log", payload=payload)])
+
+
+def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_BYTES_MAX", 100)
+    assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
+    with pytest.raises(InvalidInput, match=r"3 requests, and are to be all or none; .* 1\.5 MiB if"):
+        split_jobs(["x" * 60] * 3, atomic=True)

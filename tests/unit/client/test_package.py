@@ -1,22 +1,16 @@
-"""The SDK as a package: small to import, and both schedulers alike."""
+"""The SDK as a package: both schedulers alike, generated files up to date, requests within the caller's trace."""
 
 import inspect
 import runpy
-import subprocess
 import sys
 
+import httpx
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
 from hascheduler.client import AsyncScheduler, Scheduler
 from tests.unit.api.doubles import the_routes
-
-_FOREIGN = ("fastapi", "pymongo", "aio_pika", "pydantic", "structlog", "uvicorn", "orjson")
-
-
-def test_it_brings_nothing_of_the_server_with_it() -> None:
-    look = f"import sys, hascheduler.client; print([name for name in {_FOREIGN} if name in sys.modules])"
-    ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout == "[]\n"
+from tests.unit.client.faces import answered_by
 
 
 def test_both_schedulers_have_the_same_operations() -> None:
@@ -40,3 +34,21 @@ def test_what_follows_from_other_files_is_up_to_date(
     monkeypatch.setattr("hascheduler.api.app.create_routes", the_routes)  # which is made already
     script = runpy.run_path("scripts/generate-client")
     assert (script["main"](), capsys.readouterr().err) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_a_request_is_part_of_the_callers_span(kind: str) -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={"answer": "ok"})
+
+    face = answered_by(kind, answer, "http://one")
+    with TracerProvider(shutdown_on_exit=False).get_tracer("caller").start_as_current_span("mine") as span:
+        await face.ask.retry("job:1")
+    await face.ask.retry("job:1")
+    within, without = asked
+    context = span.get_span_context()
+    assert within.headers["traceparent"][3:52] == f"{context.trace_id:032x}-{context.span_id:016x}"
+    assert "traceparent" not in without.headers

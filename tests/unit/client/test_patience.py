@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import AsyncScheduler, InvalidInput, Refused, Scheduler, Unavailable, bodies
+from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, bodies
 from hascheduler.client.exchange import Exchange
-from tests.unit.client.faces import Face, answered_by
+from tests.unit.client.faces import answered_by, scheduler_over
 
 A, B = "http://a:1", "http://b:2"
 OK = {"answer": "cancelled"}
@@ -41,10 +41,6 @@ def problem(status: int, detail: str, **headers: str) -> httpx.Response:
     return httpx.Response(status, json={"type": "urn:x", "detail": detail}, headers=named)
 
 
-def face_of(kind: str, replicas: Callable[[httpx.Request], httpx.Response], *urls: str, patience: float = 30.0) -> Face:
-    return answered_by(kind, replicas, *urls, patience=patience)
-
-
 @faces
 @pytest.mark.parametrize(
     "first",
@@ -61,7 +57,7 @@ async def test_what_one_replica_does_not_do_the_next_one_is_asked(
     kind: str, first: httpx.Response | httpx.TransportError
 ) -> None:
     replicas = Replicas(first, httpx.Response(200, json=OK))
-    face = face_of(kind, replicas, A, B)
+    face = answered_by(kind, replicas, A, B)
     assert await face.ask.cancel("job:1") == "cancelled"
     assert await face.ask.cancel("job:1") == "cancelled"
     assert replicas.hosts == ["a", "b", "b"]
@@ -70,20 +66,20 @@ async def test_what_one_replica_does_not_do_the_next_one_is_asked(
 @faces
 async def test_without_patience_each_of_several_replicas_is_asked_once(kind: str) -> None:
     replicas = Replicas(httpx.ConnectError("refused"), problem(503, "busy"), httpx.Response(200, json=OK))
-    assert await face_of(kind, replicas, f"{A}, {B},http://c", patience=0).ask.cancel("job:1") == "cancelled"
+    assert await answered_by(kind, replicas, f"{A}, {B},http://c", patience=0).ask.cancel("job:1") == "cancelled"
     replicas.script = [httpx.ConnectError("refused")]
     with pytest.raises(Unavailable):
-        await face_of(kind, replicas, f"{A},{B}", patience=0).ask.cancel("job:1")
+        await answered_by(kind, replicas, f"{A},{B}", patience=0).ask.cancel("job:1")
     replicas.script = [problem(429, "too many", Retry_After="0")]
     with pytest.raises(Refused):
-        await face_of(kind, replicas, A, B, patience=0).ask.cancel("job:1")
+        await answered_by(kind, replicas, A, B, patience=0).ask.cancel("job:1")
     assert replicas.hosts == ["a", "b", "c", "a", "b", "a"]
 
 
 @faces
 async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
     replicas = Replicas(httpx.ReadTimeout("slow"), problem(503, "busy"), problem(422, "enough"))
-    face = face_of(kind, replicas, A)
+    face = answered_by(kind, replicas, A)
     for _ in range(2):
         with pytest.raises(Refused, match="422: enough"):
             await face.ask.submit("log", wait=1.5)
@@ -97,7 +93,7 @@ async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
 @faces
 async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str) -> None:
     replicas = Replicas(problem(422, "enough"))
-    face = face_of(kind, replicas, A)
+    face = answered_by(kind, replicas, A)
     calls: list[Callable[..., Any]] = [
         lambda **key: face.ask.schedules.trigger("nightly", **key),
         lambda **key: face.ask.retry("job:1", **key),
@@ -120,10 +116,10 @@ async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
 ) -> None:
     replicas = Replicas(answer)
     with pytest.raises(Unavailable) as unavailable:
-        await face_of(kind, replicas, A, patience=0).ask.submit("log")
+        await answered_by(kind, replicas, A, patience=0).ask.submit("log")
     assert unavailable.value.idempotency_key == replicas.asked[0].headers["idempotency-key"]
     with pytest.raises(Unavailable) as unavailable:
-        await face_of(kind, replicas, A, patience=0).ask.get("job:1")
+        await answered_by(kind, replicas, A, patience=0).ask.get("job:1")
     assert unavailable.value.idempotency_key is None
 
 
@@ -133,7 +129,7 @@ async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: p
     done = httpx.Response(200, json={"batch": "batch:1", "results": []})
     replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
     with pytest.raises(Refused) as refused:
-        await face_of(kind, replicas, A).ask.submit_many([{"definition": "log"}] * 2)
+        await answered_by(kind, replicas, A).ask.submit_many([{"definition": "log"}] * 2)
     first, second = (request.headers["idempotency-key"] for request in replicas.asked)
     assert (refused.value.idempotency_key, second) == (first, f"{first}/1")
 
@@ -141,21 +137,21 @@ async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: p
 @faces
 async def test_a_request_that_may_take_long_is_not_repeated_longer_than_others(kind: str) -> None:
     replicas = Replicas(problem(503, "busy", Retry_After="5"))
-    with pytest.raises(Unavailable):
-        await face_of(kind, replicas, A, patience=1).ask.submit_many([{"definition": "log"}])
-    with pytest.raises(Unavailable):
-        await face_of(kind, replicas, A, patience=1).ask.cancel_where(definition="log")
+    ask = answered_by(kind, replicas, A, patience=1).ask
+    for asking in (ask.submit_many([{"definition": "log"}]), ask.cancel_where(definition="log")):
+        with pytest.raises(Unavailable):
+            await asking
     assert len(replicas.asked) == 2
 
 
 @faces
 async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_late(kind: str) -> None:
     replicas = Replicas(problem(429, "too many", Retry_After="0"), httpx.Response(200, json=OK))
-    assert await face_of(kind, replicas, A, B).ask.cancel("job:1") == "cancelled"
+    assert await answered_by(kind, replicas, A, B).ask.cancel("job:1") == "cancelled"
     assert replicas.hosts == ["a", "a"]
     patient = Replicas(problem(429, "too many", Retry_After="60"))
     with pytest.raises(Refused, match="429: too many") as refused:
-        await face_of(kind, patient, A).ask.cancel("job:1")
+        await answered_by(kind, patient, A).ask.cancel("job:1")
     assert (refused.value.retry_after_s, len(patient.asked)) == (60, 1)
 
 
@@ -170,18 +166,13 @@ async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_
 async def test_patience_ends(kind: str, answer: httpx.Response | httpx.TransportError, said: str) -> None:
     replicas = Replicas(answer)
     with pytest.raises(Unavailable, match=said):
-        await face_of(kind, replicas, A, patience=0.3).ask.get("job:1")
-    with pytest.raises(Unavailable, match=said):
-        await face_of(kind, Replicas(answer), A, patience=0).ask.get("job:1")
+        await answered_by(kind, replicas, A, patience=0.3).ask.get("job:1")
     assert replicas.asked
-
-
-@faces
-async def test_without_patience_what_a_replica_may_hold_back_is_tried_once_too(kind: str) -> None:
-    replicas = Replicas(httpx.ConnectError("refused"))
-    with pytest.raises(Unavailable):
-        await face_of(kind, replicas, A, patience=0).ask.get("job:1", wait=2)
-    assert len(replicas.asked) == 1
+    for wait in (None, 2):  # which a replica may hold back
+        once = Replicas(answer)
+        with pytest.raises(Unavailable, match=said):
+            await answered_by(kind, once, A, patience=0).ask.get("job:1", wait=wait)
+        assert len(once.asked) == 1
 
 
 @faces
@@ -202,7 +193,7 @@ async def test_what_would_be_no_better_is_not_repeated(
 ) -> None:
     replicas = Replicas(answer)
     with pytest.raises(error, match=said):
-        await face_of(kind, replicas, A).ask.get("job:1")
+        await answered_by(kind, replicas, A).ask.get("job:1")
     assert len(replicas.asked) == 1
 
 
@@ -219,7 +210,7 @@ async def test_a_server_that_is_no_replica_does_not_know_what_is_there(kind: str
 async def test_a_failure_tells_what_was_answered_and_where(kind: str) -> None:
     replicas = Replicas(problem(409, "taken"))
     with pytest.raises(Refused) as refused:
-        await face_of(kind, replicas, A).ask.get("job:1")
+        await answered_by(kind, replicas, A).ask.get("job:1")
     assert (refused.value.replica, refused.value.status, refused.value.problem.detail) == (A, 409, "taken")
     unavailable = await failure(kind, problem(503, "busy"))
     assert (unavailable.replica, unavailable.status, unavailable.cause) == (A, 503, None)
@@ -232,7 +223,7 @@ async def test_a_failure_tells_what_was_answered_and_where(kind: str) -> None:
 
 async def failure(kind: str, answer: httpx.Response | httpx.TransportError) -> Unavailable:
     with pytest.raises(Unavailable) as unavailable:
-        await face_of(kind, Replicas(answer), A, patience=0).ask.get("job:1")
+        await answered_by(kind, Replicas(answer), A, patience=0).ask.get("job:1")
     return unavailable.value
 
 
@@ -249,9 +240,8 @@ async def test_a_replica_may_be_silent_for_as_long_as_is_said_and_was_asked_of_i
 
 async def test_a_leader_that_is_recorded_may_be_silent_for_all_of_the_time() -> None:
     replicas = Replicas(problem(422, "enough"))
-    async with httpx.AsyncClient(transport=httpx.MockTransport(replicas)) as http:
-        with pytest.raises(Refused):
-            await anext(AsyncScheduler(A, http=http).cluster.record("1m"))
+    with pytest.raises(Refused):
+        await anext(scheduler_over(replicas).cluster.record("1m"))
     assert replicas.asked[0].extensions["timeout"]["read"] == 70
 
 
@@ -259,7 +249,7 @@ async def test_a_leader_that_is_recorded_may_be_silent_for_all_of_the_time() -> 
 async def test_a_certificate_that_is_not_trusted_is_told_at_once(kind: str) -> None:
     replicas = Replicas(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"))
     with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-        await face_of(kind, replicas, "https://a").ask.get("job:1")
+        await answered_by(kind, replicas, "https://a").ask.get("job:1")
     assert len(replicas.asked) == 1
 
 

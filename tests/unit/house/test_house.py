@@ -1,14 +1,22 @@
-"""The house is kept: one meaning a name, and each room says what it answers."""
+"""The house is kept: one meaning a name, each room says what it answers, and the maps name every room that is there."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "hascheduler"
 
 GENERATED = ("client/answers.py", "client/options.py", "client/synchronous/")
 """They name what they are made from: the answers of the API and what it takes, the asynchronous client."""
+
+ROOMS = {path.parent for path in PACKAGE.rglob("__init__.py")} - {PACKAGE}
+MODULES = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+OUTERMOST = {room.name for room in ROOMS if room.parent == PACKAGE}
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 
 
 def _modules(folder: Path) -> dict[Path, ast.Module]:
@@ -35,3 +43,22 @@ def test_each_package_says_what_it_answers() -> None:
 def _said(package: Path) -> str:
     text = ast.get_docstring(ast.parse(package.read_text("utf-8"))) if package.exists() else None
     return (text or "").removeprefix("TODO").strip(".")
+
+
+def test_architecture_names_every_room() -> None:
+    table = "\n".join(line for line in ARCHITECTURE.splitlines() if line.startswith("| `"))
+    named = {name.partition(".")[0] for name in re.findall(r"`([a-z0-9_./]+)`", table)} - {"migrate"}
+    assert named == {room.name for room in ROOMS} | MODULES
+
+
+@pytest.mark.parametrize("path", ["hascheduler/__init__.py", "CONTRIBUTING.md"])
+def test_the_other_maps_name_every_outer_room(path: str) -> None:
+    text = (ROOT / path).read_text("utf-8")
+    mapped = text if path.endswith(".py") else text[text.index("## Find the room") : text.index("## How code")]
+    assert {room for room in OUTERMOST if not re.search(rf"\b{room}\b", mapped)} == set()
+
+
+def test_the_table_of_contributing_names_no_room_that_is_gone() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    paths = re.findall(r"`(hascheduler/[a-z0-9_./]+)`", text)
+    assert {path for path in paths if not (ROOT / path).exists()} == set()

@@ -20,10 +20,14 @@ def test_it() -> None:
 def test_in_the_background_of_a_shell_and_of_a_user(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text(_TEST)
+<<<<<<< HEAD
     plugins = ("no:cacheprovider", "tests.surroundings", "no:asyncio", "no:schemathesis")
     pytest = [sys.executable, "-m", "pytest", "--quiet", *(part for name in plugins for part in ("-p", name))]
+=======
+    plugins = ["-p", "no:cacheprovider", "-p", "tests.surroundings", "-p", "no:asyncio", "-p", "no:schemathesis"]
+>>>>>>> w-td
     run = subprocess.run(
-        [*pytest, f"--rootdir={tmp_path}", "--config-file=/dev/null", str(test)],
+        [sys.executable, "-m", "pytest", "-q", *plugins, f"--rootdir={tmp_path}", "--config-file=/dev/null", str(test)],
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "20", "TZ": "Asia/Kathmandu", "HASCHEDULER_URL": "http://127.0.0.1:1"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as a shell does
