@@ -30,3 +30,21 @@ async def client(app: Edge, world: World) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 def guarded(app: Edge, world: World) -> Guarded:
     return Guarded(app, world)
+
+
+@pytest.fixture
+async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("admin") as client:
+        yield client
+
+
+@pytest.fixture
+async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("operator", "acme") as client:
+        yield client
+
+
+@pytest.fixture
+async def other(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("operator", "other") as client:
+        yield client

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -66,16 +66,17 @@ Overtaker = Callable[[], Awaitable[object]]
 
 
 class StandingClock:
-    """It stands at ``now`` until the test moves it."""
+    """It stands at ``now`` and ``mono`` until the test moves them."""
 
     def __init__(self) -> None:
         self.now: WallMs = NOW
+        self.mono = 0
 
     def wall_ms(self) -> WallMs:
         return self.now
 
     def mono_ms(self) -> MonoMs:
-        return MonoMs(0)
+        return MonoMs(self.mono)
 
 
 class OvertakenScheduleStore(MemoryScheduleStore):
@@ -293,11 +294,11 @@ class World:
             token=self._token,
             dispatched_attempts=self._dispatched_attempts,
             tenant=self._tenant,
-            lanes=self._lanes,
-            pauses=self._pauses,
-            definitions=self._definitions,
-            calendars=self._calendars,
-            schedules=self._schedules,
+            lanes=self._readable(Collection.LANES, partial(read_document, Lane)),
+            pauses=self._readable(Collection.PAUSES, partial(read_document, StandingPause)),
+            definitions=self._readable(Collection.DEFINITIONS, partial(read_document, Definition)),
+            calendars=self._readable(Collection.CALENDARS, partial(read_document, Calendar)),
+            schedules=self._readable(Collection.SCHEDULES, decode_schedule),
             schedules_on=self._schedules_on,
             processors=self._processors,
             occupied=self._occupied,
@@ -321,31 +322,14 @@ class World:
         self._job_count = 0
 
     def services(self) -> ApiServices:
+        names = {each.name for each in fields(ApiServices)} & {*vars(self)}
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return ApiServices(
-            schedules=self.schedules,
-            definitions=self.definitions,
-            lanes=self.lanes,
-            calendars=self.calendars,
-            tenants=self.tenants,
-            pauses=self.pauses,
-            jobs=self.jobs,
-            admission=self.admission,
-            verdicts=self.verdicts,
-            view=self.view,
-            events=self.events,
-            clock=self.clock,
+            **own,
             new_id=self._new_id,
             new_job_id=lambda _: f"job:{self._new_id()}",
-            auth=self.auth,
-            tokens=self.tokens,
-            audit=self.audit,
-            audit_writer=self.audit_writer,
-            work=self.work,
             work_terms=WorkTerms("default", 1_000, 4_000),
             registrations=WorkerRegistrations(self.view, self.clock),
-            failovers=self.failovers,
-            metrics=self.metrics,
-            limits=self.limits,
         )
 
     def go_away(self) -> None:
@@ -424,36 +408,18 @@ class World:
         document = self.database.find(Collection.TOKENS, digest)
         return None if document is None else read_document(Token, digest, document)
 
-    def _lanes(self) -> Mapping[str, Lane]:
-        return {
-            str(document["_id"]): read_document(Lane, document["_id"], document)
-            for document in self.database.documents(Collection.LANES)
-        }
+    def _readable(
+        self, collection: Collection, read: Callable[[str, StoredDocument], Resource]
+    ) -> Callable[[], dict[str, Resource]]:
+        """What can't be read is set aside, as a mirror does."""
 
-    def _pauses(self) -> Mapping[str, StandingPause]:
-        return {
-            str(document["_id"]): read_document(StandingPause, document["_id"], document)
-            for document in self.database.documents(Collection.PAUSES)
-        }
+        def found() -> dict[str, Resource]:
+            readable: dict[str, Resource] = {}
+            for document in self.database.documents(collection):
+                with suppress(InvalidInput):
+                    readable[document["_id"]] = read(document["_id"], document)
+            return readable
 
-    def _definitions(self) -> Mapping[str, Definition]:
-        found: dict[str, Definition] = {}
-        for document in self.database.documents(Collection.DEFINITIONS):
-            with suppress(InvalidInput):  # what can't be read is set aside
-                found[document["_id"]] = read_document(Definition, document["_id"], document)
-        return found
-
-    def _calendars(self) -> Mapping[str, Calendar]:
-        return {
-            str(document["_id"]): read_document(Calendar, document["_id"], document)
-            for document in self.database.documents(Collection.CALENDARS)
-        }
-
-    def _schedules(self) -> Mapping[str, ScheduleRef]:
-        found: dict[str, ScheduleRef] = {}
-        for document in self.database.documents(Collection.SCHEDULES):
-            with suppress(InvalidInput):  # what can't be read is set aside
-                found[document["_id"]] = decode_schedule(document["_id"], document)
         return found
 
     def _schedules_on(self, calendar: str) -> list[str]:

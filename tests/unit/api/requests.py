@@ -1,5 +1,6 @@
 """The requests that most tests begin with, and what every refusal has to be."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import httpx
@@ -43,6 +44,20 @@ async def get(client: httpx.AsyncClient, path: str) -> Any:
     return answer.json()
 
 
+async def pages(client: httpx.AsyncClient, path: str, query: str = "", limit: int = 1) -> list[Any]:
+    """The items of all pages."""
+    found: list[Any] = []
+    after = ""
+    while True:
+        answer = await client.get(f"{path}?limit={limit}&{query}{after}")
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        found += page["items"]
+        if page["next"] is None:
+            return found
+        after = f"&after={page['next']}"
+
+
 async def post(client: httpx.AsyncClient, path: str, body: object = None, status: int = 200) -> Any:
     answer = await client.post(path, json=body) if body is not None else await client.post(path)
     assert answer.status_code == status, answer.text
@@ -68,3 +83,13 @@ def check_problem(answer: httpx.Response, status: int, path: str | None = None) 
         assert path in [error["path"] for error in problem["errors"]], problem
         assert all(error["problem"] for error in problem["errors"])
     return problem
+
+
+def scope_of(method: str, path: str, headers: Iterable[tuple[bytes, bytes]] = (), /, **more: Any) -> dict[str, Any]:
+    """As a server has it of a request."""
+    path, _, query = path.partition("?")
+    return {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": method,
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
+        "headers": [*headers], "client": ("127.0.0.1", 5_000), "server": ("api", 80), **more,
+    }  # fmt: skip

@@ -1,6 +1,5 @@
 """A token of one tenant: other tenants' jobs and schedules are invisible to it."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -9,25 +8,6 @@ import pytest
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import TICK, check_problem
-from tests.unit.api.tokens import Guarded
-
-
-@pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin", "acme") as client:
-        yield client
-
-
-@pytest.fixture
-async def other(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin", "other") as client:
-        yield client
-
-
-@pytest.fixture
-async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin") as client:
-        yield client
 
 
 async def make(client: httpx.AsyncClient, name: str = "tick", **job: Any) -> dict[str, Any]:

@@ -9,33 +9,18 @@ import pytest
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
 from hascheduler.model.collection import Collection
-from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import LeaderLag
 from hascheduler.testing.memory.access import MemoryBucketStore
-from tests.unit.api.doubles import MAX_DEPENDENCIES, MAX_PENDING, StandingClock, World, app_of
+from tests.unit.api.doubles import MAX_DEPENDENCIES, MAX_PENDING, World, app_of
 from tests.unit.api.requests import check_problem, create, post
 from tests.unit.telemetry.scraping import scrape
 
 JOB = {"definition": "log", "tenant": "acme"}
 
 
-class MovingClock(StandingClock):
-    """Its monotonic half is moved by hand as well."""
-
-    mono = 0
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.mono)
-
-
 @pytest.fixture
-def clock() -> MovingClock:
-    return MovingClock()
-
-
-@pytest.fixture
-def admission(world: World, clock: MovingClock) -> AdmissionControl:
-    return AdmissionControl(world.view, MemoryBucketStore(world.connection), clock, 1_000)
+def admission(world: World) -> AdmissionControl:
+    return AdmissionControl(world.view, MemoryBucketStore(world.connection), world.clock, 1_000)
 
 
 def limit(world: World, **fields: Any) -> None:
@@ -55,10 +40,6 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
 
 
 # Through the API
-
-
-async def test_a_tenant_without_limits_is_let_in(client: httpx.AsyncClient) -> None:
-    await post(client, "/v1/jobs", JOB, 201)
 
 
 async def test_more_pending_than_may_be_is_429_and_nothing_is_written(client: httpx.AsyncClient, world: World) -> None:
@@ -168,24 +149,20 @@ async def test_requests_at_the_same_time_find_each_other_counted(world: World, a
     assert answers.count(None) == 10
 
 
-async def test_what_never_comes_back_is_forgotten(
-    world: World, admission: AdmissionControl, clock: MovingClock
-) -> None:
+async def test_what_never_comes_back_is_forgotten(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10)
     await admission.admit("acme", 10)
-    clock.mono += 9_999
+    world.clock.mono += 9_999
     assert await admitted(admission, 1) == 0
-    clock.mono += 1
+    world.clock.mono += 1
     assert await admitted(admission, 20) == 10
 
 
-async def test_nothing_is_forgotten_while_the_stream_is_silent(
-    world: World, admission: AdmissionControl, clock: MovingClock
-) -> None:
+async def test_nothing_is_forgotten_while_the_stream_is_silent(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10)
     await admission.admit("acme", 10)
     world.view.ready = False
-    clock.mono += 3_600_000
+    world.clock.mono += 3_600_000
     assert await admitted(admission, 1) == 0
 
 
@@ -247,8 +224,8 @@ async def test_more_jobs_than_the_shard_may_ever_hold_get_no_retry_after(admissi
         await admission.admit("acme", 1_001)
 
 
-async def test_without_a_limit_of_the_shard_there_is_none(world: World, clock: MovingClock) -> None:
-    admission = AdmissionControl(world.view, MemoryBucketStore(world.connection), clock, None)
+async def test_without_a_limit_of_the_shard_there_is_none(world: World) -> None:
+    admission = AdmissionControl(world.view, MemoryBucketStore(world.connection), world.clock, None)
     world.view.waiting["other"] = 100_000_000
     await admission.admit("acme", 1_000)
 
@@ -261,14 +238,14 @@ async def test_what_was_there_already_is_given_back(world: World, admission: Adm
 
 
 async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
-    admission: AdmissionControl, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+    admission: AdmissionControl, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the jobs of a large backfill, which take seconds: others are not refused for what nobody waits for."""
     queues: list[int] = []
     monkeypatch.setattr(admission._intake, "retry_after_s", lambda _, __, sight, ___: queues.append(sight.runnable))
     await admission.admit("acme", 500)
     for later_ms in (400, 200):
-        clock.mono += later_ms
+        world.clock.mono += later_ms
         await admission.admit("other", 1)
     assert queues == [0, 500, 1]
 
@@ -284,14 +261,14 @@ async def retry_after_s(admission: AdmissionControl, jobs: int = 1) -> int:
 
 @pytest.mark.parametrize("case", [(10, 1, 1), (10, 100, 10), (1, 30, 30), (1, 100, 60), (0, 1, 60)])
 async def test_the_time_to_come_again_follows_from_how_fast_the_queue_falls(
-    world: World, admission: AdmissionControl, clock: MovingClock, case: tuple[int, int, int]
+    world: World, admission: AdmissionControl, case: tuple[int, int, int]
 ) -> None:
     leave_per_s, jobs, expected_s = case
     limit(world, max_pending=500)
     world.view.waiting["acme"] = 500
     await retry_after_s(admission)
     for _ in range(10):
-        clock.mono += 1_000
+        world.clock.mono += 1_000
         # As many come, from whichever replica, as leave.
         for _ in range(leave_per_s):
             admission.arrived("acme", own=False)
@@ -306,16 +283,16 @@ async def test_the_first_refusal_gives_a_default_retry_after(world: World, admis
 
 
 async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
-    world: World, admission: AdmissionControl, clock: MovingClock
+    world: World, admission: AdmissionControl
 ) -> None:
     limit(world, submit_rate={"count": 2, "per_ms": 10_000})
     await admission.admit("acme", 2)
     assert await retry_after_s(admission) == 5
     # It would say the same: and a flood of those who come too early must not reach the database.
     world.connection.fail_next(of="buckets")
-    clock.mono += 3_000
+    world.clock.mono += 3_000
     assert await retry_after_s(admission) == 2
-    clock.mono += 2_000
+    world.clock.mono += 2_000
     with pytest.raises(StoreUnavailable):
         await admission.admit("acme", 1)
 
@@ -326,56 +303,40 @@ async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
 LATE = LeaderLag(5_000, 20)
 
 
-def overload(world: World, admission: AdmissionControl, clock: MovingClock) -> None:
+def overload(world: World, admission: AdmissionControl) -> None:
     """More waits than is done, and the leader is late, for long enough to limit intake."""
     world.view.leader_lag = LATE
     for waiting in range(0, 600, 100):
-        clock.mono += 500
+        world.clock.mono += 500
         world.view.waiting["other"] = waiting
         for _ in range(100):
             admission.arrived("other", own=True)
         admission.turned_away(None, 20)
 
 
-async def test_where_the_leader_falls_behind_submits_are_refused(
-    world: World, admission: AdmissionControl, clock: MovingClock
-) -> None:
-    overload(world, admission, clock)
-    assert await admitted(admission, 100, tenant="other") < 10
-    with pytest.raises(Overloaded) as refused:
-        await admission.admit("other", 1)
-    assert 1 <= refused.value.retry_after_s <= 15
-    assert await admitted(admission, 1, tenant="within its part") == 1
-
-
-async def test_a_replica_that_is_not_ready_does_not_judge_the_leader(
-    world: World, admission: AdmissionControl, clock: MovingClock
-) -> None:
+async def test_a_replica_that_is_not_ready_does_not_judge_the_leader(world: World, admission: AdmissionControl) -> None:
     await admission.admit("other", 1)
-    overload(world, admission, clock)
+    overload(world, admission)
     world.view.ready = False
     assert await admitted(admission, 100, tenant="other") == 100
     assert admission.turned_away("other", 20) is None
 
 
-async def test_jobs_that_were_there_already_are_paid_back(
-    world: World, admission: AdmissionControl, clock: MovingClock
-) -> None:
-    overload(world, admission, clock)
-    clock.mono += 100
+async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
+    overload(world, admission)
+    world.clock.mono += 100
     for _ in range(100):
         await admission.admit("repeats", 1)
         admission.not_new("repeats", 1)
 
 
 @pytest.fixture
-def overloaded(world: World, clock: MovingClock) -> World:
+def overloaded(world: World) -> World:
     """A world in which submits are refused before they are read, but for some."""
-    world.clock = clock
     world.admission = AdmissionControl(
-        world.view, MemoryBucketStore(world.connection), clock, MAX_PENDING, world.metrics.refused
+        world.view, MemoryBucketStore(world.connection), world.clock, MAX_PENDING, world.metrics.refused
     )
-    overload(world, world.admission, clock)
+    overload(world, world.admission)
     return world
 
 
@@ -476,9 +437,7 @@ async def test_more_dependencies_of_one_job_than_may_be_are_422_and_nothing_is_w
 
 
 async def test_what_was_let_in_counts_until_the_core_counts_it(admission: AdmissionControl, world: World) -> None:
-    control = AdmissionControl(
-        world.view, MemoryBucketStore(world.connection), MovingClock(), None, max_dependencies=10
-    )
+    control = AdmissionControl(world.view, MemoryBucketStore(world.connection), world.clock, None, max_dependencies=10)
     await control.admit("acme", 1, dependencies=8)
     with pytest.raises(TooMany):
         await control.admit("other", 1, dependencies=3)

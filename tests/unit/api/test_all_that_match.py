@@ -16,7 +16,7 @@ from hascheduler.model.partition import partition_of
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, post
 from tests.unit.api.test_job_totals import put
-from tests.unit.api.test_schedule_filters import some as some_schedules
+from tests.unit.api.test_schedule_lists import some as some_schedules
 from tests.unit.api.tokens import Guarded
 
 LOG = {"filter": {"definition": "log"}}

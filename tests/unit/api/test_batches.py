@@ -1,15 +1,20 @@
-"""Batches: each job has its own answer, and is inserted after those that it depends on."""
+"""Batches, atomic ones too, and whom their jobs wait for: each job has its own answer, or all have one."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from hascheduler.api.jobs.dependencies import levels_of
+from hascheduler.api.edge import Edge
+from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get, post
+from tests.unit.api.tokens import Guarded
 
-LOG = {"definition": "log"}
+LOG: dict[str, Any] = {"definition": "log"}
 
 
 async def batch(client: httpx.AsyncClient, *jobs: Any, key: str | None = None) -> dict[str, Any]:
@@ -71,17 +76,6 @@ async def test_cycles_are_refused_with_all_jobs_behind_them(client: httpx.AsyncC
     assert len(world.everything()["jobs"]) == 1
 
 
-async def test_a_repeated_batch_is_the_same_batch(client: httpx.AsyncClient, world: World) -> None:
-    jobs = [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}]
-    first = await batch(client, *jobs, key="k")
-    before = world.everything()
-    again = await batch(client, *jobs, key="k")
-    assert again["batch"] == first["batch"]
-    assert [result["status"] for result in again["results"]] == [200, 200]
-    assert [result["job"] for result in again["results"]] == [result["job"] for result in first["results"]]
-    assert world.everything() == before
-
-
 async def test_a_jobs_own_key_goes_before_that_of_the_batch(client: httpx.AsyncClient) -> None:
     first = await batch(client, {**LOG, "idempotency_key": "own"}, LOG, key="k")
     other = await batch(client, {**LOG, "idempotency_key": "own"}, {**LOG, "priority": 6}, key="k")
@@ -138,7 +132,152 @@ async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx.AsyncC
     assert world.everything() == before
 
 
-def test_levels_are_in_order_and_leave_out_cycles() -> None:
-    levels, in_cycles = levels_of([[1], [2], [], [4], [3], [3], [2, 2]])
-    assert levels == [[2], [1, 6], [0]]
-    assert in_cycles == [3, 4, 5]
+# All jobs, or none and the errors of all that are wrong
+
+
+PATH = "/v1/jobs:batch"
+
+
+def atomic(*jobs: Any) -> dict[str, Any]:
+    return {"jobs": list(jobs), "atomic": True}
+
+
+async def test_all_are_submitted_each_after_what_it_waits_for(client: httpx.AsyncClient, world: World) -> None:
+    there = (await post(client, "/v1/jobs", LOG, 201))["id"]
+    jobs = [{**LOG, "depends_on": ["ref:a", there]}, {**LOG, "ref": "a"}]
+    answer = await post(client, PATH, atomic(*jobs))
+    last, first = [one["job"] for one in answer["results"]]
+    assert [one["status"] for one in answer["results"]] == [201, 201]
+    assert world.job(last)["waits_for"] == [first, there]
+    assert {job["id"] for job in (await get(client, f"/v1/jobs?batch={answer['batch']}"))["items"]} == {first, last}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "paths"),
+    [
+        ([{**LOG, "priority": 11}], ["jobs.1.priority"]),
+        ([5], ["jobs.1"]),
+        ([{"definition": "a b"}, LOG, {**LOG, "x": 1}], ["jobs.1.definition", "jobs.3.x"]),
+        ([{**LOG, "depends_on": ["ref:nobody"]}], ["jobs.1.depends_on.0"]),
+        ([{**LOG, "depends_on": ["job:nobody"]}, {**LOG, "priority": -1}], ["jobs.1.depends_on.0", "jobs.2.priority"]),
+        ([{**LOG, "ref": "a", "depends_on": ["ref:a"]}], ["jobs.1.depends_on"]),
+        ([{**LOG, "ref": "a"}, {**LOG, "ref": "a"}], ["jobs.2.ref"]),
+        ([{**LOG, "ref": "a", "priority": 11}, {**LOG, "depends_on": ["ref:a"]}],
+         ["jobs.1.priority", "jobs.2.depends_on.0"]),
+        ([{**LOG, "idempotency_key": "k"}], ["jobs.1.idempotency_key"]),
+    ],
+)  # fmt: skip
+async def test_one_that_is_refused_keeps_all_back(
+    client: httpx.AsyncClient, world: World, wrong: list[Any], paths: list[str]
+) -> None:
+    before = world.everything()
+    problem = check_problem(await client.post(PATH, json=atomic(LOG, *wrong)), 422)
+    assert [error["path"] for error in problem["errors"]] == paths
+    assert f"of {1 + len(wrong)} jobs" in problem["detail"]
+    assert world.everything() == before
+
+
+async def test_another_tenants_job_is_forbidden_with_its_path(guarded: Guarded, world: World) -> None:
+    async with await guarded.client("submitter", "acme") as acme:
+        check_problem(await acme.post(PATH, json=atomic(LOG, {**LOG, "tenant": "other"})), 403)
+    assert world.everything()[Collection.JOBS] == []
+
+
+async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    once = {"Idempotency-Key": "k"}
+    body = atomic({**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]})
+    first = (await client.post(PATH, json=body, headers=once)).json()
+    before = world.everything()
+    again = (await client.post(PATH, json=body, headers=once)).json()
+    assert [one["status"] for one in again["results"]] == [200, 200]
+    assert [one["job"] for one in again["results"]] == [one["job"] for one in first["results"]]
+    assert again["batch"] == first["batch"]
+    others = (atomic(*body["jobs"], LOG), atomic(body["jobs"][0]), atomic(*reversed(body["jobs"])))
+    for other in others:
+        assert "'k'" in check_problem(await client.post(PATH, json=other, headers=once), 409)["detail"]
+    # As a batch of single jobs it is another request.
+    single = (await client.post(PATH, json={"jobs": body["jobs"]}, headers=once)).json()
+    assert single["results"][0]["status"] == 409
+    assert world.everything() == before
+
+
+async def test_what_is_too_much_in_all_is_refused_as_a_whole(client: httpx.AsyncClient, world: World) -> None:
+    world.database.replace(Collection.TENANTS, {"_id": "default", "rev": 1, "max_pending": 2})
+    world.view.waiting["default"] = 1
+    before = world.everything()
+    assert (await client.post(PATH, json=atomic(LOG, LOG))).status_code == 429
+    assert world.everything() == before
+    assert len((await post(client, PATH, atomic(LOG)))["results"]) == 1
+
+
+async def test_of_many_at_once_under_one_key_one_submits(client: httpx.AsyncClient) -> None:
+    sent = (client.post(PATH, json=atomic(LOG, LOG), headers={"Idempotency-Key": "k"}) for _ in range(8))
+    answers = [answer.json()["results"] for answer in await asyncio.gather(*sent)]
+    assert sorted(str([one["status"] for one in each]) for each in answers) == ["[200, 200]"] * 7 + ["[201, 201]"]
+    assert len({one["job"] for each in answers for one in each}) == 2
+
+
+# If dependencies stay within a tenant, a job depends on jobs of its own alone, whoever submits it
+
+
+OF_BOTH = "tenant 'other', and this job of 'acme'"
+OF_ACME, OF_OTHER = ({"definition": "log", "tenant": tenant} for tenant in ("acme", "other"))
+
+
+@pytest.fixture
+async def within(app: Edge, world: World) -> AsyncIterator[httpx.AsyncClient]:
+    app.services = replace(world.services(), is_one_of_several=True)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as within:
+        yield within
+
+
+async def test_a_job_of_another_tenant_is_refused(within: httpx.AsyncClient, world: World) -> None:
+    own, others = (
+        (await post(within, "/v1/jobs", OF_ACME, 201))["id"],
+        (await post(within, "/v1/jobs", OF_OTHER, 201))["id"],
+    )
+    answer = await within.post("/v1/jobs", json={**OF_ACME, "depends_on": [own, others]})
+    assert OF_BOTH in check_problem(answer, 422, "depends_on.1")["detail"]
+    assert world.job((await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [own]}, 201))["id"])["waits_for"] == [
+        own
+    ]
+
+
+async def test_a_batch_of_another_tenant_is_refused(within: httpx.AsyncClient) -> None:
+    others = (await batch(within, OF_OTHER, OF_OTHER))["batch"]
+    answer = await within.post("/v1/jobs", json={**OF_ACME, "depends_on": [others]})
+    assert OF_BOTH in check_problem(answer, 422, "depends_on.0")["detail"]
+
+
+async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: httpx.AsyncClient, world: World) -> None:
+    mixed = await batch(within, OF_ACME, OF_OTHER, OF_ACME)
+    waiting = world.job((await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [mixed["batch"]]}, 201))["id"])
+    assert waiting["waits_for"] == [mixed["results"][0]["job"], mixed["results"][2]["job"]]
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+async def test_within_a_batch_it_is_refused_too(within: httpx.AsyncClient, world: World, atomic: bool) -> None:
+    others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
+    jobs = [
+        {**OF_OTHER, "ref": "theirs"},
+        {**OF_ACME, "depends_on": ["ref:theirs"]},
+        {**OF_ACME, "depends_on": [others]},
+        OF_ACME,
+    ]
+    answer = await within.post("/v1/jobs:batch", json={"jobs": jobs, "atomic": atomic})
+    if atomic:
+        assert OF_BOTH in check_problem(answer, 422, "jobs.1.depends_on.0")["detail"]
+        assert len(world.everything()["jobs"]) == 1
+        return
+    results = answer.json()["results"]
+    assert [result["status"] for result in results] == [201, 422, 422, 201]
+    for result in results[1:3]:
+        assert OF_BOTH in result["problem"]["detail"]
+
+
+async def test_elsewhere_a_job_may_depend_on_any(app: Edge, within: httpx.AsyncClient, world: World) -> None:
+    app.services = world.services()
+    others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
+    await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [others]}, 201)

@@ -1,4 +1,4 @@
-"""``ETag``, ``If-Match`` and ``If-None-Match``, of all that is written by name."""
+"""``ETag``, ``If-Match`` and ``If-None-Match`` of all that is written by name; whoever races, no edit is lost."""
 
 import asyncio
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from tests.tiers import spread
-from tests.unit.api.doubles import World
-from tests.unit.api.requests import TICK, check_problem
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import TICK, check_problem, create, patch
 
 THINGS: dict[str, dict[str, Any]] = {
     "/v1/schedules/tick": TICK,
@@ -53,18 +53,10 @@ async def test_pausing_and_resuming_answer_with_the_tag(client: httpx.AsyncClien
 @pytest.mark.parametrize(
     ("known", "status"),
     [
-        ('"1"', 304),
-        ('W/"1"', 304),
-        ("*", 304),
-        ('"0", "1"', 304),
-        ('"2"', 200),
-        ('"2", "x", ""', 200),
-        ("1", 422),
-        ('"1', 422),
-        ('"1"; "2"', 422),
-        (",", 422),
+        ('"1"', 304), ('W/"1"', 304), ("*", 304), ('"0", "1"', 304), ('"2"', 200), ('"2", "x", ""', 200), ("1", 422),
+        ('"1', 422), ('"1"; "2"', 422), (",", 422),
     ],
-)
+)  # fmt: skip
 async def test_what_the_caller_has_is_not_sent_again(
     client: httpx.AsyncClient, path: str, known: str, status: int
 ) -> None:
@@ -140,7 +132,7 @@ async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, wo
     assert world.everything() == World().everything()
 
 
-@pytest.mark.parametrize("path", [path for path in THINGS if "schedules" not in path])
+@each_thing
 @pytest.mark.parametrize(
     ("wanted", "known", "status"),
     [
@@ -154,7 +146,7 @@ async def test_a_replacement_keeps_to_both_headers(
     await made(client, path)
     before = world.everything()
     headers = {"if-none-match": known} | ({} if wanted is None else {"if-match": wanted})
-    answer = await client.put(path, json=CHANGES[path], headers=headers)
+    answer = await client.put(path, json=THINGS[path] | CHANGES[path], headers=headers)
     assert answer.status_code == status, answer.text
     assert (world.everything() == before) == (status != 200)
 
@@ -212,3 +204,80 @@ async def test_of_two_edits_of_one_revision_one_is_made(client: httpx.AsyncClien
     answers = await asyncio.gather(*(client.patch(path, json=body, headers={"if-match": '"1"'}) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [200, 412]
     assert (await client.get(path)).headers["etag"] == '"2"'
+
+
+TICK_PATH = "/v1/schedules/tick"
+KEY = {"Idempotency-Key": "deploy-7"}
+
+
+async def test_put_makes_what_is_not_there(client: httpx.AsyncClient) -> None:
+    made = await client.put(TICK_PATH, json=TICK)
+    assert (made.status_code, made.headers["location"], made.headers["etag"]) == (201, TICK_PATH, '"1"')
+    again = await client.put(TICK_PATH, json=TICK)
+    assert (again.status_code, again.headers["etag"]) == (200, '"1"')
+    assert made.json() == again.json() == (await client.get(TICK_PATH)).json()
+
+
+async def test_of_puts_that_race_one_makes_it_and_the_others_replace_it(client: httpx.AsyncClient) -> None:
+    bodies: list[dict[str, Any]] = [{**TICK, "labels": {"of": str(number)}} for number in range(3)]
+    answers = await asyncio.gather(*(client.put(TICK_PATH, json=body) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 201]
+    assert (await client.get(TICK_PATH)).json()["rev"] == 3
+
+
+async def test_a_put_that_loses_to_a_create_replaces_it(client: httpx.AsyncClient, world: World) -> None:
+    create = world.schedules.create
+
+    async def after_another(document: dict[str, Any]) -> Any:
+        world.schedules.create = create  # type: ignore[method-assign]
+        assert (await client.post("/v1/schedules", json=TICK)).status_code == 201
+        return await create(document)
+
+    world.schedules.create = after_another  # type: ignore[method-assign,assignment]
+    answer = await client.put(TICK_PATH, json={**TICK, "overlap": "skip"})
+    assert (answer.status_code, answer.json()["overlap"], answer.json()["rev"]) == (200, "skip", 2)
+
+
+async def test_a_create_is_repeated_under_its_key(client: httpx.AsyncClient) -> None:
+    made = await client.post("/v1/schedules", json=TICK, headers=KEY)
+    again = await client.post("/v1/schedules", json=TICK, headers=KEY)
+    assert (made.status_code, again.status_code, again.headers["idempotency-replayed"]) == (201, 200, "true")
+    assert made.json() == again.json()
+    check_problem(await client.post("/v1/schedules", json={**TICK, "overlap": "skip"}, headers=KEY), 409)
+    check_problem(await client.post("/v1/schedules", json=TICK, headers={"Idempotency-Key": "other"}), 409)
+    check_problem(await client.post("/v1/schedules", json=TICK), 409)
+
+
+async def test_of_creates_that_race_under_one_key_one_makes_it(client: httpx.AsyncClient) -> None:
+    answers = await asyncio.gather(*(client.post("/v1/schedules", json=TICK, headers=KEY) for _ in range(3)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 201]
+
+
+async def test_an_edit_that_loses_every_race_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+
+    async def overtake() -> None:
+        world.rewrite(Collection.SCHEDULES, "tick", rev=world.schedule()["rev"] + 1)
+
+    world.schedules.overtakers = [overtake] * 5
+    check_problem(await client.patch("/v1/schedules/tick", json={"overlap": "skip"}), 409)
+    assert world.schedule()["policy"]["overlap"] == "allow"
+
+
+async def test_an_edit_of_a_schedule_that_is_deleted_meanwhile_finds_nothing(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    world.schedules.overtakers = [lambda: client.delete("/v1/schedules/tick"), _nothing]
+    check_problem(await client.patch("/v1/schedules/tick", json={"overlap": "skip"}), 404)
+
+
+async def test_a_fire_during_an_edit_is_no_conflict_and_stays(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    world.schedules.overtakers = [lambda: world.fire(NOW + 1_000)]
+    shown = await patch(client, {"overlap": "skip"})
+    assert (shown["rev"], shown["counts"]["fired"], shown["last_nominal_at"]) == (2, 1, "2030-01-01T00:00:01.000Z")
+
+
+async def _nothing() -> None:
+    pass

@@ -134,16 +134,6 @@ async def test_an_id_that_is_too_old_causes_a_reset_from_now(server: ApiServer, 
         assert (await sent.next())["id"] == position(13, 1)
 
 
-async def test_a_resync_is_a_reset_for_followers(server: ApiServer, log: EventLog) -> None:
-    async with following(server) as sent:
-        await sent.next()
-        log.restart()
-        log.begin(position(20, 1))
-        assert (await sent.next())["event"] == "reset"
-        log.append([happened(21)], position(21, 1))
-        assert (await sent.next())["event"] == "submitted"
-
-
 async def test_only_what_is_asked_for_is_sent(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,20 +160,12 @@ async def test_only_what_is_asked_for_is_sent(
             assert await sent.next() == {"": "still here", "id": position(15, 1)}
 
 
-async def test_silence_is_broken_with_a_comment_and_the_id_to_come_back_with(
-    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("silence_ms", "asked"), [(20, ""), (60_000, "&keepalive=200ms")])
+async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_client_asks(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch, silence_ms: int, asked: str
 ) -> None:
-    monkeypatch.setattr(events, "_SILENCE_MS", 20)
-    async with following(server, "job=another") as sent:
-        await sent.next()
-        log.append([happened(13)], position(14, 7))
-        while (said := await sent.next()) == {"": "still here", "id": position(12, 1)}:
-            pass
-        assert said == {"": "still here", "id": position(14, 7)}
-
-
-async def test_a_client_may_ask_how_often_it_is_told_how_far_the_stream_is(server: ApiServer, log: EventLog) -> None:
-    async with following(server, "job=another&keepalive=200ms") as sent:
+    monkeypatch.setattr(events, "_SILENCE_MS", silence_ms)
+    async with following(server, f"job=another{asked}") as sent:
         await sent.next()
         log.append([happened(13)], position(14, 7))
         while (said := await sent.next()) == {"": "still here", "id": position(12, 1)}:
@@ -192,11 +174,6 @@ async def test_a_client_may_ask_how_often_it_is_told_how_far_the_stream_is(serve
 
 
 # Refusals
-
-
-@pytest.mark.parametrize("keepalive", ["199ms", "31s", "0", "-1s", "soon", ""])
-async def test_a_keepalive_that_is_too_short_or_too_long_is_refused(client: httpx.AsyncClient, keepalive: str) -> None:
-    check_problem(await client.get(f"{PATH}?keepalive={keepalive}"), 422, "keepalive")
 
 
 async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient) -> None:

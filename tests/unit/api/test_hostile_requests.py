@@ -10,6 +10,8 @@ import pytest
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from tests.tiers import spread
 from tests.unit.api.doubles import World
+from tests.unit.api.hostile_rows import BATCH_ITEMS, ROWS, Row
+from tests.unit.api.hostile_rows import job as hostile_job
 from tests.unit.api.requests import TICK, check_problem
 
 EMPTY = World().everything()
@@ -101,183 +103,6 @@ async def test_a_hostile_schedule_is_refused(
     assert world.everything() == EMPTY
 
 
-REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
-    ("GET", "/v1/nothing", None, 404, None),
-    ("GET", "/v1/schedules/", None, 404, None),
-    ("GET", "/v1/schedules/a/b", None, 404, None),
-    ("GET", "/v1/schedules/..%2f..%2fetc", None, 404, None),
-    ("GET", "/v1/schedules/unknown", None, 404, None),
-    ("GET", "/v1/schedules/%00", None, 404, None),
-    ("GET", "/v1/schedules/%ff%fe", None, 404, None),
-    ("GET", "/v1/schedules/$where", None, 404, None),
-    ("DELETE", "/v1/schedules/unknown", None, 404, None),
-    ("PUT", "/v1/schedules/tock", TICK, 422, "name"),
-    ("PUT", "/v1/schedules/%24a", {k: v for k, v in TICK.items() if k != "name"}, 422, "name"),
-    ("PATCH", "/v1/schedules/unknown", {}, 404, None),
-    ("PATCH", "/v1/schedules/%24a", {}, 422, "name"),
-    ("PATCH", "/v1/schedules/unknown", [], 422, ""),
-    ("POST", "/v1/schedules/unknown/pause", None, 404, None),
-    ("POST", "/v1/schedules/unknown/pause", {"because": ""}, 422, "because"),
-    ("POST", "/v1/schedules/unknown/pause", {"because": "a\nb"}, 422, "because"),
-    ("POST", "/v1/schedules/unknown/pause", [], 422, ""),
-    ("POST", "/v1/schedules/unknown/resume", None, 404, None),
-    ("POST", "/v1/schedules/unknown/resume", {"catch_up": "yes"}, 422, "catch_up"),
-    ("POST", "/v1/schedules/unknown/trigger", None, 404, None),
-    ("POST", "/v1/schedules/unknown/trigger", {"overlap": "sometimes"}, 422, "overlap"),
-    ("POST", "/v1/schedules/unknown/trigger", {"definition": "other"}, 422, "definition"),
-    ("POST", "/v1/schedules/unknown/backfill", {}, 422, "from"),
-    ("GET", "/v1/schedules/unknown/backfill", None, 405, None),
-    ("GET", "/v1/schedules/unknown/preview", None, 404, None),
-    ("GET", "/v1/schedules/unknown/preview?count=0", None, 422, "count"),
-    ("GET", "/v1/schedules/unknown/preview?count=1001", None, 422, "count"),
-    ("GET", "/v1/schedules/unknown/preview?from=now", None, 422, "from"),
-    ("POST", "/v1/schedules/unknown/preview", {}, 404, None),
-    ("POST", "/v1/schedules/preview", {}, 422, "trigger"),
-    ("POST", "/v1/schedules/preview?from=2030-01-01T00:00:00Z", {}, 422, "from"),
-    ("GET", "/v1/schedules/unknown/verdicts", None, 404, None),
-    ("GET", "/v1/schedules/unknown/verdicts?verdict=lost", None, 422, "verdict.0"),
-    ("GET", "/v1/schedules/unknown/verdicts?after=soon", None, 422, "after"),
-    ("GET", "/v1/schedules/unknown/verdicts?after=" + "9" * 40, None, 422, "after"),
-    ("GET", "/v1/schedules?label=team", None, 422, "label.0"),
-    ("GET", "/v1/schedules?" + "&".join(f"label=l{n}=" for n in range(65)), None, 422, "label"),
-    ("POST", "/v1/schedules/tick", {}, 405, None),
-    ("DELETE", "/v1/cluster", None, 405, None),
-    ("GET", "/v1/schedules?limit=0", None, 422, "limit"),
-    ("GET", "/v1/schedules?limit=", None, 422, "limit"),
-    ("GET", "/v1/schedules?offset=3", None, 422, "offset"),
-    ("GET", f"/v1/schedules?after={'a' * 600}", None, 422, "after"),
-    ("GET", "/v1/jobs?state=sleeping", None, 422, "state.0"),
-    ("GET", "/v1/jobs?state[$ne]=pending", None, 422, "state[$ne]"),
-    ("GET", "/v1/jobs?stat=pending", None, 422, "stat"),
-    ("GET", "/v1/jobs/unknown", None, 404, None),
-    ("POST", "/v1/jobs/unknown/cancel", None, 404, None),
-    ("GET", "/v1/jobs/unknown/cancel", None, 405, None),
-    ("POST", "/v1/jobs", {}, 422, "definition"),
-    ("POST", "/v1/jobs", {"definition": "log", "id": "mine"}, 422, "id"),
-    ("POST", "/v1/jobs", {"definition": "log", "state": "succeeded"}, 422, "state"),
-    ("POST", "/v1/jobs", {"definition": "log", "submitted_at_ms": 0}, 422, "submitted_at_ms"),
-    ("POST", "/v1/jobs", {"definition": "log", "not_before": "soon"}, 422, "not_before"),
-    ("POST", "/v1/jobs", {"definition": "log", "not_before": 7}, 422, "not_before"),
-    ("POST", "/v1/jobs", {"definition": "log", "labels": {"a": None}}, 422, "labels.a"),
-    ("PUT", "/v1/definitions/log", {"max_concurrency": 0}, 422, "max_concurrency"),
-    ("PUT", "/v1/definitions/log", {"retry": {"attempts": 0}}, 422, "retry.attempts"),
-    ("PUT", "/v1/definitions/log", {"retry": {"attempts": 101}}, 422, "retry.attempts"),
-    ("PUT", "/v1/definitions/log", {"max_concurrency": "none"}, 422, "max_concurrency"),
-    ("PUT", "/v1/definitions/log", {"default_cost": "8d"}, 422, "default_cost"),
-    ("PUT", "/v1/definitions/log", {"default_cost": {"s": 1}}, 422, "default_cost"),
-    ("PUT", "/v1/definitions/log", {"conflict_group": ""}, 422, "conflict_group"),
-    ("PUT", "/v1/definitions/log", {"conflict_group": ["git"]}, 422, "conflict_group"),
-    ("PUT", "/v1/definitions/log", {"conflict_scope": "all"}, 422, "conflict_scope"),
-    ("PUT", "/v1/definitions/log", {"conflict_scope": ["tenant"]}, 422, "conflict_scope"),
-    ("PUT", "/v1/definitions/log", {"tier": 0}, 422, "tier"),
-    ("PUT", "/v1/definitions/log", {"tier": "high"}, 422, "tier"),
-    ("PUT", "/v1/definitions/log", {"rate_limit": 100}, 422, "rate_limit"),
-    ("PUT", "/v1/definitions/log", {"rate_limit": {"count": 100}}, 422, "rate_limit.per"),
-    ("PUT", "/v1/definitions/log", {"rate_limit": {"count": 0, "per": "1s"}}, 422, "rate_limit.count"),
-    ("PUT", "/v1/definitions/log", {"rate_limit": {"count": 1, "per": 0}}, 422, "rate_limit.per"),
-    ("PUT", "/v1/definitions/log", {"rate_limit": {"count": 1, "per": "1s", "burst": 2}}, 422, "rate_limit.burst"),
-    ("PUT", "/v1/definitions/log", {"key_limits": {}}, 422, "key_limits"),
-    ("PUT", "/v1/definitions/log", {"key_limits": [{"key": "payload", "max_concurrency": 1}]}, 422, "key_limits.0.key"),
-    (
-        "PUT",
-        "/v1/definitions/log",
-        {"key_limits": [{"key": "target", "max_concurrency": 0}]},
-        422,
-        "key_limits.0.max_concurrency",
-    ),
-    (
-        "PUT",
-        "/v1/definitions/log",
-        {"key_limits": [{"key": f"payload.{n}", "max_concurrency": 1} for n in range(5)]},
-        422,
-        "key_limits",
-    ),
-    ("PUT", "/v1/definitions/log", {"unique": 5}, 422, "unique"),
-    ("PUT", "/v1/definitions/log", {"unique": {"by": "target"}}, 422, "unique.by"),
-    ("PUT", "/v1/definitions/log", {"unique": {"by": [f"payload.{n}" for n in range(5)]}}, 422, "unique.by"),
-    ("PUT", "/v1/definitions/log", {"unique": {"on_duplicate": "drop"}}, 422, "unique.on_duplicate"),
-    ("PUT", "/v1/definitions/log", {"unique": {"on_duplicate": ["replace"]}}, 422, "unique.on_duplicate"),
-    ("PUT", "/v1/definitions/log", {"unique": {"on_duplicate": "replace", "period": "1h"}}, 422, "unique.period"),
-    ("PUT", "/v1/definitions/log", {"unique": {"period": 0}}, 422, "unique.period"),
-    ("PUT", "/v1/definitions/log", {"unique": {"max_wait": "1h"}}, 422, "unique.max_wait"),
-    (
-        "PUT",
-        "/v1/definitions/log",
-        {"unique": {"on_duplicate": "debounce", "period": "1m", "max_wait": "71d"}},
-        422,
-        "unique.max_wait",
-    ),
-    ("PUT", "/v1/definitions/log", {"unique": {"key": "target"}}, 422, "unique.key"),
-    ("PUT", "/v1/definitions/log", {"resources": {"slots": 1}}, 422, "resources.slots"),
-    ("PUT", "/v1/definitions/log", {"resources": {"cpu": "2"}}, 422, "resources.cpu"),
-    ("PUT", "/v1/definitions/log", {"name": "log"}, 422, "name"),
-    ("POST", "/v1/cluster/pause", None, 415, None),
-    ("POST", "/v1/cluster/pause", {}, 422, "because"),
-    ("POST", "/v1/cluster/pause", {"because": {"$gt": ""}}, 422, "because.$gt"),
-    ("POST", "/v1/cluster/pause", {"because": "a", "schedules_only": 1}, 422, "schedules_only"),
-    ("POST", "/v1/cluster/pause", {"because": "a", "by": "me"}, 422, "by"),
-    ("POST", "/v1/processors/unknown/drain", None, 404, None),
-    ("POST", "/v1/processors/%00/drain", None, 404, None),
-    ("POST", f"/v1/processors/{'p' * 257}/drain", None, 422, "name"),
-    ("POST", "/v1/processors/p-1/drain", {"because": "a\nb"}, 422, "because"),
-    ("POST", "/v1/processors/p-1/drain", [], 422, ""),
-    ("POST", "/v1/processors/unknown/undrain", None, 404, None),
-    ("PUT", "/v1/lanes/*", {}, 422, "name"),
-    ("PUT", "/v1/lanes/a", [], 422, ""),
-    ("PUT", "/v1/lanes/a", {"rev": 7}, 422, "rev"),
-    ("PUT", "/v1/lanes/a", {"weight": 0}, 422, "weight"),
-    ("PUT", "/v1/lanes/a", {"weight": True}, 422, "weight"),
-    ("PATCH", "/v1/lanes/unknown", {}, 404, None),
-    ("PATCH", "/v1/lanes/*", {}, 422, "name"),
-    ("PATCH", "/v1/lanes/unknown", 7, 422, ""),
-    ("DELETE", "/v1/lanes/unknown", None, 404, None),
-    ("GET", "/v1/lanes/unknown", None, 404, None),
-    ("GET", "/v1/lanes/%00", None, 404, None),
-    ("POST", "/v1/lanes/a", {}, 405, None),
-    ("GET", "/v1/lanes?limit=0", None, 422, "limit"),
-    ("GET", "/v1/lanes?label=a=b", None, 422, "label"),
-    ("PUT", "/v1/tenants/*", {}, 422, "name"),
-    ("PUT", "/v1/tenants/a", [], 422, ""),
-    ("PUT", "/v1/tenants/a", {"rev": 7}, 422, "rev"),
-    ("PUT", "/v1/tenants/a", {"max_running": 0}, 422, "max_running"),
-    ("PUT", "/v1/tenants/a", {"max_running": True}, 422, "max_running"),
-    ("PATCH", "/v1/tenants/unknown", {}, 404, None),
-    ("PATCH", "/v1/tenants/*", {}, 422, "name"),
-    ("PATCH", "/v1/tenants/unknown", 7, 422, ""),
-    ("DELETE", "/v1/tenants/unknown", None, 404, None),
-    ("GET", "/v1/tenants/unknown", None, 404, None),
-    ("GET", "/v1/tenants/%00", None, 404, None),
-    ("POST", "/v1/tenants/a", {}, 405, None),
-    ("GET", "/v1/tenants?limit=0", None, 422, "limit"),
-    ("GET", "/v1/tenants?label=a=b", None, 422, "label"),
-    ("PUT", "/v1/lanes/a", {"promote_after": "999ms"}, 422, "promote_after"),
-    ("PUT", "/v1/lanes/a", {"promote_after": {"0": "1m"}}, 422, "promote_after"),
-    ("PUT", "/v1/lanes/a", {"policy": "luck"}, 422, "policy"),
-    ("PUT", "/v1/lanes/a", {"policy": "x," * 50_000}, 422, "policy"),
-    ("GET", "/v1/jobs/unknown/why", None, 404, None),
-    ("GET", "/v1/jobs/%00/why", None, 404, None),
-    ("POST", "/v1/jobs/unknown/why", {}, 405, None),
-    ("POST", "/v1/jobs", {"definition": "log", "tenant": ""}, 422, "tenant"),
-    ("POST", "/v1/jobs", {"definition": "log", "resources": {"cpu": "1"}}, 422, "resources.cpu"),
-    ("POST", "/metrics", {}, 405, None),
-    ("PUT", "/v1/definitions/*", {}, 422, "name"),
-    ("PATCH", "/v1/definitions/unknown", {}, 404, None),
-    ("PATCH", "/v1/definitions/*", {}, 422, "name"),
-    ("DELETE", "/v1/definitions/unknown", None, 404, None),
-    ("GET", "/v1/definitions/unknown", None, 404, None),
-]
-
-
-@pytest.mark.parametrize("row", spread(REQUESTS, check=94), ids=lambda row: f"{row[0]} {row[1][:40]} {row[4]}")
-async def test_a_hostile_request_is_refused(
-    client: httpx.AsyncClient, world: World, row: tuple[str, str, Any, int, str | None]
-) -> None:
-    method, path, body, status, field = row
-    answer = await client.request(method, path, json=body)
-    check_problem(answer, status, field)
-    assert world.everything() == EMPTY
-
-
 @pytest.mark.parametrize("type", ["", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=x"])
 async def test_only_json_is_taken(client: httpx.AsyncClient, world: World, type: str) -> None:
     check_problem(await client.post("/v1/schedules", content=tick(), headers={"content-type": type}), 415, None)
@@ -327,3 +152,53 @@ async def test_every_mistake_says_what_would_be_right(client: httpx.AsyncClient)
 async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/schedules/tick")
     assert answer.headers["allow"] == "GET, PUT, PATCH, DELETE"
+
+
+def check_secretive(answer: httpx.Response) -> None:
+    """Nothing in it tells how the server is made."""
+    for told in ("Traceback", 'File "', "pymongo", "pydantic", "MemoryConnection"):
+        assert told not in answer.text
+
+
+@pytest.mark.parametrize("row", spread(ROWS, check=200), ids=lambda row: f"{row[0]} {row[1][:40]} {row[4]}")
+async def test_a_hostile_request_is_refused(client: httpx.AsyncClient, world: World, row: Row) -> None:
+    method, path, body, status, field = row
+    answer = await client.request(method, path, json=body)
+    problem = check_problem(answer, status, field)
+    assert all(error["expected"] for error in problem.get("errors", [])), problem
+    check_secretive(answer)
+    assert world.everything() == EMPTY
+
+
+@pytest.mark.parametrize("item", BATCH_ITEMS, ids=[json.dumps(item[0])[:60] for item in BATCH_ITEMS])
+async def test_a_hostile_job_of_a_batch_is_refused_in_its_place(
+    client: httpx.AsyncClient, world: World, item: tuple[Any, int, str]
+) -> None:
+    sent, status, field = item
+    answer = await client.post("/v1/jobs:batch", json={"jobs": [hostile_job(ref="good"), sent]})
+    assert answer.status_code == 200, answer.text
+    check_secretive(answer)
+    good, bad = answer.json()["results"]
+    assert (good["status"], bad["status"], bad["job"]) == (201, status, None)
+    assert field in [error["path"] for error in bad["problem"]["errors"]]
+    assert [document["_id"] for document in world.everything()["jobs"]] == [good["job"]]
+
+
+KEYS = ["", " ", "a b", "k" * 256, "k" * 10_240, "schlüssel".encode(), b"a\x00b", b"a\x7fb", b"\xff", "a\tb"]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=[repr(key)[:20] for key in KEYS])
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
+async def test_a_hostile_idempotency_key_is_refused(
+    client: httpx.AsyncClient, world: World, path: str, key: str | bytes
+) -> None:
+    headers = {b"idempotency-key": key.encode() if isinstance(key, str) else key}
+    body = hostile_job() if path == "/v1/jobs" else {"jobs": [hostile_job()]}
+    check_problem(await client.post(path, json=body, headers=headers), 422, "Idempotency-Key")
+    assert world.everything() == EMPTY
+
+
+async def test_two_idempotency_keys_are_refused(client: httpx.AsyncClient, world: World) -> None:
+    headers = [("idempotency-key", "a"), ("idempotency-key", "b")]
+    check_problem(await client.post("/v1/jobs", json=hostile_job(), headers=headers), 422, "Idempotency-Key")
+    assert world.everything() == EMPTY

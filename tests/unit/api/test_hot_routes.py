@@ -26,6 +26,7 @@ from tests.factories import make_processor, make_token
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app
 from tests.unit.api.hostile_rows import ROWS, Row
+from tests.unit.api.requests import scope_of
 
 JOB = {"definition": "log", "payload": {"text": "é\n", "n": [1, 2.5, 1e300, None, True]}, "labels": {"team": "a"}}
 PROCESSOR = "http:far.00000001"
@@ -55,7 +56,6 @@ class Asked:
         return self.body if isinstance(self.body, bytes) else b"" if self.body is None else orjson.dumps(self.body)
 
     def scope(self, app: Edge) -> Scope:
-        path, _, query = self.path.partition("?")
         headers = [(b"host", b"api"), *((name.lower().encode(), value.encode()) for name, value in self.headers)]
         if self.role is not None:
             headers.append((b"authorization", f"Bearer {SECRETS[self.role]}".encode()))
@@ -64,21 +64,7 @@ class Asked:
                 headers.append((b"content-length", self.length.replace("as it is", str(len(self.raw()))).encode()))
             if self.kind is not None:
                 headers.append((b"content-type", self.kind.encode()))
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": self.method,
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": headers,
-            "client": ("127.0.0.1", 5_000),
-            "server": ("api", 80),
-            "app": app,
-        }
+        return scope_of(self.method, self.path, headers, app=app)
 
 
 def submit(body: Any = JOB, **how: Any) -> Asked:

@@ -1,18 +1,17 @@
-"""``GET /v1/jobs`` by the beginning of an id, ``/v1/jobs:counts`` and ``/v1/jobs:errors``."""
+"""``/v1/jobs:counts`` and ``/v1/jobs:errors``, and what equal faults have in common."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
+from hascheduler.api.jobs.errors import NO_ERROR, PATTERN_LENGTH_MAX, error_pattern, first_line
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.values.instants import WallMs
 from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, get, post
-from tests.unit.api.tokens import Guarded
 
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
 
@@ -31,42 +30,6 @@ def some(world: World) -> None:
 
 
 # By id
-
-
-@pytest.mark.parametrize(
-    ("prefix", "found"),
-    [
-        ("job:000", ["job:0006", "job:0005", "job:0004", "job:0003", "job:0002", "job:0001", "job:0000"]),
-        ("job:0003", ["job:0003"]),
-        ("fire:", [f"fire:tick-2:{NOW}", f"fire:tick:{NOW}"]),
-        ("fire:tick:", [f"fire:tick:{NOW}"]),
-        ("fire:tick", [f"fire:tick-2:{NOW}", f"fire:tick:{NOW}"]),
-        (".*", []),
-        ("$", []),
-        ("JOB", []),
-        ("\U0010ffff", []),
-    ],
-)
-async def test_a_list_is_of_ids_that_begin_so(
-    client: httpx.AsyncClient, world: World, prefix: str, found: list[str]
-) -> None:
-    some(world)
-    ids: list[str] = []
-    after: dict[str, str] = {}
-    while True:
-        answer = await client.get("/v1/jobs", params={"id": prefix, "limit": 2, **after})
-        assert answer.status_code == 200, answer.text
-        ids += [job["id"] for job in answer.json()["items"]]
-        if answer.json()["next"] is None:
-            break
-        after = {"after": answer.json()["next"]}
-    assert ids == found
-
-
-@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:counts", "/v1/jobs:errors"])
-@pytest.mark.parametrize("id", ["", "x" * 321])
-async def test_the_beginning_of_an_id_is_bounded(client: httpx.AsyncClient, path: str, id: str) -> None:
-    check_problem(await client.get(path, params={"id": id}), 422, "id")
 
 
 # Counts
@@ -164,19 +127,10 @@ async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncC
         "job": "job:4",
         "error": "TimeoutError: no answer in 4 s",
         "filter": {
-            "state": "failed",
-            "definition": "log",
-            "tenant": "acme",
-            "schedule": None,
-            "target": None,
-            "batch": None,
-            "id": None,
-            "since": None,
-            "until": None,
-            "unschedulable": False,
-            "labels": {},
+            "state": "failed", "definition": "log", "tenant": "acme", "schedule": None, "target": None, "batch": None,
+            "id": None, "since": None, "until": None, "unschedulable": False, "labels": {},
         },
-    }
+    }  # fmt: skip
     assert (answer["others"], answer["examined"], answer["complete"]) == ({"groups": 0, "count": 0}, 7, True)
 
 
@@ -224,12 +178,6 @@ async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient,
 # Tenants
 
 
-@pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("viewer", "acme") as client:
-        yield client
-
-
 async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.AsyncClient, world: World) -> None:
     some(world)
     world.view.live = {(None, None): {"pending": 9, "running": 9}, (None, "acme"): {"pending": 1}}
@@ -240,3 +188,52 @@ async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.Async
     assert (await get(acme, "/v1/jobs:errors"))["examined"] == 3
     for path in ("/v1/jobs:counts", "/v1/jobs:errors"):
         check_problem(await acme.get(f"{path}?tenant=other"), 403, "tenant")
+
+
+@pytest.mark.parametrize(
+    ("errors", "pattern"),
+    [
+        (("timed out after 30 s", "timed out after 1.5 s"), "timed out after <n> s"),
+        (("Timeout: 10.0.0.1:27017 is away", "Timeout: 192.168.1.20:27018 is away"), "Timeout: <n> is away"),
+        (("KeyError: 'user'", "KeyError: 'a \"b'"), 'KeyError: "…"'),
+        (('no file "a b.png"', "no file `c`", "no file ''"), 'no file "…"'),
+        (("can't open x, it isn't there",), "can't open x, it isn't there"),
+        (("object at 0x7f3a9c2d1e50", "object at 0x1"), "object at <id>"),
+        (
+            ("no job job:0194f3a1b2c3000001deadbeef01", "no job job:0194ffffb2c3000001deadbeef02"),
+            "no job job:<id>",
+        ),
+        (("id 123e4567-e89b-12d3-a456-426614174000", "id deadbeef-e89b-42d3-a456-426614174001"), "id <id>"),
+        (("the decade of a facade", ), "the decade of a facade"),
+        (("order 20300101000000", "order 7"), "order <n>"),
+        (("first\nsecond 1", "first\nthird", "\n \t\r\n first \n"), "first"),
+        (("a   b\tc", "a b c"), "a b c"),
+        (("", " \n\t", "\x1b[2J", "\u202e\u200b"), NO_ERROR),
+    ],
+)  # fmt: skip
+def test_equal_faults_have_one_pattern(errors: tuple[str, ...], pattern: str) -> None:
+    assert {error_pattern(error) for error in errors} == {pattern}
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;a title\x07text", "text"),
+        ("\u202egnp.exe\u202c", "gnp.exe"),
+        ("a\x00b\x9bc", "a bc"),
+        ("\ud800 lone", "lone"),
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+    ],
+)
+def test_what_moves_a_cursor_or_turns_a_text_is_left_out(error: str, shown: str) -> None:
+    assert first_line(error) == shown
+
+
+@pytest.mark.parametrize(
+    "piece", ["x", "1", "a1", '"', "'a", "\x1b", "\x1b[", "\x1b]", "0x", "1.", "deadbeef-", "\u202e", "\n", "日", "<n>"]
+)
+def test_a_pattern_is_short_however_long_the_error(piece: str) -> None:
+    pattern = error_pattern(piece * (1_000_000 // len(piece)))
+    assert 0 < len(pattern) <= PATTERN_LENGTH_MAX
+    assert pattern.isprintable()

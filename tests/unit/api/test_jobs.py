@@ -1,4 +1,4 @@
-"""Jobs: how they are stored and shown."""
+"""Jobs: how they are stored, shown, listed and changed, the warning of an undefined lane, and why one waits."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,8 +6,13 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Overdue, QueuePosition
 from hascheduler.model.collection import Collection
+from hascheduler.model.job import JobState
+from hascheduler.model.policy import Criterion
+from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import TICK, check_problem, create, get, pages, post
 
 
 async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncClient, world: World) -> None:
@@ -29,18 +34,10 @@ async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncCl
 
 async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, world: World) -> None:
     body = {
-        "definition": "sleep",
-        "target": "demo",
-        "payload": [{"seconds": 1.5}],
-        "priority": 0,
-        "tenant": "acme",
-        "fairness_key": "k",
-        "lane": "slow",
-        "mode": "on_demand",
-        "resources": {"cpu": 2},
-        "labels": {"a": "b"},
+        "definition": "sleep", "target": "demo", "payload": [{"seconds": 1.5}], "priority": 0, "tenant": "acme",
+        "fairness_key": "k", "lane": "slow", "mode": "on_demand", "resources": {"cpu": 2}, "labels": {"a": "b"},
         "not_before": "2030-01-01T00:00:01.5Z",
-    }
+    }  # fmt: skip
     shown = (await client.post("/v1/jobs", json=body)).json()
     assert {name: shown[name] for name in body} == {**body, "not_before": "2030-01-01T00:00:01.500Z"}
     stored = world.job("job:0001")
@@ -83,14 +80,9 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
 ) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
     attempt = {
-        "number": 1,
-        "processor": "p-1",
-        "dispatched_at_ms": NOW,
-        "started_at_ms": None,
-        "finished_at_ms": NOW + 1,
-        "outcome": "lost",
-        "error": "the processor died",
-    }
+        "number": 1, "processor": "p-1", "dispatched_at_ms": NOW, "started_at_ms": None, "finished_at_ms": NOW + 1,
+        "outcome": "lost", "error": "the processor died",
+    }  # fmt: skip
     result = {"when": datetime(2030, 1, 1, tzinfo=UTC), "ratio": float("nan"), "nested": [{"a": 1}]}
     changes = {"attempts": [attempt], "result": result, "expire_at": datetime.now(UTC)}
     world.rewrite(Collection.JOBS, "job:0001", **changes)
@@ -98,16 +90,11 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
     assert shown["result"] == {"when": "2030-01-01T00:00:00+00:00", "ratio": "nan", "nested": [{"a": 1}]}
     assert shown["attempts"] == [
         {
-            "number": 1,
-            "processor": "p-1",
-            "dispatched_at": "2030-01-01T00:00:00.000Z",
-            "started_at": None,
-            "finished_at": "2030-01-01T00:00:00.001Z",
-            "outcome": "lost",
-            "error": "the processor died",
+            "number": 1, "processor": "p-1", "dispatched_at": "2030-01-01T00:00:00.000Z", "started_at": None,
+            "finished_at": "2030-01-01T00:00:00.001Z", "outcome": "lost", "error": "the processor died",
             "traceback": None,
         }
-    ]
+    ]  # fmt: skip
 
 
 async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClient, world: World) -> None:
@@ -124,32 +111,6 @@ async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClie
         assert page["next"] is None
 
 
-async def test_jobs_are_listed_by_when_they_were_submitted_whatever_made_them(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    submitted = {"job:0001": 10, "job:0002": 40, "job:0003": 30, "job:0004": 20}
-    for id, at in submitted.items():
-        await client.post("/v1/jobs", json={"definition": "log"})
-        world.rewrite(Collection.JOBS, id, submitted_at_ms=NOW + at)
-    assert await listed(client, "") == ["job:0002", "job:0003", "job:0004", "job:0001"]
-    since, until = "2030-01-01T00:00:00.020Z", "2030-01-01T00:00:00.040Z"
-    assert await listed(client, f"since={since}") == ["job:0002", "job:0003", "job:0004"]
-    assert await listed(client, f"until={until}") == ["job:0003", "job:0004", "job:0001"]
-    assert await listed(client, f"since={since}&until={until}") == ["job:0003", "job:0004"]
-
-
-async def test_a_list_may_be_of_those_that_can_never_run(client: httpx.AsyncClient, world: World) -> None:
-    for _ in range(3):
-        await client.post("/v1/jobs", json={"definition": "log"})
-    assert await listed(client, "unschedulable=true") == []
-    world.view.never_to_run = {"job:0001", "job:0003"}
-    world.rewrite(Collection.JOBS, "job:0003", state="cancelled")
-    assert await listed(client, "unschedulable=true") == ["job:0001"]
-    assert await listed(client, "unschedulable=true&state=pending&state=running") == ["job:0001"]
-    assert await listed(client, "unschedulable=true&state=running") == []
-    assert len(await listed(client, "unschedulable=false")) == 3
-
-
 @pytest.mark.parametrize(
     "after", ["job:0002", "fire:tick:1893456000000", "~", "~1.", "~-1", "~1e3", "x~1", "~" + "9" * 20]
 )
@@ -163,29 +124,253 @@ async def test_what_is_no_place_in_the_list_is_refused_as_such(client: httpx.Asy
 
 
 async def listed(client: httpx.AsyncClient, query: str) -> list[str]:
-    """The ids, of pages of one job each."""
-    found: list[str] = []
-    after = ""
-    while True:
-        answer = await client.get(f"/v1/jobs?limit=1&{query}{after}")
-        assert answer.status_code == 200, answer.text
-        found += [item["id"] for item in answer.json()["items"]]
-        if answer.json()["next"] is None:
-            return found
-        after = f"&after={answer.json()['next']}"
+    return [job["id"] for job in await pages(client, "/v1/jobs", query)]
 
 
-async def test_a_cancel_answers_with_what_became_of_the_job(client: httpx.AsyncClient, world: World) -> None:
+# Cancel, reprioritize and retry
+
+
+LOG = {"definition": "log"}
+
+
+async def job_in(client: httpx.AsyncClient, world: World, state: str, **body: Any) -> str:
+    id = str((await post(client, "/v1/jobs", {**LOG, **body}, 201))["id"])
+    world.rewrite_job(id, state=state)
+    return id
+
+
+@pytest.mark.parametrize(
+    ("state", "cancel", "reprioritize", "retry"),
+    [
+        ("pending", "cancelled", "ok", "not_ended"),
+        ("dispatched", "cancelled", "already_running", "not_ended"),
+        ("running", "already_running", "already_running", "not_ended"),
+        ("succeeded", "already_done", "already_done", "not_failed"),
+        ("failed", "already_done", "already_done", "ok"),
+        ("cancelled", "already_done", "already_done", "ok"),
+    ],
+)
+async def test_each_answer_says_which_state_it_met(
+    client: httpx.AsyncClient, world: World, *, state: str, cancel: str, reprioritize: str, retry: str
+) -> None:
+    ids = [await job_in(client, world, state) for _ in range(3)]
+    assert (await post(client, f"/v1/jobs/{ids[0]}/cancel"))["answer"] == cancel
+    assert (await post(client, f"/v1/jobs/{ids[1]}/reprioritize", {"priority": 9}))["answer"] == reprioritize
+    assert (await post(client, f"/v1/jobs/{ids[2]}/retry"))["answer"] == retry
+    assert (await get(client, f"/v1/jobs/{ids[1]}"))["priority"] == (9 if reprioritize == "ok" else 5)
+    assert (await get(client, f"/v1/jobs/{ids[2]}"))["state"] == ("pending" if retry == "ok" else state)
+
+
+# All that match
+
+
+async def test_all_matching_jobs_are_changed_and_no_others(client: httpx.AsyncClient, world: World) -> None:
+    ours = [await job_in(client, world, state, labels={"team": "a"}) for state in JobState]
+    other = await job_in(client, world, "pending", labels={"team": "b"})
+    which = {"filter": {"labels": {"team": "a"}}}
+    answer = await post(client, "/v1/jobs:reprioritize", {**which, "priority": 9})
+    assert (answer["matched"], answer["changed"], answer["complete"]) == (1, 1, True)
+    answer = await post(client, "/v1/jobs:retry", which)
+    assert (answer["matched"], answer["changed"]) == (1, 1)
+    answer = await post(client, "/v1/jobs:cancel", which)
+    assert (answer["matched"], answer["changed"], answer["asked_to_stop"]) == (4, 3, 1)
+    states = sorted([(await get(client, f"/v1/jobs/{id}"))["state"] for id in ours])
+    assert states == ["cancelled"] * 4 + ["running", "succeeded"]
+    assert (await get(client, f"/v1/jobs/{other}"))["state"] == "pending"
+
+
+# Listed by
+
+
+async def test_jobs_are_listed_by_each_field_of_a_filter(client: httpx.AsyncClient, world: World) -> None:
+    id = await job_in(client, world, "failed", labels={"a.b": "c"}, target="t1", tenant="acme")
+    await job_in(client, world, "succeeded")
+    for query in ("state=failed", "label=a.b%3Dc", "target=t1", "tenant=acme", "definition=log&tenant=acme"):
+        assert [job["id"] for job in (await get(client, f"/v1/jobs?{query}"))["items"]] == [id], query
+    assert (await get(client, "/v1/jobs?batch=batch:none"))["items"] == []
+
+
+# A lane that is not defined may be misspelt
+
+
+BATCH_LANE = {"weight": 2}
+
+
+def warnings(answer: httpx.Response) -> list[str]:
+    assert answer.is_success, answer.text
+    return answer.headers.get_list("warning")
+
+
+@pytest.fixture
+async def with_lane(client: httpx.AsyncClient) -> httpx.AsyncClient:
+    await client.put("/v1/lanes/bulk", json=BATCH_LANE)
+    return client
+
+
+async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.AsyncClient) -> None:
+    answer = await with_lane.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
+    [warning] = warnings(answer)
+    assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the defaults of one; expected bulk\""
+
+
+async def test_schedules_are_warned_of_when_they_are_written(with_lane: httpx.AsyncClient) -> None:
+    body = {**TICK, "job": {"definition": "log", "lane": "bulk2"}}
+    assert len(warnings(await with_lane.post("/v1/schedules", json=body))) == 1
+    assert len(warnings(await with_lane.put("/v1/schedules/tick", json=body))) == 1
+    assert len(warnings(await with_lane.patch("/v1/schedules/tick", json={"labels": {"a": "b"}}))) == 1
+    assert warnings(await with_lane.get("/v1/schedules/tick")) == []
+    assert warnings(await with_lane.patch("/v1/schedules/tick", json={"job": {"lane": "bulk"}})) == []
+
+
+async def test_a_batch_warns_once_of_each_lane_and_not_of_hundreds(with_lane: httpx.AsyncClient) -> None:
+    jobs = [{"definition": "log", "lane": lane} for lane in ("a", "a", "bulk", "b")]
+    assert len(warnings(await with_lane.post("/v1/jobs:batch", json={"jobs": jobs}))) == 2
+    many = [{"definition": "log", "lane": f"lane-{number}"} for number in range(300)]
+    assert len(warnings(await with_lane.post("/v1/jobs:batch", json={"jobs": many}))) == 10
+
+
+async def test_a_name_that_no_header_can_hold(client: httpx.AsyncClient) -> None:
+    await create(client)
+    [warning] = warnings(await client.post("/v1/jobs", json={"definition": "log", "lane": 'ü"\\'}))
+    assert warning.isascii()
+    assert warning.startswith('299 - "lane: ')
+    assert warning.endswith('"')
+
+
+# Why a job waits
+
+
+ID = "job:0001"
+WHY = f"/v1/jobs/{ID}/why"
+CAP = Block(
+    BlockReason.DEFINITION, "3 of 3 jobs of log run", "one of them ends", {"running": 3, "jobs": ["a", "b", "c"]}
+)
+NOT_YET = Block(BlockReason.NOT_BEFORE, "it may not run yet", "time", {}, WallMs(NOW + 1_500))
+
+
+def standing(ahead: int, *, exact: bool = True) -> QueuePosition:
+    deciding = Criterion.TIER if ahead else None
+    return QueuePosition(
+        ahead, exact, "job:0000" if ahead else ID, deciding, (CriterionValue(Criterion.TIER, "1", "2"),)
+    )
+
+
+async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.AsyncClient, world: World) -> None:
+    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(CAP, NOT_YET))
+    assert await get(client, WHY) == {
+        "job": ID,
+        "state": "pending",
+        "seen": True,
+        "summary": "it waits: 3 of 3 jobs of log run; it may not run yet",
+        "processor": None,
+        "finished_at": None,
+        "error": None,
+        "blocks": [
+            {
+                "rule": "definition",
+                "because": "3 of 3 jobs of log run",
+                "unblocked_by": "one of them ends",
+                "numbers": {"running": 3, "jobs": ["a", "b", "c"]},
+                "until": None,
+            },
+            {
+                "rule": "not_before",
+                "because": "it may not run yet",
+                "unblocked_by": "time",
+                "numbers": {},
+                "until": "2030-01-01T00:00:01.500Z",
+            },
+        ],
+        "standing": None,
+    }
+
+
+async def test_a_thread_that_outlives_its_timeout_is_named_with_what_it_holds(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.view.explanations[ID] = Explanation(ID, "running", "p.1", overdue=Overdue(2, WallMs(NOW)))
+    told = await get(client, WHY)
+    assert (told["state"], told["processor"]) == ("running", "p.1")
+    assert told["summary"] == (
+        "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread at p.1 has not ended yet: its slot and conflict "
+        "groups are held until then"
+    )
+
+
+@pytest.mark.parametrize(("attempt", "shown"), [(2, "2030-01-01T00:00:00.000Z"), (3, None)])
+async def test_a_job_shows_since_when_its_running_attempt_is_overdue(
+    client: httpx.AsyncClient, world: World, attempt: int, shown: str | None
+) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
+    world.rewrite(Collection.JOBS, ID, state="running", attempt=attempt, overdue_attempt=2, overdue_since_ms=NOW)
+    assert (await get(client, f"/v1/jobs/{ID}"))["overdue_since"] == shown
+
+
+async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.AsyncClient, world: World) -> None:
+    world.view.explanations[ID] = Explanation(ID, "waiting", position=standing(2))
+    shown = await get(client, WHY)
+    assert shown["standing"] == {
+        "ahead": 2,
+        "exact": True,
+        "first": "job:0000",
+        "deciding": "tier",
+        "criteria": [{"criterion": "tier", "value": "1", "first": "2"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("explanation", "summary"),
+    [
+        (Explanation(ID, "waiting", position=standing(0)), "nothing holds it back, and it is next"),
+        (Explanation(ID, "waiting", position=standing(1)), "nothing holds it back, 1 job goes before it"),
+        (Explanation(ID, "waiting", position=standing(2)), "nothing holds it back, 2 jobs go before it"),
+        (
+            Explanation(ID, "waiting", position=standing(9, exact=False)),
+            "nothing holds it back, at least 9 jobs go before it",
+        ),
+        (
+            Explanation(ID, "waiting", blocks=(CAP,), position=standing(2)),
+            "it waits: 3 of 3 jobs of log run; 2 jobs go before it",
+        ),
+        (Explanation(ID, "dispatched", "p-1"), "it is promised to p-1, which has not started it yet"),
+        (Explanation(ID, "running", "p-1"), "it runs at p-1"),
+    ],
+)
+async def test_the_summary_is_one_sentence(
+    client: httpx.AsyncClient, world: World, explanation: Explanation, summary: str
+) -> None:
+    world.view.explanations[ID] = explanation
+    shown = await get(client, WHY)
+    assert shown["summary"] == summary
+    assert shown["state"] == explanation.state.replace("waiting", "pending")
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_ready", "summary"),
+    [
+        ({"state": "succeeded", "finished_at_ms": NOW + 5}, True, "it succeeded at 2030-01-01T00:00:00.005Z"),
+        ({"state": "failed", "finished_at_ms": NOW}, True, "it failed at 2030-01-01T00:00:00.000Z"),
+        ({"state": "cancelled"}, True, "it was cancelled"),
+        ({}, True, "it is pending, and this replica has not seen it yet"),
+        ({}, False, "it is pending, and this replica has not seen it yet: the mirror is not complete yet"),
+        ({"state": "running", "processor": "p"}, True, "it is running, and this replica has not seen it yet"),
+    ],
+)
+async def test_a_job_that_the_replica_does_not_know_is_read_from_the_database(
+    client: httpx.AsyncClient, world: World, stored: dict[str, Any], is_ready: bool, summary: str
+) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
-    world.rewrite(Collection.JOBS, "job:0002", state="running")
-    answers = [
-        (await client.post(f"/v1/jobs/{id}/cancel")).json() for id in ("job:0001", "job:0001", "job:0002", "job:0002")
-    ]
-    assert [answer["answer"] for answer in answers] == [
-        "cancelled",
-        "already_done",
-        "already_running",
-        "already_running",
-    ]
-    assert (await client.get("/v1/jobs/job:0001")).json()["finished_at"] == "2030-01-01T00:00:00.000Z"
+    world.rewrite(Collection.JOBS, ID, **stored)
+    world.view.ready = is_ready
+    shown = await get(client, WHY)
+    assert (shown["summary"], shown["state"], shown["seen"]) == (summary, stored.get("state", "pending"), False)
+    assert (shown["blocks"], shown["standing"]) == ([], None)
+
+
+async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    check_problem(await client.get(WHY), 404)
+    await client.post("/v1/jobs", json={"definition": "log"})
+    world.rewrite(Collection.JOBS, ID, priority="high")
+    assert "priority" in check_problem(await client.get(WHY), 500)["detail"]

@@ -21,16 +21,10 @@ def greedy(limit: Limit, party: Party) -> int:
 @pytest.mark.parametrize(
     ("total", "reserve", "token", "address"),
     [
-        (0, 0, 0, 0),
-        (1, 0, 1, 1),
-        (2, 0, 1, 2),
-        (3, 0, 2, 3),
-        (4, 0, 2, 3),
-        (100, 0, 50, 75),
-        (320, 64, 128, 192),
+        (0, 0, 0, 0), (1, 0, 1, 1), (2, 0, 1, 2), (3, 0, 2, 3), (4, 0, 2, 3), (100, 0, 50, 75), (320, 64, 128, 192),
         (8, 8, 0, 0),
     ],
-)
+)  # fmt: skip
 def test_what_one_party_gets_alone(total: int, reserve: int, token: int, address: int) -> None:
     assert greedy(Limit("some", total, reserve), ("token", "t")) == token
     assert greedy(Limit("some", total, reserve), address_party("127.0.0.1")) == address
@@ -77,14 +71,11 @@ def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream
 @pytest.mark.parametrize(
     ("one", "other", "is_one_party"),
     [
-        ("127.0.0.1", "127.0.0.2", False),
-        ("2001:db8::1", "2001:db8::ffff:1", True),
-        ("2001:db8::1", "2001:db8:0:1::1", False),
-        ("::ffff:10.0.0.1", "10.0.0.1", True),
-        ("fe80::1%eth0", "fe80::2%eth1", True),
-        ("not:an:address", "not:an:address", True),
+        ("127.0.0.1", "127.0.0.2", False), ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False), ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("fe80::1%eth0", "fe80::2%eth1", True), ("not:an:address", "not:an:address", True),
     ],
-)
+)  # fmt: skip
 def test_which_addresses_are_one_party(one: str, other: str, is_one_party: bool) -> None:  # a case
     assert (address_party(one) == address_party(other)) == is_one_party
 

@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from hascheduler.api import app as application
 from hascheduler.schema.schedule_bodies import ScheduleResponse
 from tests.unit.api.doubles import World, description
-from tests.unit.api.requests import check_problem, create, post
+from tests.unit.api.requests import create, post
 
 DOCUMENT: dict[str, Any] = description()  # as it is served
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
@@ -121,21 +121,6 @@ async def test_the_examples_of_a_patch_are_taken(client: httpx.AsyncClient, kind
     for example in content["schema"]["examples"]:
         answer = await client.patch(f"/v1/{kind}s/tick", json=example)
         assert answer.status_code == 200, answer.text
-
-
-def test_what_a_request_must_have_is_said() -> None:
-    schemas = DOCUMENT["components"]["schemas"]
-    assert set(schemas["CreateScheduleBody"]["required"]) == {"name", "trigger"}
-    assert set(schemas["ReplaceScheduleBody"]["required"]) == {"trigger"}
-    assert "paused" in schemas["CreateScheduleBody"]["properties"]
-    assert "paused" not in schemas["ReplaceScheduleBody"]["properties"]
-    assert set(schemas["BackfillBody"]["required"]) == {"from", "to"}
-
-
-@pytest.mark.parametrize("query", ["tenant=a&tenant=b", "after=a&after=b", "limit=1&limit=1"])
-async def test_any_other_parameter_is_refused_the_second_time(client: httpx.AsyncClient, query: str) -> None:
-    check_problem(await client.get(f"/v1/jobs?{query}"), 422, query.partition("=")[0])
-    assert (await client.get("/v1/jobs?label=a%3Db&label=c%3Dd")).status_code == 200
 
 
 async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give() -> None:

@@ -7,7 +7,6 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.overload import outcome_unknown
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
@@ -196,12 +195,3 @@ def test_a_worker_repeats_its_request_as_it_is() -> None:
     of_worker = {"type": "http", "method": "POST", "path": "/v1/work/heartbeat", "headers": []}
     assert outcome_unknown(of_worker, "no answer") is None
     assert outcome_unknown({**of_worker, "path": "/v1/jobs:cancel"}, "no answer") is not None
-
-
-async def test_the_audit_log_knows_what_an_unanswered_write_was_about(app: Edge, world: World) -> None:
-    app.services = world.services()
-    with capture_logs() as logs:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-            world.connection.fail_next(of="jobs.submit", carried_out=True)
-            problem = (await client.post("/v1/jobs", json=LOG)).json()
-    assert [one["target"] for one in logs if one["event"] == "audit"] == [problem["id"]]

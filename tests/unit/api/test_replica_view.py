@@ -15,7 +15,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import LeaderLag
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.replica import ReplicaStatus
@@ -24,15 +24,6 @@ from tests.unit.api.doubles import StandingClock
 
 LEASE = make_lease("other")
 LAPSED = replace(LEASE, renewed_at_ms=WallMs(NOW - LEASE.lease_duration_ms - 1))
-
-
-class MovingClock(StandingClock):
-    """Its monotonic half is moved by hand as well."""
-
-    mono = 0
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.mono)
 
 
 class KnownLeader:
@@ -64,13 +55,10 @@ def told(*jobs: str, runs: str = "log") -> Dispatcher:
 @pytest.mark.parametrize(
     ("leader", "somebody_leads"),
     [
-        (KnownLeader(LEASE), True),
-        (KnownLeader(LAPSED, leading=True), True),
-        (KnownLeader(None), False),
-        (KnownLeader(make_lease("")), False),
-        (KnownLeader(LAPSED), False),
+        (KnownLeader(LEASE), True), (KnownLeader(LAPSED, leading=True), True), (KnownLeader(None), False),
+        (KnownLeader(make_lease("")), False), (KnownLeader(LAPSED), False),
     ],
-)
+)  # fmt: skip
 def test_a_job_waits_for_a_leader_where_there_is_none(leader: KnownLeader, somebody_leads: bool) -> None:
     explanation = view_of(told("a"), leader).explain("a")
     assert explanation is not None
@@ -82,7 +70,7 @@ def test_an_unknown_job_has_no_explanation() -> None:
 
 
 def test_what_can_never_run_is_looked_for_once_a_second() -> None:
-    clock = MovingClock()
+    clock = StandingClock()
     core = told("a", "b", runs="sleep")
     view = view_of(core, KnownLeader(LEASE), clock)
     assert view.unschedulable() == {"a", "b"}
@@ -122,17 +110,17 @@ def lag_view(leader: KnownLeader, clock: StandingClock, own: KnownLag, *replicas
 )
 def test_a_replica_knows_how_late_the_leader_is(leader: KnownLeader, lag_ms: int) -> None:
     others = make_replica("other", decision_lag_ms=70), make_replica("old release", stream_lag_ms=9)
-    view = lag_view(leader, MovingClock(), KnownLag(300, 5), *others)
+    view = lag_view(leader, StandingClock(), KnownLag(300, 5), *others)
     assert view.leader_lag.now_ms == lag_ms
 
 
 def test_a_leader_that_decides_nothing_is_as_late_as_its_stream() -> None:
-    view = lag_view(KnownLeader(None, leading=True), MovingClock(), KnownLag(None, 5))
+    view = lag_view(KnownLeader(None, leading=True), StandingClock(), KnownLag(None, 5))
     assert view.leader_lag == LeaderLag(5, 0)
 
 
 def test_the_least_lag_is_that_of_the_last_minutes() -> None:
-    clock, own = MovingClock(), KnownLag(40, 0)
+    clock, own = StandingClock(), KnownLag(40, 0)
     view = lag_view(KnownLeader(None, leading=True), clock, own)
     view.observe_leader()
     own.decision_lag_ms = 900
@@ -149,7 +137,7 @@ def test_the_least_lag_is_that_of_the_last_minutes() -> None:
 
 def test_processors_are_as_busy_as_their_slots_run_jobs() -> None:
     core = Dispatcher()
-    view = view_of(core, KnownLeader(None, leading=True), MovingClock())
+    view = view_of(core, KnownLeader(None, leading=True), StandingClock())
     processors: dict[str, ProcessorRef] = {}
     mirror = SimpleNamespace(nouns=lambda _: processors, live_counts=SimpleNamespace(jobs={"running": 2}))
     parts: Any = view

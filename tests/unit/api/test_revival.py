@@ -1,11 +1,9 @@
 """A job is retried, once under one key, with what failed as it had failed. Each has its answer; others stay."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 from unittest.mock import patch
 
 import httpx
-import pytest
 
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get, post
@@ -86,12 +84,6 @@ async def test_a_cancelled_job_brings_back_what_was_lost_with_it(client: httpx.A
     world.rewrite_job(ids["b"], state="failed", error=f"its dependency {ids['a']} was cancelled")
     assert await retried(client, ids) == ("ok", {"b": "ok"})
     assert (await get(client, f"/v1/jobs/{ids['b']}"))["revivals"] == 1
-
-
-@pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("operator", "acme") as client:
-        yield client
 
 
 async def test_another_tenants_dependents_are_neither_shown_nor_touched(

@@ -1,13 +1,16 @@
-"""What a schedule becomes on its way in, and how it is shown."""
+"""What a schedule becomes on its way in, how it is shown, and the jobs that it makes."""
 
 from typing import Any
 
 import httpx
+import pytest
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.values.instants import format_instant
 from hascheduler.model.verdict import Verdict
+from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
 
 NOTHING_COUNTED = {
     "fired": 0, "skipped": 0, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0, "throttled": 0, "unstorable": 0,
@@ -35,14 +38,8 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "paused_at_ms": None,
         "paused_because": None,
         "job": {
-            "definition": "log",
-            "target": "tick",
-            "tenant": "default",
-            "lane": "default",
-            "fairness_key": "default",
-            "priority": 5,
-            "mode": "queued",
-            "resources": None,
+            "definition": "log", "target": "tick", "tenant": "default", "lane": "default", "fairness_key": "default",
+            "priority": 5, "mode": "queued", "resources": None,
         },
         "payload": None,
         "render": False,
@@ -52,7 +49,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "tally": [0, 0, 0, 0, 0, 0],
         "failures": 0,
         "throttled": 0,
-    }
+    }  # fmt: skip
     shown = {
         "name": "tick",
         "rev": 1,
@@ -61,16 +58,8 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "overlap": "allow",
         "pause_after_failures": None,
         "job": {
-            "definition": "log",
-            "target": "tick",
-            "payload": None,
-            "render": False,
-            "priority": 5,
-            "tenant": "default",
-            "fairness_key": "default",
-            "lane": "default",
-            "mode": "queued",
-            "expires_in": None,
+            "definition": "log", "target": "tick", "payload": None, "render": False, "priority": 5,
+            "tenant": "default", "fairness_key": "default", "lane": "default", "mode": "queued", "expires_in": None,
             "resources": None,
         },
         "jobs": None,
@@ -86,7 +75,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "counts": NOTHING_COUNTED,
         "failures_in_a_row": 0,
         "warnings": [],
-    }
+    }  # fmt: skip
     assert answer.json() == shown
     assert await get(client, "/v1/schedules/tick") == shown
     assert await get(client, "/v1/schedules") == {"items": [shown], "next": None, "unreadable": []}
@@ -101,20 +90,12 @@ async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) ->
         "overlap": "cancel_running",
         "pause_after_failures": 3,
         "job": {
-            "definition": "log",
-            "target": "ünïcode: target",
-            "payload": payload,
-            "render": False,
-            "priority": 10,
-            "tenant": "acme",
-            "fairness_key": "",
-            "lane": "slow",
-            "mode": "on_demand",
-            "expires_in": None,
+            "definition": "log", "target": "ünïcode: target", "payload": payload, "render": False, "priority": 10,
+            "tenant": "acme", "fairness_key": "", "lane": "slow", "mode": "on_demand", "expires_in": None,
             "resources": {"gpu": 1, "cpu": 2},
         },
         "labels": {"team": "a b"},
-    }
+    }  # fmt: skip
     shown = (await client.post("/v1/schedules", json=body)).json()
     once = {"type": "once", "at": "2030-06-01T10:00:00.000Z", **DEFAULT_NARROWING, "jitter": "1h"}
     assert {name: shown[name] for name in body} == {**body, "trigger": once}
@@ -154,44 +135,6 @@ async def test_next_at_is_a_time_that_fires(client: httpx.AsyncClient, world: Wo
     assert shown["next_at"] == "2030-01-01T00:00:05.000Z"
     await world.fire(NOW + 5_000)
     assert (await get(client, "/v1/schedules/tick"))["next_at"] is None
-
-
-async def test_a_deleted_schedule_is_gone(client: httpx.AsyncClient) -> None:
-    await create(client)
-    assert (await client.delete("/v1/schedules/tick")).status_code == 204
-    check_problem(await client.delete("/v1/schedules/tick"), 404)
-    check_problem(await client.get("/v1/schedules/tick"), 404)
-
-
-async def test_pages_follow_each_other_without_gap_or_overlap(client: httpx.AsyncClient) -> None:
-    names = [f"s{n}" for n in range(7)]
-    for name in names:
-        await create(client, name=name)
-    seen, after = [], None
-    while True:
-        query = {"limit": "3"} | ({"after": after} if after else {})
-        page = (await client.get("/v1/schedules", params=query)).json()
-        seen += [item["name"] for item in page["items"]]
-        after = page["next"]
-        if after is None:
-            break
-    assert seen == names
-
-
-async def test_a_label_filter_picks_the_schedules_with_all_labels(client: httpx.AsyncClient) -> None:
-    labelled = {"a": {"team": "x", "tier": ""}, "b": {"team": "x"}, "c": {"team": "y=z"}, "d": {}}
-    for name, labels in labelled.items():
-        await create(client, name=name, labels=labels)
-
-    async def found(query: str) -> list[str]:
-        return [item["name"] for item in (await get(client, f"/v1/schedules?{query}"))["items"]]
-
-    assert await found("label=team=x") == ["a", "b"]
-    assert await found("label=team=x&label=tier=") == ["a"]
-    assert await found("label=team=y=z") == ["c"]
-    assert await found("label=team=y") == []
-    assert await found("label=team=x&after=a") == ["b"]
-    assert await found("") == ["a", "b", "c", "d"]
 
 
 async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_replacement_repairs_it(
@@ -236,3 +179,168 @@ async def test_a_schedule_without_a_revision_can_only_be_deleted(client: httpx.A
     problem = check_problem(await client.put("/v1/schedules/tick", json={**TICK, "overlap": "skip"}), 409)
     assert "delete it and create it again" in problem["detail"]
     assert (await client.delete("/v1/schedules/tick")).status_code == 204
+
+
+# Schedules that make several jobs
+
+
+PATH = "/v1/schedules/tick"
+JOBS: list[dict[str, Any]] = [
+    {"ref": "a", "definition": "log", "payload": {"n": 1}},
+    {"ref": "b", "definition": "log", "depends_on": ["a"]},
+    {"ref": "c", "definition": "log", "depends_on": ["b"]},
+]
+GRAPH = {"name": "tick", "trigger": {"type": "interval", "every": "1h"}, "jobs": JOBS}
+
+
+async def test_an_answer_shows_all_jobs_and_can_be_sent_back(client: httpx.AsyncClient) -> None:
+    shown = await post(client, "/v1/schedules", GRAPH, 201)
+    assert [(job["ref"], job["depends_on"]) for job in shown["jobs"]] == [("a", []), ("b", ["a"]), ("c", ["b"])]
+    assert shown["job"] == {name: shown["jobs"][2][name] for name in shown["job"]}
+    asked = {name: shown[name] for name in ("trigger", "misfire", "overlap", "job", "jobs", "labels")}
+    assert (await client.put(PATH, json=asked)).json() == shown
+    assert (await patch(client, {"jobs": JOBS[:2]}))["job"]["definition"] == "log"
+    assert (await patch(client, {"jobs": None, "job": {"definition": "one"}}))["jobs"] is None
+    assert len((await patch(client, {"jobs": JOBS}))["jobs"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        pytest.param({"jobs": JOBS[:1]}, "jobs", id="one"),
+        pytest.param({"jobs": [*JOBS, {"ref": "d", "definition": "log"}]}, "jobs", id="two ends"),
+        pytest.param({"jobs": [*JOBS, JOBS[0]]}, "jobs.3.ref", id="a ref twice"),
+        pytest.param({"jobs": [{**JOBS[0], "depends_on": ["c"]}, *JOBS[1:]]}, "jobs.0.depends_on", id="a circle"),
+        pytest.param({"jobs": [*JOBS[:2], {**JOBS[2], "depends_on": ["b", "x"]}]}, "jobs.2.depends_on.1", id="unknown"),
+        pytest.param({"jobs": [{**JOBS[0], "ref": "A"}, *JOBS[1:]]}, "jobs.0.ref", id="no ref"),
+        pytest.param({"job": {"definition": "other"}}, "job", id="both"),
+        pytest.param({"jobs": [{**job, "payload": "x" * 100_000} for job in JOBS]}, "jobs", id="too large"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, changes: dict[str, Any], path: str) -> None:
+    check_problem(await client.post("/v1/schedules", json={**GRAPH, **changes}), 422, path)
+
+
+async def test_a_trigger_makes_all_jobs_once_under_a_key(client: httpx.AsyncClient, world: World) -> None:
+    await post(client, "/v1/schedules", GRAPH, 201)
+    answers = [await client.post(f"{PATH}/trigger", headers={"Idempotency-Key": "k"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 200]
+    assert answers[0].json()["depends_on"] == ["trigger:tick:0001.b"]
+    assert world.job("trigger:tick:0001.a")["payload"] == {"n": 1}
+    check_problem(await client.post(f"{PATH}/trigger", json={"payload": 1}), 422, "payload")
+
+
+async def test_a_trigger_waits_for_all_of_one_graph_and_is_refused_after_a_second(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await post(client, "/v1/schedules", {**GRAPH, "overlap": "buffer_one"}, 201)
+    first, second = [(await post(client, f"{PATH}/trigger", None, 201))["id"] for _ in range(2)]
+    assert world.job(f"{first}.a")["waits_for"] == []
+    assert set(world.job(f"{second}.a")["waits_for"]) == {first, f"{first}.a", f"{first}.b"}
+    assert world.job(f"{second}.a")["ignores_failures"]
+    assert world.job(f"{second}.b")["waits_for"] == [f"{second}.a"]
+    problem = check_problem(await client.post(f"{PATH}/trigger"), 409)
+    assert f"{second!r} of schedule 'tick' waits already" in problem["detail"]
+
+
+async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: httpx.AsyncClient, world: World) -> None:
+    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
+    by_hand = (await post(client, f"{PATH}/trigger", {"overlap": "allow"}, 201))["id"]
+    fired = [f"fire:tick:{NOW}{tail}" for tail in (".a", ".b", "")]
+    for id in fired:
+        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW))
+    answer = await post(client, f"{PATH}/trigger", None, 201)
+    assert [world.job(id)["state"] for id in fired] == ["cancelled"] * 3
+    assert world.job(by_hand)["state"] == "pending"
+    assert set(world.job(f"{answer['id']}.a")["waits_for"]) >= {*fired, by_hand}
+
+
+async def test_of_too_many_jobs_in_its_way_a_trigger_waits_for_those_that_run_and_the_newest(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
+    by_hand = [f"trigger:tick:by-hand-{number}" for number in range(120)]
+    for number, id in enumerate(by_hand):
+        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW + number))
+    world.rewrite_job(by_hand[7], state="running")
+    answer = await post(client, f"{PATH}/trigger", None, 201)
+    assert world.job(f"{answer['id']}.a")["waits_for"] == [by_hand[7], *reversed(by_hand[21:])]
+
+
+async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:
+    await post(client, "/v1/schedules", GRAPH, 201)
+    hour_ms = 3_600_000
+    span = {"from": format_instant(NOW - 2 * hour_ms), "to": format_instant(NOW - hour_ms)}
+    assert (await post(client, f"{PATH}/backfill", span))["created"] == 2
+    first, second = (f"backfill:tick:{NOW - hours * hour_ms}" for hours in (2, 1))
+    assert world.job(f"{second}.a")["waits_for"] == [f"{first}.a", f"{first}.b", first]
+    assert world.job(f"{first}.a")["waits_for"] == []
+    assert (await post(client, f"{PATH}/backfill", span))["created"] == 0
+
+
+async def test_all_jobs_belong_to_one_tenant(client: httpx.AsyncClient) -> None:
+    jobs = [{**JOBS[0], "tenant": "a"}, JOBS[1], {**JOBS[2], "tenant": "b"}]
+    check_problem(await client.post("/v1/schedules", json={**TICK, "job": None, "jobs": jobs}), 422, "jobs.2.tenant")
+
+
+# `expires_in`
+
+
+JOB = {"definition": "log", "expires_in": "90s"}
+HOUR_MS = 3_600_000
+HOURLY = {"type": "interval", "every": "1h"}
+
+
+async def test_the_job_of_a_fire_expires_so_long_after_its_nominal_time(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    shown = await create(client, job=JOB)
+    assert shown["job"]["expires_in"] == "1m30s"
+    job = await get(client, f"/v1/jobs/{await world.fire(NOW + 7_000)}")
+    assert job["expires_at"] == format_instant(NOW + 97_000)
+
+
+async def test_of_several_jobs_each_has_its_own(client: httpx.AsyncClient, world: World) -> None:
+    jobs = [{**JOB, "ref": "a"}, {"definition": "log", "ref": "b", "depends_on": ["a"]}]
+    await create(client, job=None, jobs=jobs)
+    await world.fire(NOW + 7_000)
+    made = {one["_id"]: one["expires_at_ms"] for one in world.database.documents(Collection.JOBS)}
+    assert sorted(made.values(), key=str) == [NOW + 97_000, None]
+
+
+async def test_of_a_backfill_and_of_a_trigger_it_counts_from_the_request(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client, trigger=HOURLY, job=JOB)
+    span = {"from": format_instant(NOW - 2 * HOUR_MS), "to": format_instant(NOW - HOUR_MS)}
+    answer = await post(client, "/v1/schedules/tick/backfill", span)
+    triggered = await post(client, "/v1/schedules/tick/trigger", status=201)
+    for id in (*answer["jobs"], triggered["id"]):
+        assert world.job(id)["expires_at_ms"] == NOW + 90_000, id
+
+
+async def test_it_is_edited_and_taken_away(client: httpx.AsyncClient, world: World) -> None:
+    await create(client, job=JOB)
+    for given, shown in (("2h", "2h"), (5, "5s"), (None, None)):
+        answer = await client.patch("/v1/schedules/tick", json={"job": {"expires_in": given}})
+        assert answer.json()["job"]["expires_in"] == shown
+    assert "expires_in_ms" not in world.schedule()["job"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"job": {**JOB, "expires_in": "0s"}}, "job.expires_in"),
+        ({"job": JOB, "trigger": {**HOURLY, "jitter": "90s"}}, "job.expires_in"),
+        (
+            {"jobs": [{"definition": "log", "ref": "a"}, {**JOB, "expires_in": 0, "ref": "b", "depends_on": ["a"]}]},
+            "jobs.1.expires_in",
+        ),
+    ],
+)
+async def test_a_span_in_which_nothing_could_begin_is_refused(
+    client: httpx.AsyncClient, fields: dict[str, Any], path: str
+) -> None:
+    body = {"name": "tick", "trigger": HOURLY, **fields}
+    problem = check_problem(await client.post("/v1/schedules", json=body), 422)
+    assert [error["path"] for error in problem["errors"]] == [path]

@@ -1,14 +1,23 @@
-"""Submits: idempotency keys, expiry and dependencies."""
+"""Submits: ``Idempotency-Key``, which requests are the same one and for how long, expiry and dependencies."""
 
 import asyncio
+import hashlib
+from functools import cache
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import Field, create_model
 
+from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY as HEADER
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import JobState
-from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, get
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema import job as job_schema
+from hascheduler.schema.job import SubmitJobBody
+from tests.unit.api.doubles import NOW, World, the_routes
+from tests.unit.api.requests import check_problem, create, get
 
 JOB = {"definition": "log", "payload": {"n": 1}}
 
@@ -129,3 +138,160 @@ async def test_a_job_waits_for_a_failed_dependency_unless_failures_are_ignored(
     assert world.job(await submitted(client, depends_on=[a]))["waits_for"] == [a]
     ignoring = world.job(await submitted(client, depends_on=[a], on_dependency_failure="ignore"))
     assert (ignoring["waits_for"], ignoring["ignores_failures"]) == ([], True)
+
+
+LOG: dict[str, Any] = {"definition": "log"}
+HONOURING = {
+    ("POST", "/v1/jobs"), ("POST", "/v1/jobs:batch"), ("POST", "/v1/jobs/{id}/retry"), ("POST", "/v1/schedules"),
+    ("POST", "/v1/schedules:trigger"), ("POST", "/v1/schedules/{name}/trigger"),
+}  # fmt: skip
+READING = {"get", "head", "options"}
+
+
+@cache
+def the_description() -> dict[str, Any]:
+    description: dict[str, Any] = the_routes().openapi()
+    return description
+
+
+def writes() -> list[tuple[str, str, bool]]:
+    """Each write of the OpenAPI document, and whether it documents the header."""
+    return [
+        (method.upper(), path, any(each["name"] == HEADER for each in operation.get("parameters", ())))
+        for path, operations in the_description()["paths"].items()
+        for method, operation in operations.items()
+        if method not in READING
+    ]
+
+
+def test_the_routes_that_document_the_key_are_those_that_honour_it() -> None:
+    assert {(method, path) for method, path, documented in writes() if documented} == HONOURING
+
+
+@pytest.mark.parametrize(("method", "path", "documented"), writes())
+async def test_a_key_is_honoured_or_refused_and_never_ignored(
+    client: httpx.AsyncClient, world: World, method: str, path: str, documented: bool
+) -> None:
+    await create(client)
+    before = world.everything()
+    url = path.replace("{name}", "tick").replace("{id}", "job:1")
+    answer = await client.request(method, url, json=example(method, path), headers={HEADER: "k"})
+    refused = answer.status_code == 400 and answer.json()["type"] == "urn:hascheduler:problem:unexpected-header"
+    assert refused == (not documented), answer.text
+    if refused:
+        problem = check_problem(answer, 400, HEADER)
+        assert HEADER in problem["detail"]
+        for honouring in HONOURING:
+            assert " ".join(honouring) in problem["errors"][0]["expected"]
+        assert world.everything() == before
+
+
+def example(method: str, path: str) -> Any:
+    """A body that the route takes; None where it takes none."""
+    document = the_description()
+    body = document["paths"][path][method.lower()].get("requestBody")
+    if body is None:
+        return None
+    content = body["content"]["application/json"]
+    schema = content["schema"]
+    schema = next((one for one in schema.get("anyOf", ()) if "$ref" in one), schema)
+    named = document["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], schema)
+    return (named.get("examples") or [{}])[0]
+
+
+async def test_a_key_where_nothing_is_changed_is_of_no_consequence(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/jobs", headers={HEADER: "k"})).status_code == 200
+
+
+OF_0_2_0: list[tuple[dict[str, Any], str]] = [
+    (LOG, "092b96ac6b073dadf6c52776cbd35935df3b586d6bb5871ea09e45b3e11e4a75"),
+    (
+        {**LOG, "priority": 5, "mode": "queued", "depends_on": [], "labels": {}, "payload": None},
+        "092b96ac6b073dadf6c52776cbd35935df3b586d6bb5871ea09e45b3e11e4a75",
+    ),
+    (
+        {**LOG, "payload": {"b": [1, 2.5, "ä"], "a": None}, "labels": {"team": "a"}, "resources": {"cpu": 2}},
+        "0517f789e25554aed9b120a751ca22a9ba25dcbaf1ba037c1aadb8c555f8d2f4",
+    ),
+    (
+        {**LOG, "not_before": "2030-01-01T01:00:00+01:00", "expires_at": "2031-01-01T00:00:00Z", "fairness_key": ""},
+        "8cca789e5bf32db48583b66416d5390261423313d664075e7f36bdcfad355c3d",
+    ),
+]
+"""Bodies, and the hash that 0.2.0 makes of each: all fields that it has, with their defaults."""
+
+
+@pytest.mark.parametrize(("body", "hashed"), OF_0_2_0)
+async def test_each_release_knows_the_submits_of_the_other(
+    client: httpx.AsyncClient, world: World, body: dict[str, Any], hashed: str
+) -> None:
+    """What is stored is what 0.2.0 compares with, so it does not matter which of the two was asked first."""
+    answer = await client.post("/v1/jobs", json=body, headers={HEADER: "k"})
+    assert world.job(answer.json()["id"])["request_hash"] == hashed
+    again = await client.post("/v1/jobs", json=body, headers={HEADER: "k"})
+    assert (again.status_code, again.json()["id"]) == (200, answer.json()["id"])
+
+
+async def test_an_atomic_batch_that_was_sent_before_a_field_came_is_the_same_after(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"jobs": [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}], "atomic": True}
+    first = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "k"})
+    newer = create_model("SubmitJobBody", __base__=SubmitJobBody, colour=(str | None, Field(default=None)))
+    monkeypatch.setattr(job_schema, "SubmitJobBody", newer)
+    again = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "k"})
+    assert (again.status_code, again.json()["batch"]) == (200, first.json()["batch"]), again.text
+    assert [one["job"] for one in again.json()["results"]] == [one["job"] for one in first.json()["results"]]
+
+
+def batch_of(*payloads: object, atomic: bool) -> dict[str, Any]:
+    return {"jobs": [{**LOG, "payload": payload} for payload in payloads], "atomic": atomic}
+
+
+async def submit_batch(client: httpx.AsyncClient, body: dict[str, Any], status: int = 200) -> dict[str, Any]:
+    answer = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "nightly"})
+    assert answer.status_code == status, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [one["job"] for one in answer["results"]]
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("forgets", [False, True])
+async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
+    client: httpx.AsyncClient, world: World, atomic: bool, forgets: bool
+) -> None:
+    """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again.
+
+    ``forgets``: the jobs of the day before are deleted meanwhile.
+    """
+    batches: list[dict[str, Any]] = []
+    for day in range(5):
+        batches.append(await submit_batch(client, batch_of(day, "x", atomic=atomic)))
+        for hours in (0, 3, 20):
+            world.clock.now = WallMs(world.clock.now + hours * 3_600_000)
+            if forgets and hours == 3 and day:
+                for id in ids(batches[day - 1]):
+                    world.database.delete(Collection.JOBS, id)
+            assert (await submit_batch(client, batch_of(day, "x", atomic=atomic)))["batch"] == batches[-1]["batch"]
+        world.clock.now = WallMs(world.clock.now + 3_600_000)
+    assert len({one["batch"] for one in batches}) == len(batches)
+    for one in batches[-2:]:
+        found = await get(client, f"/v1/jobs?batch={one['batch']}")
+        assert {job["id"] for job in found["items"]} <= set(ids(one))
+    assert not {*ids(batches[-1])} & {*ids(batches[-2])}
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+async def test_within_its_day_a_key_has_one_batch_wherever_it_is_asked(
+    client: httpx.AsyncClient, world: World, atomic: bool
+) -> None:
+    """0.2.0 computes the id of the key alone, and the first of a key is that id."""
+    first = await submit_batch(client, batch_of(1, 2, atomic=atomic))
+    assert first["batch"] == "batch:" + hashlib.sha256(b"*/nightly").hexdigest()[:32]
+    world.clock.now = WallMs(world.clock.now + IDEMPOTENCY_MS - 1)
+    assert await submit_batch(client, batch_of(1, 2, atomic=atomic)) != {}
+    assert ids(await submit_batch(client, batch_of(1, 2, atomic=atomic))) == ids(first)

@@ -1,4 +1,4 @@
-"""Triggers in requests and responses: how they are stored, which are refused, and at which field."""
+"""Triggers, of one pattern and of several: how they are stored and shown, what an edit keeps, what is refused where."""
 
 import json
 from typing import Any
@@ -7,30 +7,19 @@ import httpx
 import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.values.instants import format_instant
-from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once, Times, Trigger, Window
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, TICK, check_problem, create
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
 
 DAY_MS = 86_400_000
 NARROWING = {
-    "jitter": "30s",
-    "start_at": "2030-01-02T00:00:00+01:00",
-    "end_at": "2031-01-01T00:00:00Z",
-    "max_fires": 7,
-    "exclude": [
-        {"from": "2030-02-01T00:00:00Z", "to": "2030-02-02T00:00:00Z"},
-        {"from": "2030-03-01T00:00:00Z", "to": "2030-03-02T00:00:00Z"},
-    ],
-}
-SHOWN_NARROWING = {
     "jitter": "30s",
     "start_at": "2030-01-01T23:00:00.000Z",
     "end_at": "2031-01-01T00:00:00.000Z",
     "max_fires": 7,
     "exclude": [
-        {"from": "2030-02-01T00:00:00.000Z", "to": "2030-02-02T00:00:00.000Z"},
-        {"from": "2030-03-01T00:00:00.000Z", "to": "2030-03-02T00:00:00.000Z"},
+        {"from": f"2030-{month}-01T00:00:00.000Z", "to": f"2030-{month}-02T00:00:00.000Z"} for month in ("02", "03")
     ],
 }
 FEBRUARY = Window(NOW + 31 * DAY_MS, NOW + 32 * DAY_MS)  # type: ignore[arg-type]  # sums of instants and spans
@@ -88,7 +77,7 @@ async def test_the_bounds_of_a_trigger_are_stored_and_shown(
     client: httpx.AsyncClient, world: World, sent: dict[str, Any], shown: dict[str, Any], pattern: Any
 ) -> None:
     answer = await create(client, trigger={**sent, **NARROWING})
-    assert answer["trigger"] == {**shown, **SHOWN_NARROWING, "calendars": None}
+    assert answer["trigger"] == {**shown, **NARROWING, "calendars": None}
     stored = decode_schedule("tick", world.schedule()).trigger
     assert (stored.pattern, stored.jitter_ms, stored.max_fires) == (pattern, 30_000, 7)
     assert (stored.start_at_ms, stored.end_at_ms) == (NOW + DAY_MS - 3_600_000, NOW + 365 * DAY_MS)
@@ -175,32 +164,159 @@ async def test_ten_thousand_times_are_kept(client: httpx.AsyncClient) -> None:
     assert shown["trigger"]["at"] == at
 
 
-POLICIES: list[tuple[dict[str, Any], str]] = [
-    ({"misfire": {"grace": "-1s"}}, "misfire.grace"),
-    ({"misfire": {"catch_up": "some"}}, "misfire.catch_up"),
-    ({"misfire": {"limit": 0}}, "misfire.limit"),
-    ({"misfire": {"limit": 1_001}}, "misfire.limit"),
-    ({"misfire": {"graze": "1s"}}, "misfire.graze"),
-    ({"misfire": "latest"}, "misfire"),
-    ({"overlap": "sometimes"}, "overlap"),
-    ({"pause_after_failures": 0}, "pause_after_failures"),
-    ({"pause_after_failures": True}, "pause_after_failures"),
-    ({"paused": "yes"}, "paused"),
-    ({"job": {"definition": "log", "render": "yes"}}, "job.render"),
-    ({"job": {"definition": "log", "render": True, "payload": {"a": ["", "${day}"]}}}, "job.payload.a.1"),
-    ({"job": {"definition": "log", "render": True, "payload": "${label.team}"}}, "job.payload"),
-    ({"job": {"definition": "log", "render": True, "payload": "${label.}"}}, "job.payload"),
-]
-
-
-@pytest.mark.parametrize(("changes", "path"), POLICIES, ids=[str(row[0]) for row in POLICIES])
-async def test_a_policy_that_makes_no_sense_is_refused_at_its_place(
-    client: httpx.AsyncClient, world: World, changes: dict[str, Any], path: str
-) -> None:
-    check_problem(await client.post("/v1/schedules", json={**TICK, **changes}), 422, path)
-    assert world.everything() == World().everything()
-
-
 async def test_a_payload_that_is_not_rendered_may_hold_anything(client: httpx.AsyncClient) -> None:
     payload = {"a": "${nothing}", "b": "$$"}
     assert (await create(client, job={"definition": "log", "payload": payload}))["job"]["payload"] == payload
+
+
+# Several patterns
+
+
+WEEKDAYS = {"type": "cron", "expression": "0 9 * * mon-fri", "timezone": "Europe/Paris"}
+SATURDAYS = {"type": "cron", "expression": "0 11 * * sat", "timezone": "Europe/Paris"}
+EVERY_8H = {"type": "interval", "every": "8h"}
+AT_ONCE = {"type": "once", "at": "2030-01-02T00:00:00Z"}
+LATER_TEXT = "2030-01-01T00:01:00.000Z"
+
+
+def any_of(*parts: Any, **narrowing: Any) -> dict[str, Any]:
+    return {"type": "any", "of": list(parts), **narrowing}
+
+
+async def test_several_patterns_are_stored_and_shown_with_what_was_left_out(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    shown = await create(client, trigger=any_of({"type": "cron", "expression": "@daily"}, EVERY_8H, AT_ONCE))
+    of = [
+        {"type": "cron", "expression": "@daily", "timezone": "UTC"},
+        {"type": "interval", "every": "8h", "anchor": NOW_TEXT},
+        {"type": "once", "at": "2030-01-02T00:00:00.000Z"},
+    ]
+    assert shown["trigger"] == {"type": "any", "of": of, **DEFAULT_NARROWING}
+    stored = decode_schedule("tick", world.schedule()).trigger.pattern
+    parts = (Cron("@daily", "UTC"), Interval(28_800_000, NOW), Once(WallMs(NOW + 86_400_000)))
+    assert stored == AnyOf(parts)
+    # Sent back, whole or as a merge patch, it changes nothing.
+    for method in ("PUT", "PATCH"):
+        body = {**TICK, "trigger": any_of(*of)} if method == "PUT" else {"trigger": any_of(*of)}
+        answer = await client.request(method, "/v1/schedules/tick", json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["rev"] == shown["rev"]
+
+
+async def test_a_preview_has_each_time_of_any_pattern_once(client: httpx.AsyncClient) -> None:
+    # Three patterns name midnight of the second day.
+    trigger = any_of({"type": "cron", "expression": "@daily"}, EVERY_8H, AT_ONCE)
+    preview = await post(client, "/v1/schedules/preview?count=4", {"trigger": trigger})
+    times = ["2030-01-01T08:00", "2030-01-01T16:00", "2030-01-02T00:00", "2030-01-02T08:00"]
+    assert [fire["nominal_at"] for fire in preview["fires"]] == [f"{time}:00.000Z" for time in times]
+    assert preview["timezone"] == "UTC"
+    await create(client, trigger=trigger)
+    assert await get(client, "/v1/schedules/tick/preview?count=4") == preview
+
+
+async def test_a_preview_is_in_the_zone_of_the_expressions_if_they_have_one(client: httpx.AsyncClient) -> None:
+    zones = []
+    for other in ("Europe/Paris", "America/New_York"):
+        body = {"trigger": any_of(WEEKDAYS, {**SATURDAYS, "timezone": other})}
+        zones.append((await post(client, "/v1/schedules/preview", body))["timezone"])
+    assert zones == ["Europe/Paris", "UTC"]
+
+
+async def test_the_preview_of_an_edit_says_what_another_pattern_adds(client: httpx.AsyncClient) -> None:
+    await create(client, trigger=WEEKDAYS)
+    edit = {"trigger": any_of(WEEKDAYS, SATURDAYS)}
+    compared = await post(client, "/v1/schedules/tick/preview?count=10", edit)
+    assert compared["removed"] == []
+    assert {fire["weekday"] for fire in compared["added"]} == {"Sat"}
+
+
+KEPT: list[tuple[str, list[dict[str, Any]], list[str | None]]] = [
+    ("the same span at its place", [WEEKDAYS, EVERY_8H], [None, NOW_TEXT]),
+    ("another expression beside it", [SATURDAYS, EVERY_8H], [None, NOW_TEXT]),
+    ("one pattern more", [WEEKDAYS, EVERY_8H, AT_ONCE], [None, NOW_TEXT, None]),
+    ("another span", [WEEKDAYS, {**EVERY_8H, "every": "6h"}], [None, LATER_TEXT]),
+    ("at another place", [EVERY_8H, WEEKDAYS], [LATER_TEXT, None]),
+    ("an anchor of its own", [WEEKDAYS, {**EVERY_8H, "anchor": "2030-01-01T03:00:00Z"}],
+     [None, "2030-01-01T03:00:00.000Z"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize(("of", "anchors"), [row[1:] for row in KEPT], ids=[row[0] for row in KEPT])
+async def test_an_edit_keeps_the_anchor_of_the_interval_that_stays(
+    client: httpx.AsyncClient, world: World, method: str, of: list[dict[str, Any]], anchors: list[str | None]
+) -> None:
+    await create(client, trigger=any_of(WEEKDAYS, EVERY_8H))
+    world.clock.now = WallMs(NOW + 60_000)
+    body = {"trigger": any_of(*of)}
+    answer = await client.request(method, "/v1/schedules/tick", json={**TICK, **body} if method == "PUT" else body)
+    assert answer.status_code == 200, answer.text
+    assert [part.get("anchor") for part in answer.json()["trigger"]["of"]] == anchors
+
+
+async def test_one_pattern_becomes_several_and_one_again(client: httpx.AsyncClient) -> None:
+    await create(client, trigger={**WEEKDAYS, "jitter": "30s"})
+    of = [WEEKDAYS, SATURDAYS]
+    several = await patch(client, {"trigger": any_of(*of)})
+    assert (several["trigger"]["of"], several["rev"]) == (of, 2)
+    one = await patch(client, {"trigger": SATURDAYS})
+    assert one["trigger"]["expression"] == SATURDAYS["expression"]
+    assert "of" not in one["trigger"]
+
+
+CALENDARS = {"only": ["business-days"]}
+BAD_PARTS: list[tuple[str, dict[str, Any], str]] = [
+    ("no patterns", {"type": "any"}, "of"),
+    ("one pattern, not in a list", {"type": "any", "of": WEEKDAYS}, "of"),
+    ("one pattern", any_of(WEEKDAYS), "of"),
+    ("eleven patterns", any_of(*({**WEEKDAYS, "expression": f"{n} 9 * * *"} for n in range(11))), "of"),
+    ("several in one", any_of(WEEKDAYS, any_of(WEEKDAYS, SATURDAYS)), "of.1.type"),
+    ("the same one twice", any_of(WEEKDAYS, SATURDAYS, WEEKDAYS), "of.2"),
+    ("one without a type", any_of(WEEKDAYS, {"every": "8h"}), "of.1.type"),
+    ("an interval that divides no day", any_of(WEEKDAYS, {**EVERY_8H, "every": "7m"}), "of.1.every"),
+    ("an interval below a minute", any_of(WEEKDAYS, {**EVERY_8H, "every": "30s"}), "of.1.every"),
+    ("several seconds of a minute", any_of(WEEKDAYS, {**SATURDAYS, "expression": "* * * * * */5"}), "of.1.expression"),
+    ("an expression that is none", any_of(WEEKDAYS, {**SATURDAYS, "expression": "61 * * * *"}), "of.1.expression"),
+    ("a zone of another planet", any_of(WEEKDAYS, {**SATURDAYS, "timezone": "Mars/X"}), "of.1.timezone"),
+    ("jitter of one pattern", any_of(WEEKDAYS, {**SATURDAYS, "jitter": "1m"}), "of.1.jitter"),
+    ("jitter as long as a gap", any_of(WEEKDAYS, {"type": "interval", "every": "10m"}, jitter="10m"), "jitter"),
+    ("an expression beside the patterns", any_of(WEEKDAYS, SATURDAYS, expression="* * * * *"), "expression"),
+    ("calendars and two zones", any_of(WEEKDAYS, {**SATURDAYS, "timezone": "America/New_York"}, calendars=CALENDARS),
+     "calendars.timezone"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("trigger", "field"), [row[1:] for row in BAD_PARTS], ids=[row[0] for row in BAD_PARTS])
+async def test_patterns_that_make_no_sense_are_refused_at_their_place(
+    client: httpx.AsyncClient, world: World, trigger: dict[str, Any], field: str
+) -> None:
+    await client.put("/v1/calendars/business-days", json={"weekdays": ["mon-fri"]})
+    await create(client, name="known")
+    before = world.everything()
+    for method, path, body in [
+        ("POST", "/v1/schedules", {**TICK, "trigger": trigger}),
+        ("PUT", "/v1/schedules/known", {**TICK, "name": "known", "trigger": trigger}),
+        ("POST", "/v1/schedules/preview", {"trigger": trigger}),
+    ]:
+        problem = check_problem(await client.request(method, path, json=body), 422, f"trigger.{field}")
+        assert problem["errors"][0]["expected"]
+    assert world.everything() == before
+
+
+async def test_patterns_whose_times_have_all_passed_are_refused(client: httpx.AsyncClient) -> None:
+    past = any_of(*({"type": "once", "at": f"2029-01-0{day}T00:00:00Z"} for day in (1, 2)))
+    check_problem(await client.post("/v1/schedules", json={**TICK, "trigger": past}), 422, "trigger.of")
+    # One time to come is enough.
+    await create(client, trigger=any_of(*past["of"], AT_ONCE))
+
+
+async def test_calendars_count_in_the_zone_that_is_given_where_the_expressions_have_two(
+    client: httpx.AsyncClient,
+) -> None:
+    await client.put("/v1/calendars/business-days", json={"weekdays": ["mon-fri"]})
+    use = {**CALENDARS, "timezone": "Europe/Paris"}
+    trigger = any_of(WEEKDAYS, {**SATURDAYS, "timezone": "America/New_York"}, calendars=use)
+    await create(client, trigger=trigger)
+    fires = (await get(client, "/v1/schedules/tick/preview?count=7"))["fires"]
+    assert {fire["weekday"] for fire in fires if fire["excluded"]} == {"Sat"}

@@ -1,8 +1,9 @@
-"""``/v1/cluster/live``: a whole picture a second, made once for all who look, and nothing counted for nobody."""
+"""``/v1/cluster/live``: a whole picture a second, made once for all who look; and what is wrong, in words."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import httpx
@@ -11,30 +12,20 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ui import live
+from hascheduler.api.ui.alerts import Alert, Severity, alerts
 from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
-from hascheduler.model.values.instants import MonoMs
-from tests.unit.api.doubles import StandingClock, World
+from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import Cluster, Gauges
+from hascheduler.schema.pause import EVERYTHING, StandingPause
+from tests.unit.api.doubles import NOW, StandingView, World
 from tests.unit.api.test_events import Sent, token, until_nobody_follows
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
 
 PATH = "/v1/cluster/live"
 LIMIT_S = 20
-
-
-class MovingClock(StandingClock):
-    mono = 0
-
-    def mono_ms(self) -> MonoMs:
-        return MonoMs(self.mono)
-
-
-@pytest.fixture
-def clock(world: World) -> MovingClock:
-    world.clock = MovingClock()
-    return world.clock
 
 
 @pytest.fixture
@@ -159,55 +150,53 @@ async def test_a_stream_ends_with_its_replica(server: ApiServer, world: World) -
 # What is counted
 
 
-async def test_events_of_a_second_are_counted_by_type_and_tenant(
-    world: World, log: EventLog, clock: MovingClock
-) -> None:
+async def test_events_of_a_second_are_counted_by_type_and_tenant(world: World, log: EventLog) -> None:
     pictures, services = LivePictures(), world.services()
     with pictures.followed(None, world.view) as sight, pictures.followed("other", world.view) as others:
         await pictures.picture(sight, services)
         await pictures.picture(others, services)
         done = [happened(second, f"job:{second}", type=EventType.SUCCEEDED) for second in range(13, 18)]
         log.append([*done, happened(18, "job:x", type=EventType.FAILED)], position(18, 1))
-        clock.mono = EVERY_MS
+        world.clock.mono = EVERY_MS
         numbers = shown(await pictures.picture(sight, services))["numbers"]
         assert (numbers["succeeded"], numbers["failed"], numbers["submitted"]) == (5, 1, 0)
         assert shown(await pictures.picture(others, services))["numbers"]["succeeded"] == 0
 
 
-async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog, clock: MovingClock) -> None:
+async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog) -> None:
     pictures, services = LivePictures(), world.services()
     with pictures.followed(None, world.view) as sight, pictures.followed(None, world.view) as another:
         assert sight is another
         first = await pictures.picture(sight, services)
-        clock.mono = EVERY_MS - 1
+        world.clock.mono = EVERY_MS - 1
         assert await pictures.picture(another, services) is first
-        clock.mono = EVERY_MS
+        world.clock.mono = EVERY_MS
         assert await pictures.picture(another, services) is not first
         assert log.followers == 1
 
 
-async def test_what_is_remembered_is_bounded(world: World, log: EventLog, clock: MovingClock) -> None:
+async def test_what_is_remembered_is_bounded(world: World, log: EventLog) -> None:
     pictures, services = LivePictures(), world.services()
     with pictures.followed(None, world.view) as sight:
         for second in range(HISTORY_MAX + 5):
-            clock.mono = second * EVERY_MS
+            world.clock.mono = second * EVERY_MS
             await pictures.picture(sight, services)
         assert len(sight.history) == HISTORY_MAX
 
 
-async def test_a_gap_in_the_events_is_no_number(world: World, clock: MovingClock) -> None:
+async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
     """A look that comes after more events than the replica remembers begins to count again."""
     world.events = log = log_of(begun_at=10, events_max=4)
     pictures, services = LivePictures(), world.services()
     with pictures.followed(None, world.view) as sight:
         await pictures.picture(sight, services)
         log.append([happened(second, type=EventType.STARTED) for second in range(20, 40)], position(40, 1))
-        clock.mono = EVERY_MS
+        world.clock.mono = EVERY_MS
         assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 0
-        clock.mono = 2 * EVERY_MS
+        world.clock.mono = 2 * EVERY_MS
         await pictures.picture(sight, services)
         log.append([happened(41, type=EventType.STARTED)], position(41, 1))
-        clock.mono = 3 * EVERY_MS
+        world.clock.mono = 3 * EVERY_MS
         assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 1
 
 
@@ -236,3 +225,63 @@ async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_
         assert refused.status_code in {429, 503}
         assert int(refused.headers["retry-after"]) > 0
         assert world.limits["followers"].in_use == 0
+
+
+# Alerts: each has the runbook of one that there is
+
+
+RUNBOOKS = json.loads((files("hascheduler.api.ui") / "static" / "runbooks.json").read_text(encoding="utf-8"))
+PAUSE = StandingPause(id=EVERYTHING, rev=0, since_ms=WallMs(NOW), by="ops", because="a move")
+
+
+def sound() -> tuple[Cluster, Gauges]:
+    view = StandingView()
+    cluster = replace(view.cluster(), quarantine=[], quarantined=0, last_check=None, differing=[])
+    return cluster, replace(view.gauges(), quarantined=0, findings=None, mirrors_differ=0)
+
+
+def test_a_sound_cluster_has_nothing_wrong() -> None:
+    assert alerts(*sound(), "") == []
+
+
+ROWS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
+    ({"lease": None}, {}, "", "HaschedulerNobodyLeads", "No replica leads"),
+    ({"silent": frozenset({"replica-1.aa"})}, {}, "", "HaschedulerUnreachable", "replica-1 is silent"),
+    ({}, {}, "reading the collections", "HaschedulerReplicaNotReady", "reading the collections"),
+    ({}, {"stream_lag_ms": 61_000}, "", "HaschedulerStreamLagging", "1m1s behind"),
+    ({}, {"loop_age_ms": 60_000}, "", "HaschedulerLoopWedged", "1m"),
+    ({}, {"broker_accepting": False}, "", "HaschedulerBrokerNotAccepting", "no job starts"),
+    ({}, {"processors": {"live": 0}}, "", "HaschedulerNoProcessors", "3 jobs wait, and no processor lives"),
+    ({}, {"unschedulable": 1}, "", "HaschedulerUnschedulable", "1 job can run on no processor"),
+    ({}, {"pause": PAUSE}, "", "HaschedulerPaused", "ops has paused everything (a move)"),
+    ({}, {"pause": PAUSE.model_copy(update={"schedules_only": True})}, "", "HaschedulerPaused", "No schedule fires"),
+    ({}, {"waited_ms": {"slow": 7_200_000}}, "", "HaschedulerWaitsBeyondBound", "lane slow has waited for 2h"),
+    ({"differing": ["replica-2.bb"]}, {}, "", "HaschedulerMirrorsDiffer", "replica-2.bb"),
+    ({"quarantined": 2}, {}, "", "HaschedulerQuarantined", "2 documents can't be read"),
+]
+
+
+@pytest.mark.parametrize(("cluster", "gauges", "unready", "runbook", "words"), ROWS, ids=[row[3] for row in ROWS])
+def test_each_trouble_is_told_with_its_runbook(
+    cluster: dict[str, Any], gauges: dict[str, Any], unready: str, runbook: str, words: str
+) -> None:
+    of_cluster, of_gauges = sound()
+    found = alerts(replace(of_cluster, **cluster), replace(of_gauges, **gauges), unready)
+    assert [alert.runbook for alert in found] == [runbook]
+    assert words in found[0].text
+    assert RUNBOOKS[runbook]
+
+
+def test_the_most_urgent_comes_first() -> None:
+    cluster, gauges = sound()
+    found = alerts(replace(cluster, lease=None, quarantined=1), replace(gauges, pause=PAUSE), "")
+    assert [alert.severity for alert in found] == [Severity.PAGE, Severity.TICKET, Severity.TICKET]
+
+
+def test_what_the_check_of_the_database_found_is_told_by_kind() -> None:
+    cluster, gauges = StandingView().cluster(), sound()[1]
+    assert "finds 2 overdue" in " ".join(_texts(alerts(cluster, gauges, "")))
+
+
+def _texts(found: list[Alert]) -> Iterator[str]:
+    return (alert.text for alert in found)

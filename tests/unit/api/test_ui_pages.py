@@ -1,4 +1,4 @@
-"""The dashboard's page takes everything from the package, says so to the browser, and is the same for everybody."""
+"""The dashboard and /docs take everything from the package, say so to the browser, and are the same for everybody."""
 
 import gzip
 import json
@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from hascheduler.api.ui import pages
+from hascheduler.api.ui.pages import ASSETS
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
 
@@ -42,16 +43,38 @@ async def test_neither_page_nor_assets_need_a_token(guarded: Guarded) -> None:
         assert (await stranger.get("/v1/cluster/live")).status_code == 401
 
 
-async def test_the_page_names_nothing_of_another_host_and_holds_no_script_or_style(client: httpx.AsyncClient) -> None:
-    page = (await client.get("/ui")).text
-    loaded = re.findall(r'(?:src|href)="([^"]*)"', page)
-    assert loaded
-    for path in loaded:
-        answer = await client.get(path)
-        assert answer.status_code == 200, path
-        assert "immutable" in answer.headers["cache-control"]
+@pytest.mark.parametrize("path", ["/ui", "/docs"])
+async def test_a_page_loads_its_own_files_alone_and_holds_no_script_or_style(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    page = (await client.get(path)).text
+    loaded = {each for each in re.findall(r'(?:src|href)="([^"]*)"', page) if each != "data:,"}
+    assert loaded == {f"docs/{name}" for name in ASSETS} if path == "/docs" else loaded
+    for each in loaded:
+        answer = await client.get(f"/{each.removeprefix('/')}")
+        assert answer.status_code == 200, each
         assert answer.headers["x-content-type-options"] == "nosniff"
-    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bstyle=|\son\w+=|javascript:|://", page)
+        assert path == "/docs" or "immutable" in answer.headers["cache-control"]
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bstyle=|\bon\w+=|javascript:|://", page)
+
+
+UI_PATHS = ["/ui", pages.asset_path("app.js"), pages.asset_path("style.css")]
+
+
+@pytest.mark.parametrize("path", [*UI_PATHS, "/docs", *(f"/docs/{name}" for name in ASSETS)])
+async def test_the_policy_allows_this_origin_alone(client: httpx.AsyncClient, path: str) -> None:
+    headers = (await client.get(path)).headers
+    policy = {kind: rest.strip() for kind, _, rest in (
+        each.strip().partition(" ") for each in headers["content-security-policy"].split(";"))}  # fmt: skip
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
+    assert {policy[kind] for kind in ("script-src", "style-src", "connect-src")} == {"'self'"}
+    assert not re.search("unsafe|://", headers["content-security-policy"])
+    assert headers["referrer-policy"] == "no-referrer"
+    if path in UI_PATHS:
+        assert (policy["form-action"], policy["require-trusted-types-for"]) == ("'self'", "'script'")
+        assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    else:
+        assert (policy["form-action"], headers["x-frame-options"]) == ("'none'", "DENY")
 
 
 def test_no_module_makes_markup_of_text_or_asks_another_host() -> None:
@@ -63,19 +86,6 @@ def test_no_module_makes_markup_of_text_or_asks_another_host() -> None:
             ), name
             assert not re.search(r"https?://", text), name
             assert not re.search(r"\bstyle=\$?[\"{]", text), f"{name}: the policy allows no style that stands in markup"
-
-
-@pytest.mark.parametrize("path", ["/ui", pages.asset_path("app.js"), pages.asset_path("style.css")])
-async def test_the_policy_allows_this_origin_alone(client: httpx.AsyncClient, path: str) -> None:
-    headers = (await client.get(path)).headers
-    policy = dict(f"{each.strip()} ".split(" ", 1) for each in headers["content-security-policy"].split(";"))
-    assert policy["default-src"].strip() == "'none'"
-    assert {policy[kind].strip() for kind in ("script-src", "style-src", "connect-src", "form-action")} == {"'self'"}
-    assert {policy[kind].strip() for kind in ("base-uri", "frame-ancestors")} == {"'none'"}
-    assert policy["require-trusted-types-for"].strip() == "'script'"
-    assert "unsafe" not in headers["content-security-policy"]
-    assert headers["referrer-policy"] == "no-referrer"
-    assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
 
 
 async def test_assets_are_sent_packed_to_those_who_unpack_them(client: httpx.AsyncClient) -> None:
@@ -123,3 +133,23 @@ def test_every_module_that_a_module_names_is_there() -> None:
                     elif part != ".":
                         parts.append(part)
                 assert "/".join(parts) in pages.assets(), f"{name} names {relative}"
+
+
+# The page /docs
+
+
+FOLDER = files("hascheduler.api") / "swagger_ui"
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs/oauth2-redirect", "/docs/README", "/docs/LICENSE", "/docs/../app.py", "/docs/%2e%2e/app.py"]
+)
+async def test_nothing_else_is_there(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(path)).status_code == 404
+
+
+def test_the_files_are_those_of_the_release_that_is_noted() -> None:
+    noted = dict(re.findall(r"^([0-9a-f]{64})  (\S+)$", (FOLDER / "README").read_text(), re.MULTILINE))
+    assert set(noted.values()) == {entry.name for entry in FOLDER.iterdir()} - {"README", "page.html", "start.js"}
+    for hash, name in noted.items():
+        assert sha256((FOLDER / name).read_bytes()).hexdigest() == hash, name

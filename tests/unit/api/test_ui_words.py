@@ -76,16 +76,8 @@ _CRON = [
     ("15 */6 * * *", "every 6 hours from 00:15 on in Europe/Paris"),
 ]
 _ODD = [
-    "*/7 * * * *",
-    "0 22-2 * * *",
-    "0 0 */2 * 0-6",
-    "0 */5 * * *",
-    "1-5 3 * * *",
-    "* 3,5 * * *",
-    "nonsense",
-    "",
-    "0",
-]
+    "*/7 * * * *", "0 22-2 * * *", "0 0 */2 * 0-6", "0 */5 * * *", "1-5 3 * * *", "* 3,5 * * *", "nonsense", "", "0",
+]  # fmt: skip
 
 
 def test_cron_expressions_are_said_in_words() -> None:
@@ -118,12 +110,8 @@ def test_other_triggers_and_what_narrows_them_are_said_in_words() -> None:
 def test_a_difference_has_each_line_of_both_texts_once() -> None:
     lines = _called("parts/difference.js", "difference", "a\nb\nc\nd", "a\nc\nx\nd")
     assert [(line["sign"], line["text"]) for line in lines] == [
-        (" ", "a"),
-        ("-", "b"),
-        (" ", "c"),
-        ("+", "x"),
-        (" ", "d"),
-    ]
+        (" ", "a"), ("-", "b"), (" ", "c"), ("+", "x"), (" ", "d"),
+    ]  # fmt: skip
 
 
 def test_texts_too_long_to_be_compared_line_by_line_are_still_shown() -> None:

@@ -1,15 +1,17 @@
-"""``…/verdicts``: what became of each nominal time, and which are undecided."""
+"""``…/verdicts`` and ``/v1/verdicts``: what became of each nominal time, and which are undecided."""
 
 from typing import Any
 
 import httpx
 import pytest
 
+from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import TICK, create, get, post
+from tests.unit.api.requests import TICK, check_problem, create, get, pages, post
+from tests.unit.api.tokens import Guarded
 
 PATH = "/v1/schedules/tick/verdicts"
 
@@ -31,13 +33,9 @@ def item(verdict: str, first: int, last: int | None = None, count: int = 1, **fi
     last = first if last is None else last
     nothing_more = {"job": None, "job_state": None, "because_of": None, "into": None}
     return {
-        "verdict": verdict,
-        "nominal_at": text(first),
-        "through_at": text(last),
-        "count": count,
-        **nothing_more,
+        "verdict": verdict, "nominal_at": text(first), "through_at": text(last), "count": count, **nothing_more,
         **fields,
-    }
+    }  # fmt: skip
 
 
 async def history(client: httpx.AsyncClient, world: World) -> str:
@@ -69,18 +67,12 @@ async def test_each_nominal_time_has_its_verdict_the_newest_first(client: httpx.
             item("fired", 1, job=job, job_state="running"),
         ],
         "counts": {
-            "fired": 2,
-            "skipped": 1,
-            "missed": 10,
-            "coalesced": 6,
-            "paused": 10,
-            "excluded": 10,
-            "throttled": 0,
+            "fired": 2, "skipped": 1, "missed": 10, "coalesced": 6, "paused": 10, "excluded": 10, "throttled": 0,
             "unstorable": 0,
         },
         "undecided": {"count": 0, "since": None, "because": None},
         "next": None,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", range(1, 9))
@@ -88,15 +80,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(
     client: httpx.AsyncClient, world: World, limit: int
 ) -> None:
     await history(client, world)
-    whole = await listed(client)
-    seen, after = [], ""
-    while True:
-        page = await get(client, f"{PATH}?limit={limit}{after}")
-        seen += page["items"]
-        if page["next"] is None:
-            break
-        after = f"&after={page['next']}"
-    assert seen == whole
+    assert await pages(client, PATH, limit=limit) == await listed(client)
 
 
 async def test_verdicts_may_be_filtered(client: httpx.AsyncClient, world: World) -> None:
@@ -152,84 +136,122 @@ async def test_the_fire_is_found_among_very_many(client: httpx.AsyncClient, worl
 
 # Undecided times
 
-
-async def undecided(client: httpx.AsyncClient) -> dict[str, Any]:
-    answer: dict[str, Any] = (await get(client, f"{PATH}?limit=1"))["undecided"]
-    return answer
-
-
-async def test_undecided_times_are_due(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.clock.now = at(60)
-    assert await undecided(client) == {"count": 60, "since": text(1), "because": "due"}
-    await world.fire(at(1))
-    assert await undecided(client) == {"count": 59, "since": text(2), "because": "due"}
-
-
-async def test_times_since_a_pause_wait_for_the_resume(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.clock.now = at(5)
-    await post(client, "/v1/schedules/tick/pause")
-    for second in range(1, 6):
-        await world.fire(at(second))
-    world.clock.now = at(20)
-    assert await undecided(client) == {"count": 15, "since": text(6), "because": "paused"}
-    await post(client, "/v1/schedules/tick/resume")
-    assert await undecided(client) == {"count": 15, "since": text(6), "because": "due"}
-    world.clock.now = at(21)
-    assert await undecided(client) == {"count": 16, "since": text(6), "because": "due"}
+WINDOW = {**TICK["trigger"], "exclude": [{"from": text(10), "to": text(20)}]}
+ONCE = {**TICK["trigger"], "max_fires": 1}
+PAUSED = "at 5, pause, fire 1-5, at 20"
+UNDECIDED: list[tuple[str, dict[str, Any], str, tuple[int, int | None, str | None]]] = [
+    ("all that have passed", {}, "at 60", (60, 1, "due")),
+    ("after a fire", {}, "at 60, fire 1", (59, 2, "due")),
+    ("since a pause", {}, PAUSED, (15, 6, "paused")),
+    ("since a pause that is over", {}, f"{PAUSED}, resume", (15, 6, "due")),
+    ("since a pause, and later ones", {}, f"{PAUSED}, resume, at 21", (16, 6, "due")),
+    ("before a pause", {}, "at 5, pause, at 20", (20, 1, "due")),
+    ("of a pause that is over, during the next", {}, "pause, at 5, resume, pause, at 20", (20, 1, "due")),
+    ("in a window", WINDOW, "fire 1-9, at 15", (6, 10, "excluded")),
+    ("after a window", WINDOW, "fire 1-9, at 20", (11, 10, "due")),
+    ("of the trigger before an edit", {}, "at 10, every 5, at 20", (12, 1, "due")),
+    ("exhausted", ONCE, "fire 1, at 60", (0, None, None)),
+    ("the leader's clock is ahead", {}, "miss 9, at 5", (0, None, None)),
+]
 
 
-async def test_times_before_a_pause_are_due_whatever_waits_for_the_resume(
+async def lived(client: httpx.AsyncClient, world: World, life: str) -> None:
+    for step in life.split(", "):
+        word, _, numbers = step.partition(" ")
+        first, _, last = numbers.partition("-")
+        match word:
+            case "at":
+                world.clock.now = at(int(first))
+            case "fire":
+                for second in range(int(first), int(last or first) + 1):
+                    await world.fire(at(second))
+            case "miss":
+                await world.pass_over(Verdict.MISSED, at(1), at(int(first)), count=int(first))
+            case "every":
+                await client.patch("/v1/schedules/tick", json={"trigger": {"every": f"{first}s"}})
+            case _:
+                await post(client, f"/v1/schedules/tick/{word}")
+
+
+@pytest.mark.parametrize(("trigger", "life", "told"), [pytest.param(*row[1:], id=row[0]) for row in UNDECIDED])
+async def test_undecided_times_are_told_with_the_first_of_them_and_what_they_wait_for(
+    client: httpx.AsyncClient,
+    world: World,
+    trigger: dict[str, Any],
+    life: str,
+    told: tuple[int, int | None, str | None],
+) -> None:
+    await create(client, trigger=trigger or TICK["trigger"])
+    await lived(client, world, life)
+    count, since, because = told
+    expected = {"count": count, "since": None if since is None else text(since), "because": because}
+    assert (await get(client, f"{PATH}?limit=1"))["undecided"] == expected
+
+
+# Of all schedules
+
+
+OF_ALL = "/v1/verdicts"
+
+
+async def history_of_two(client: httpx.AsyncClient, world: World) -> None:
+    for name, tenant, team in (("a", "acme", "x"), ("b", "beta", "y")):
+        job, trigger = {"definition": "log", "tenant": tenant}, {"type": "interval", "every": "1s"}
+        body = {"name": name, "trigger": trigger, "job": job, "labels": {"team": team}}
+        assert (await client.post("/v1/schedules", json=body)).status_code == 201
+    for name, verdict, second in (("a", Verdict.MISSED, 1), ("b", Verdict.SKIPPED, 2), ("b", Verdict.MISSED, 3)):
+        world.clock.now = WallMs(NOW + 10_000 * second)
+        await world.pass_over(verdict, NOW + 1_000 * second, because_of=f"fire:{name}:1", name=name)
+
+
+async def listed_of_all(client: httpx.AsyncClient, query: str = "") -> list[str]:
+    return [f"{item['schedule']} {item['verdict']}" for item in await pages(client, OF_ALL, query)]
+
+
+async def test_each_says_of_which_schedule_it_is_what_it_was_and_when_it_was_decided(
     client: httpx.AsyncClient, world: World
 ) -> None:
-    await create(client)
-    world.clock.now = at(5)
-    await post(client, "/v1/schedules/tick/pause")
-    world.clock.now = at(20)
-    assert await undecided(client) == {"count": 20, "since": text(1), "because": "due"}
+    await history_of_two(client, world)
+    page: Any = (await client.get(f"{OF_ALL}?verdict=skipped")).json()
+    assert page == {
+        "items": [
+            {
+                "schedule": "b", "verdict": "skipped", "nominal_at": "2030-01-01T00:00:02.000Z",
+                "through_at": "2030-01-01T00:00:02.000Z", "count": 1, "because_of": "fire:b:1",
+                "decided_at": "2030-01-01T00:00:20.000Z",
+            }
+        ],
+        "next": None,
+    }  # fmt: skip
 
 
-async def test_times_of_a_pause_that_is_over_are_due_also_during_the_next(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    await post(client, "/v1/schedules/tick/pause")
-    world.clock.now = at(5)
-    await post(client, "/v1/schedules/tick/resume")
-    await post(client, "/v1/schedules/tick/pause")
-    world.clock.now = at(20)
-    assert await undecided(client) == {"count": 20, "since": text(1), "because": "due"}
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["b missed", "b skipped", "a missed"]),
+        ("verdict=missed", ["b missed", "a missed"]),
+        ("verdict=missed&verdict=skipped&verdict=missed", ["b missed", "b skipped", "a missed"]),
+        ("verdict=paused", []),
+        ("label=team=x", ["a missed"]),
+        ("label=team=z", []),
+        ("tenant=beta", ["b missed", "b skipped"]),
+        ("text=B", ["b missed", "b skipped"]),
+        ("text=(", []),
+        ("since=2030-01-01T00:00:20Z", ["b missed", "b skipped"]),
+        ("until=2030-01-01T00:00:20Z", ["a missed"]),
+        ("verdict=missed&since=2030-01-01T00:00:15Z&label=team=y", ["b missed"]),
+    ],
+)
+async def test_they_may_be_filtered(client: httpx.AsyncClient, world: World, query: str, expected: list[str]) -> None:
+    await history_of_two(client, world)
+    assert await listed_of_all(client, query) == expected
 
 
-async def test_times_in_a_window_wait_for_its_end(client: httpx.AsyncClient, world: World) -> None:
-    window = {"from": text(10), "to": text(20)}
-    await create(client, trigger={**TICK["trigger"], "exclude": [window]})
-    for second in range(1, 10):
-        await world.fire(at(second))
-    world.clock.now = at(15)
-    assert await undecided(client) == {"count": 6, "since": text(10), "because": "excluded"}
-    world.clock.now = at(20)
-    assert await undecided(client) == {"count": 11, "since": text(10), "because": "due"}
-
-
-async def test_times_before_an_edit_are_those_of_the_trigger_then(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.clock.now = at(10)
-    await client.patch("/v1/schedules/tick", json={"trigger": {"every": "5s"}})
-    world.clock.now = at(20)
-    assert await undecided(client) == {"count": 12, "since": text(1), "because": "due"}
-
-
-async def test_an_exhausted_schedule_has_nothing_undecided(client: httpx.AsyncClient, world: World) -> None:
-    await create(client, trigger={**TICK["trigger"], "max_fires": 1})
-    await world.fire(at(1))
-    world.clock.now = at(60)
-    assert await undecided(client) == {"count": 0, "since": None, "because": None}
-
-
-async def test_a_leader_whose_clock_is_ahead_leaves_nothing_undecided(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await world.pass_over(Verdict.MISSED, at(1), at(9), count=9)
-    world.clock.now = at(5)
-    assert await undecided(client) == {"count": 0, "since": None, "because": None}
+async def test_a_token_of_one_tenant_sees_its_own(app: Edge, world: World) -> None:
+    guarded = Guarded(app, world)
+    await history_of_two(await guarded.client(), world)
+    acme = await guarded.client("viewer", "acme")
+    assert await listed_of_all(acme) == ["a missed"]
+    assert await listed_of_all(acme, "label=team=y") == []
+    check_problem(await acme.get(f"{OF_ALL}?tenant=beta"), 403)
+    assert (await guarded.showing(None).get(OF_ALL)).status_code == 401

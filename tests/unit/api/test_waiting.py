@@ -190,13 +190,6 @@ async def test_a_job_that_has_not_ended_in_time_is_shown_as_it_is(client: httpx.
     assert not waits(world, "job:0001")
 
 
-@pytest.mark.parametrize("wait", ["-1s", "301s", "soon", ""])
-async def test_an_invalid_wait_for_a_job_is_refused(client: httpx.AsyncClient, wait: str) -> None:
-    await client.post("/v1/jobs", json=JOB)
-    check_problem(await client.get(f"/v1/jobs/job:0001?wait={wait}"), 422, "wait")
-    check_problem(await client.get("/v1/jobs/job:0001?wiat=3s"), 422, "wiat")
-
-
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

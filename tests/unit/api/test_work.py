@@ -1,5 +1,6 @@
-"""Work over HTTP: registrations, starts and heartbeats."""
+"""Work over HTTP: registrations, the long poll, starts and heartbeats."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -8,8 +9,8 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.processor import is_polling
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, post
-from tests.unit.api.work import NOBODY, attempt, promised, registered, started
+from tests.unit.api.requests import check_problem, post, scope_of
+from tests.unit.api.work import NOBODY, attempt, promised, registered, started, waits
 
 
 async def test_a_registration_is_stored_and_answered_with_the_terms(client: httpx.AsyncClient, world: World) -> None:
@@ -42,21 +43,10 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
     )
     answer = await post(client, "/v1/work/start", named)
     assert answer == {
-        **attempt(named),
-        "definition": "log",
-        "target": "t",
-        "payload": {"n": 1},
-        "tenant": "acme",
-        "labels": {"a": "b"},
-        "schedule": None,
-        "nominal_at": None,
-        "submitted_at": "2030-01-01T00:00:00.000Z",
-        "started_at": "2030-01-01T00:00:00.000Z",
-        "failures": 0,
-        "losses": 0,
-        "timeout": None,
-        "traceparent": None,
-    }
+        **attempt(named), "definition": "log", "target": "t", "payload": {"n": 1}, "tenant": "acme",
+        "labels": {"a": "b"}, "schedule": None, "nominal_at": None, "submitted_at": "2030-01-01T00:00:00.000Z",
+        "started_at": "2030-01-01T00:00:00.000Z", "failures": 0, "losses": 0, "timeout": None, "traceparent": None,
+    }  # fmt: skip
     assert world.job(named["job"])["state"] == "running"
     assert await post(client, "/v1/work/start", named) == answer
 
@@ -87,25 +77,6 @@ async def test_only_its_own_attempt_is_started(client: httpx.AsyncClient, world:
     for other in ({"processor": await registered(client)}, {"attempt": 2}, {"job": "job:none"}):
         check_problem(await client.post("/v1/work/start", json={**named, **other}), 409)
     assert world.everything()["jobs"] == before["jobs"]
-
-
-async def test_a_job_cancelled_before_its_start_is_not_started(client: httpx.AsyncClient, world: World) -> None:
-    named = await promised(client, world, await registered(client))
-    await post(client, f"/v1/jobs/{named['job']}/cancel")
-    check_problem(await client.post("/v1/work/start", json=named), 409)
-
-
-async def test_a_heartbeat_raises_the_beat_and_stores_whether_the_processor_drains(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    processor = await registered(client)
-    beats = [world.stored(Collection.PROCESSORS, processor)["beat"]]
-    for draining in (True, False):
-        await post(client, "/v1/work/heartbeat", {"processor": processor, "draining": draining})
-        stored = world.stored(Collection.PROCESSORS, processor)
-        beats.append(stored["beat"])
-        assert stored["draining"] is draining
-    assert beats == sorted(set(beats))
 
 
 async def test_a_heartbeat_is_answered_with_the_attempts_to_stop(client: httpx.AsyncClient, world: World) -> None:
@@ -146,3 +117,113 @@ async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx.
     check_problem(await client.post("/v1/work/finish", json={**named, "outcome": "succeeded"}), 404)
     check_problem(await client.delete("/v1/work/processors/p-1.bb"), 404)
     assert world.everything() == before
+
+
+# The long poll
+
+
+async def test_a_promised_attempt_is_returned_at_once_and_again_until_it_is_started(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    named = await promised(client, world, processor)
+    await promised(client, world, await registered(client))
+    asked = {"processor": processor, "wait": "60s"}
+    for _ in range(2):
+        answer = await post(client, "/v1/work/fetch", asked)
+        assert answer == {"attempts": [attempt(named)], "cancelled": [], "revoked": []}
+    await post(client, "/v1/work/start", named)
+    assert (await post(client, "/v1/work/fetch", {**asked, "wait": 0}))["attempts"] == []
+
+
+async def test_a_waiting_fetch_is_answered_when_the_stream_shows_the_promise(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
+        await waits(world, processor)
+        named = await promised(client, world, processor)
+    assert fetch.result()["attempts"] == [attempt(named)]
+
+
+async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    look, looks = world.view.dispatched_attempts, 0
+
+    def slow(id: str) -> Any:
+        nonlocal looks
+        looks += 1
+        return look(id) if looks > 2 else ()
+
+    world.view.dispatched_attempts = slow
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
+        await waits(world, processor)
+        named = await promised(client, world, processor)
+    assert (fetch.result()["attempts"], looks) == ([attempt(named)], 3)
+
+
+async def test_a_fetch_returns_at_most_its_limit_and_no_attempt_that_the_processor_holds(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    first, second, third = [
+        attempt(await promised(client, world, processor, target=target)) for target in ("a", "b", "c")
+    ]
+    asked = {"processor": processor, "wait": 0, "limit": 1, "running": [first]}
+    assert (await post(client, "/v1/work/fetch", asked))["attempts"] == [second]
+    assert (await post(client, "/v1/work/fetch", {**asked, "running": [first, second, third]}))["attempts"] == []
+
+
+async def test_a_fetch_is_a_heartbeat_and_returns_the_attempts_to_stop(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    asked = await started(client, world, processor)
+    await post(client, f"/v1/jobs/{asked['job']}/cancel")
+    await post(client, "/v1/work/heartbeat", {"processor": processor, "draining": True})
+    before = world.stored(Collection.PROCESSORS, processor)
+    strange = {"job": "job:none", "attempt": 1}
+    body = {"processor": processor, "wait": 0, "running": [attempt(asked), strange]}
+    answer = await post(client, "/v1/work/fetch", body)
+    assert answer == {"attempts": [], "cancelled": [attempt(asked)], "revoked": [strange]}
+    after = world.stored(Collection.PROCESSORS, processor)
+    assert (after["beat"], after["draining"]) == (before["beat"] + 1, True)
+
+
+async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    asked = {"processor": processor, "wait": "60s"}
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", asked))
+        await waits(world, processor)
+        world.view.waiters.close()
+    assert fetch.result()["attempts"] == []
+    answer = await client.post("/v1/work/fetch", json=asked)
+    check_problem(answer, 503)
+    assert answer.headers["retry-after"] == "1"
+
+
+async def test_a_disconnected_fetch_gives_its_place_up(client: httpx.AsyncClient, world: World, app: Any) -> None:
+    processor = await registered(client)
+    left = asyncio.Event()
+    body = [
+        {"type": "http.request", "body": b'{"processor": "%s", "wait": 60}' % processor.encode(), "more_body": False}
+    ]
+
+    async def receive() -> Any:
+        if body:
+            return body.pop()
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    scope = scope_of("POST", "/v1/work/fetch", [(b"content-type", b"application/json")], app=app)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(app(scope, receive, send))
+        await waits(world, processor)
+        left.set()
+    assert not world.view.waiters.names

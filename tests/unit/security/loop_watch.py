@@ -24,6 +24,7 @@ from hascheduler.model.token import Role, digest_of
 from hascheduler.ports import Submission, SubmitAnswer
 from tests.factories import make_token
 from tests.unit.api.doubles import World
+from tests.unit.api.requests import scope_of
 
 CHUNK_BYTES = 64 * 1024
 SECRET = "hsk_" + "w" * 43
@@ -122,11 +123,7 @@ async def _asked(app: Edge, asked: Asked) -> tuple[int, bytes, int]:
     headers.append(
         (b"content-length", str(len(asked.body)).encode()) if asked.declared else (b"transfer-encoding", b"chunked")
     )
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": asked.method, "scheme": "http",
-        "path": asked.path, "raw_path": asked.path.encode(), "query_string": asked.query, "headers": headers,
-        "client": ("127.0.0.1", 1), "server": ("api", 80), "root_path": "",
-    }  # fmt: skip
+    scope = scope_of(asked.method, asked.path, headers, query_string=asked.query)
     received, at = 0, 0
     status, body = 0, bytearray()
 

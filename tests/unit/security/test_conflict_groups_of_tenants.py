@@ -10,7 +10,6 @@ from hascheduler.model.collection import Collection
 from hascheduler.schema.definition import ConflictScope, Definition
 from hascheduler.schema.noun import read_document
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, get
 from tests.unit.dispatch.nouns import make_job
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
@@ -53,13 +52,6 @@ def test_a_tenant_whose_name_is_like_a_kind_of_group_is_one_like_others() -> Non
     assert started(("x", "shared"), ("x", "other"), x=TENANT) == ["0", "1"]
 
 
-async def test_a_new_definition_is_each_tenants_own_and_says_so(client: httpx.AsyncClient, world: World) -> None:
-    shown = (await client.put(LOG, json={"conflict_group": "git"})).json()
-    assert shown["conflict_scope"] == "tenant"
-    assert world.stored(Collection.DEFINITIONS, "log")["conflict_scope"] == "tenant"
-    assert (await client.put(LOG, json={"conflict_group": "git"})).json() == shown == await get(client, LOG)
-
-
 async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: httpx.AsyncClient, world: World) -> None:
     await client.put(LOG, json={"conflict_group": "git", "conflict_scope": "shared"})
     stored = world.stored(Collection.DEFINITIONS, "log")
@@ -72,15 +64,3 @@ async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: htt
     assert (await client.put(LOG, json={"tier": 5}, headers=tag)).json()["conflict_scope"] == "shared"
     shown = (await client.patch(LOG, json={"conflict_scope": "tenant"})).json()
     assert (shown["conflict_scope"], shown["tier"]) == ("tenant", 5)
-
-
-@pytest.mark.parametrize("scope", ["all", "", 1, ["tenant"]])
-async def test_another_scope_is_refused(client: httpx.AsyncClient, scope: object) -> None:
-    check_problem(await client.put(LOG, json={"conflict_scope": scope}), 422, "conflict_scope")
-
-
-async def test_a_corrupted_one_is_unreadable_until_it_is_replaced(client: httpx.AsyncClient, world: World) -> None:
-    await client.put(LOG, json={})
-    world.rewrite(Collection.DEFINITIONS, "log", conflict_scope="everybody")
-    check_problem(await client.get(LOG), 409)
-    assert (await client.put(LOG, json={})).json()["conflict_scope"] == "tenant"

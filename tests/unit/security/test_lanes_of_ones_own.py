@@ -1,30 +1,15 @@
 """Lanes share before tenants do: a token of one tenant that could name a lane for each of its jobs had every start."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
-import pytest
 
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
-from tests.unit.api.tokens import Guarded
 from tests.unit.simulate.scenarios import job, outcome_of
 
 TICK: dict[str, Any] = {"name": "tick", "trigger": {"type": "interval", "every": "1h"}, "job": {"definition": "log"}}
-
-
-@pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("operator", "acme") as client:
-        yield client
-
-
-@pytest.fixture
-async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin") as client:
-        yield client
 
 
 def refused_lane(answer: httpx.Response, path: str = "lane") -> None:

@@ -4,7 +4,6 @@ What the API answers and what the core decides; what the stores do with decision
 name beside the suites of the stores, where the real database is too.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.schema.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, get, post
-from tests.unit.api.tokens import Guarded
 from tests.unit.dispatch.nouns import make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, processors
 
@@ -32,28 +30,16 @@ HOURLY = {"type": "interval", "every": "1h", "anchor": "2030-01-01T00:00:00Z"}
 # What the API answers
 
 
-@pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin", "acme") as client:
-        yield client
-
-
-@pytest.fixture
-async def beta(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin", "beta") as client:
-        yield client
-
-
 async def make(client: httpx.AsyncClient, **changes: Any) -> None:
     answer = await client.post("/v1/schedules", json={**TICK, "trigger": HOURLY, **changes})
     assert answer.status_code == 201, answer.text
 
 
-async def change_hands(acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World, **changes: Any) -> None:
+async def change_hands(acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World, **changes: Any) -> None:
     """acme deletes ``tick``, and a second later beta makes one."""
     assert (await acme.delete("/v1/schedules/tick")).status_code == 204
     world.clock.now = WallMs(world.clock.now + 1_000)
-    await make(beta, **changes)
+    await make(other, **changes)
 
 
 async def acme_fired(acme: httpx.AsyncClient, world: World, nominal_ms: int) -> str:
@@ -62,24 +48,24 @@ async def acme_fired(acme: httpx.AsyncClient, world: World, nominal_ms: int) -> 
 
 
 async def test_a_trigger_cancels_no_job_of_the_schedule_that_had_its_name(
-    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
 ) -> None:
     old = await acme_fired(acme, world, NOW + HOUR_MS)
-    await change_hands(acme, beta, world)
-    await post(beta, "/v1/schedules/tick/trigger", {"overlap": "cancel_running"}, 201)
+    await change_hands(acme, other, world)
+    await post(other, "/v1/schedules/tick/trigger", {"overlap": "cancel_running"}, 201)
     assert world.job(old)["state"] == "pending"
 
 
 @pytest.mark.parametrize("overlap", ["skip", "buffer_one"])
 async def test_a_trigger_is_not_refused_for_such_a_job_and_does_not_name_it(
-    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World, overlap: str
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World, overlap: str
 ) -> None:
     await acme_fired(acme, world, NOW + HOUR_MS)
     await world.fire(NOW + 2 * HOUR_MS)
-    await change_hands(acme, beta, world)
-    await post(beta, "/v1/schedules/tick/trigger", {"overlap": overlap}, 201)
+    await change_hands(acme, other, world)
+    await post(other, "/v1/schedules/tick/trigger", {"overlap": overlap}, 201)
     if overlap == "skip":
-        problem = check_problem(await beta.post("/v1/schedules/tick/trigger", json={"overlap": overlap}), 409)
+        problem = check_problem(await other.post("/v1/schedules/tick/trigger", json={"overlap": overlap}), 409)
         assert "trigger:tick:" in problem["detail"]
 
 
@@ -92,7 +78,7 @@ async def test_the_same_tenant_is_not_held_up_by_its_earlier_schedule_either(
 
 
 async def test_a_job_of_the_release_before_is_a_sibling_within_its_tenant_only(
-    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
 ) -> None:
     old = await acme_fired(acme, world, NOW + HOUR_MS)
     stored = world.job(old)
@@ -100,8 +86,8 @@ async def test_a_job_of_the_release_before_is_a_sibling_within_its_tenant_only(
     world.database.replace(Collection.JOBS, stored)
     problem = check_problem(await acme.post("/v1/schedules/tick/trigger", json={"overlap": "skip"}), 409)
     assert old in problem["detail"]
-    await change_hands(acme, beta, world)
-    await post(beta, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
+    await change_hands(acme, other, world)
+    await post(other, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
 
 
 def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
@@ -110,13 +96,13 @@ def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
 
 
 async def test_a_backfill_makes_its_own_jobs_and_shows_no_others(
-    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
 ) -> None:
     await make(acme)
     fired = await world.fire(NOW + HOUR_MS)
     world.clock.now = WallMs(NOW + HOUR_MS)
     taken = (await post(acme, "/v1/schedules/tick/backfill", span(-1, -1)))["jobs"]
-    await change_hands(acme, beta, world)
+    await change_hands(acme, other, world)
     created_at_ms = world.schedule()["created_at_ms"]
     before, free, again = NOW - HOUR_MS, NOW, NOW + HOUR_MS
     own = [
@@ -124,37 +110,37 @@ async def test_a_backfill_makes_its_own_jobs_and_shows_no_others(
     ]  # fmt: skip
     told = {"count": 3, "created": 3, "existing": 0, "undecided": 0, "jobs": own}
     before_it = world.everything()
-    assert await post(beta, "/v1/schedules/tick/backfill", span(-1, 1, dry_run=True)) == told
+    assert await post(other, "/v1/schedules/tick/backfill", span(-1, 1, dry_run=True)) == told
     assert world.everything() == before_it
-    assert await post(beta, "/v1/schedules/tick/backfill", span(-1, 1)) == told
-    assert {world.job(id)["tenant"] for id in own} == {"beta"}
+    assert await post(other, "/v1/schedules/tick/backfill", span(-1, 1)) == told
+    assert {world.job(id)["tenant"] for id in own} == {"other"}
     assert {world.job(id)["tenant"] for id in [fired, *taken]} == {"acme"}
-    again_told = await post(beta, "/v1/schedules/tick/backfill", span(-1, 1))
+    again_told = await post(other, "/v1/schedules/tick/backfill", span(-1, 1))
     assert again_told == {**told, "created": 0, "existing": 3}
 
 
 async def test_a_time_is_backfilled_once_even_if_the_job_that_had_the_id_is_deleted_meanwhile(
-    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
 ) -> None:
     await make(acme)
     [taken] = (await post(acme, "/v1/schedules/tick/backfill", span(-1, -1)))["jobs"]
-    await change_hands(acme, beta, world)
-    first = await post(beta, "/v1/schedules/tick/backfill", span(-1, -1))
+    await change_hands(acme, other, world)
+    first = await post(other, "/v1/schedules/tick/backfill", span(-1, -1))
     world.database.delete(Collection.JOBS, taken)
-    assert await post(beta, "/v1/schedules/tick/backfill", span(-1, -1)) == {**first, "created": 0, "existing": 1}
+    assert await post(other, "/v1/schedules/tick/backfill", span(-1, -1)) == {**first, "created": 0, "existing": 1}
 
 
 async def test_no_verdict_of_the_schedule_that_had_its_name_is_shown_though_clocks_differ(
-    acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
 ) -> None:
     """acme's leader was ahead: what it decided lies after the creation of beta's."""
     await make(acme)
     await world.fire(NOW + HOUR_MS)
     await world.pass_over(Verdict.SKIPPED, NOW + 2 * HOUR_MS, because_of=fire_job_id("tick", NOW + HOUR_MS))
-    await change_hands(acme, beta, world)
-    assert (await get(beta, "/v1/schedules/tick/verdicts"))["items"] == []
+    await change_hands(acme, other, world)
+    assert (await get(other, "/v1/schedules/tick/verdicts"))["items"] == []
     await world.pass_over(Verdict.MISSED, NOW + 2 * HOUR_MS)
-    [shown] = (await get(beta, "/v1/schedules/tick/verdicts"))["items"]
+    [shown] = (await get(other, "/v1/schedules/tick/verdicts"))["items"]
     assert (shown["verdict"], shown["because_of"]) == ("missed", None)
 
 

@@ -90,14 +90,10 @@ INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
 }
 # In the settings, which pydantic judges: its engine knows no way back. By their text.
 OF_SETTINGS = {
-    r"^[A-Za-z0-9_-]{1,38}$",
-    r"^[A-Za-z0-9._:-]{0,127}$",
-    r"^[A-Za-z0-9 ._-]{0,32}$",
-    r"^[a-z0-9-]{1,32}$",
-    r"^[A-Za-z0-9._-]{1,128}$",
-    r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",
+    r"^[A-Za-z0-9_-]{1,38}$", r"^[A-Za-z0-9._:-]{0,127}$", r"^[A-Za-z0-9 ._-]{0,32}$", r"^[a-z0-9-]{1,32}$",
+    r"^[A-Za-z0-9._-]{1,128}$", r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",
     r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$",
-}
+}  # fmt: skip
 
 _BEGINNINGS = ("", "a", "${", "a://", '"', "authorization: bearer", "0-")
 _REPEATED = (

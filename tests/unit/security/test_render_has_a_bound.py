@@ -96,21 +96,10 @@ async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(
 TEXTS = st.text(max_size=30)
 PIECES = st.sampled_from(
     [
-        "${target}",
-        "${job_id}",
-        "${nominal_at}",
-        "${nominal_ms}",
-        "${label.a}",
-        "${x}",
-        "$$",
-        "$",
-        "{",
-        "}",
-        '"',
-        "é",
-        "\\",
+        "${target}", "${job_id}", "${nominal_at}", "${nominal_ms}", "${label.a}", "${x}", "$$", "$", "{", "}", '"',
+        "é", "\\",
     ]
-)
+)  # fmt: skip
 FILLED = st.lists(PIECES | TEXTS, max_size=8).map("".join)
 PAYLOADS = st.recursive(
     FILLED | st.integers(-9, 9) | st.none(),

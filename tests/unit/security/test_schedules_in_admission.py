@@ -1,6 +1,5 @@
 """Schedules count in what a tenant may: five fast ones once made 302 pending jobs where five were allowed."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
-from hascheduler.model.collection import Collection
-from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.definition import RateLimit
 from hascheduler.schema.tenant import Tenant
@@ -22,18 +19,6 @@ from tests.unit.dispatch.nouns import make_schedule
 from tests.unit.dispatch.scene import Scene
 
 FAST = {"type": "interval", "every": "100ms"}
-
-
-@pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("operator", "acme") as client:
-        yield client
-
-
-@pytest.fixture
-async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
-    async with await guarded.client("admin") as client:
-        yield client
 
 
 def limit(guarded: Guarded, limits: ScheduleLimits) -> None:
@@ -122,18 +107,6 @@ async def test_the_least_interval_is_a_setting_and_holds_for_cron_too(
     every_second = {"type": "cron", "expression": "*/30 * * * * *"}
     check_problem(await made(acme, "a", trigger=every_second), 422, "trigger.expression")
     assert (await made(acme, "a", trigger={"type": "cron", "expression": "* * * * *"})).status_code == 201
-
-
-async def test_triggering_by_hand_and_backfills_find_no_room_either(client: httpx.AsyncClient, world: World) -> None:
-    await create(client, job={"definition": "log", "tenant": "acme"})
-    await client.put("/v1/tenants/acme", json={"max_pending": 2})
-    world.view.waiting["acme"] = 2
-    assert (await client.post("/v1/schedules/tick/trigger")).status_code == 429
-    world.clock.now = WallMs(NOW + 5_000)
-    await world.pass_over(Verdict.MISSED, NOW + 1_000, NOW + 5_000, count=5)
-    span = {"from": "2030-01-01T00:00:01Z", "to": "2030-01-01T00:00:02Z"}
-    assert (await client.post("/v1/schedules/tick/backfill", json=span)).status_code == 429
-    assert list(world.database.documents(Collection.JOBS)) == []
 
 
 async def test_throttled_times_are_shown_with_the_limit_that_they_met(client: httpx.AsyncClient, world: World) -> None:

@@ -11,7 +11,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Limit, NoRoom, address_party
 from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX
 from tests.unit.api.doubles import World
-from tests.unit.api.test_recording import HEADING
+from tests.unit.api.test_cluster import HEADING
 from tests.unit.security.crowding import HERE, THERE, Caller, answer_of, crowded, fills, patient, until
 from tests.unit.telemetry.scraping import scrape
 

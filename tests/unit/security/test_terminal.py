@@ -123,26 +123,12 @@ def test_no_cell_title_or_line_gets_through(shown: Any, capsys: pytest.CaptureFi
 
 JOB = '{"definition": "log", "labels": {"a": "b"}, "tenant": "acme", "target": "t"}'
 COMMANDS = [
-    ("job", "list"),
-    ("job", "get", "{job}"),
-    ("why", "{job}"),
-    ("schedule", "list"),
-    ("schedule", "get", "tick"),
-    ("schedule", "get", "tick", "--yaml"),
-    ("schedule", "preview", "tick"),
-    ("schedule", "verdicts", "tick"),
-    ("definition", "list"),
-    ("lane", "list"),
-    ("tenant", "list"),
-    ("token", "list"),
-    ("token", "whoami"),
-    ("audit-log",),
-    ("cluster",),
-    ("cluster", "failovers"),
-    ("job", "cancel", "{job}", "--yes"),
-    ("schedule", "trigger", "tick"),
-    ("schedule", "pause", "tick"),
-]
+    ("job", "list"), ("job", "get", "{job}"), ("why", "{job}"), ("schedule", "list"), ("schedule", "get", "tick"),
+    ("schedule", "get", "tick", "--yaml"), ("schedule", "preview", "tick"), ("schedule", "verdicts", "tick"),
+    ("definition", "list"), ("lane", "list"), ("tenant", "list"), ("token", "list"), ("token", "whoami"),
+    ("audit-log",), ("cluster",), ("cluster", "failovers"), ("job", "cancel", "{job}", "--yes"),
+    ("schedule", "trigger", "tick"), ("schedule", "pause", "tick"),
+]  # fmt: skip
 
 
 @pytest.fixture

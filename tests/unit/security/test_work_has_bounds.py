@@ -295,14 +295,10 @@ PREVIEW = {"trigger": {"type": "cron", "expression": "* * * * *", "timezone": "E
         (lambda client: get(client, "/v1/schedules/often/preview?from=2099-01-01T00:00:00Z"), 60),
     ],
     ids=[
-        "a preview",
-        "a preview of an edit",
-        "schedules",
-        "calendars",
-        "verdicts of a long pause",
+        "a preview", "a preview of an edit", "schedules", "calendars", "verdicts of a long pause",
         "a later beginning",
     ],
-)
+)  # fmt: skip
 async def test_long_work_of_a_request_is_cut(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, ask: Any, pieces: int
 ) -> None:

@@ -1,0 +1,292 @@
+"""What a replica reports of itself, the cluster, pauses, failovers and recordings, and its answers to failures."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from hascheduler.api.edge import Edge
+from hascheduler.api.ops import cluster, processors
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.inputs import TransportSeen
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading, read_recording
+from hascheduler.model.collection import Collection
+from hascheduler.model.processor import Rest
+from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.schema.failover import Failover
+from hascheduler.schema.noun import document_of, example_of
+from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
+from tests.factories import make_failover, make_pause
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
+from tests.unit.api.tokens import Guarded
+
+
+async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
+    shown = (await client.get("/v1/cluster")).json()
+    assert shown["leader"] == {
+        "holder": "replica-1.aa",
+        "term": 7,
+        "endpoint": "127.0.0.1:9",
+        "since": "2030-01-01T00:00:00.000Z",
+    }
+    assert (shown["replica_id"], shown["leading"], shown["ready"]) == ("replica-1.aa", True, True)
+    assert (shown["journal_seq"], shown["stream_lag_ms"]) == (41, 3)
+    assert [replica["name"] for replica in shown["replicas"]] == ["replica-1"]
+    assert shown["counts"] == {"pending": 1, "schedules": 2}
+    assert shown["quarantine"] == [{"collection": "jobs", "id": "bad", "reason": "state: missing"}]
+    assert shown["findings"] == {"at": "2030-01-01T00:00:00.000Z", "counts": {"overdue": 2}}
+    assert shown["mirrors_differ"] == ["replica-2.bb"]
+
+
+async def test_a_replica_whose_beats_have_stopped_is_neither_alive_nor_ready(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    [before] = (await client.get("/v1/cluster")).json()["replicas"]
+    assert (before["alive"], before["ready"]) == (True, True)
+    world.view.silent = ["replica-1.aa"]
+    [after] = (await client.get("/v1/cluster")).json()["replicas"]
+    assert (after["alive"], after["ready"]) == (False, False)
+
+
+async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClient, world: World) -> None:
+    world.view.holder = ""
+    assert (await client.get("/v1/cluster")).json()["leader"] is None
+
+
+async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
+    item = (await client.get("/v1/processors")).json()["items"][0]
+    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
+    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
+    assert (item["consuming"], item["rest"]) == (True, None)
+
+
+async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.AsyncClient, world: World) -> None:
+    world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
+    world.view.consuming = False
+    item = (await client.get("/v1/processors")).json()["items"][0]
+    assert item["consuming"] is False
+    assert item["rest"] == {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/schedules", None), ("GET", "/v1/schedules/tick/preview", None), ("GET", "/v1/jobs", None),
+        ("GET", "/v1/schedules/tick/verdicts", None), ("POST", "/v1/schedules/tick/resume", {"catch_up": True}),
+    ],
+)  # fmt: skip
+async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
+    client: httpx.AsyncClient, world: World, method: str, path: str, body: object
+) -> None:
+    """`test_outcomes` has the other writes."""
+    world.go_away()
+    answer = await client.request(method, path, json=body)
+    check_problem(answer, 503, None)
+    assert int(answer.headers["retry-after"]) > 0
+    assert ("unknown" in answer.json()["detail"]) == (method != "GET")
+
+
+async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World) -> None:
+    world.view.broken = True
+    with capture_logs() as logs:
+        answer = await client.get("/v1/cluster")
+    check_problem(answer, 500, None)
+    assert "secret" not in answer.text
+    assert [line["event"] for line in logs] == ["request_failed"]
+
+
+# Changes of leadership
+
+
+FAILOVERS = "/v1/cluster/failovers"
+
+
+async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world: World) -> None:
+    assert (await client.get(FAILOVERS)).json() == {"items": []}
+    bare = make_failover(1, gap_ms=None, first_decision_at_ms=None)
+    for failover in (bare, make_failover(2), make_failover(8, holder="replica-2.5f2c9a01")):
+        await world.failovers.save(failover)
+    await world.failovers.save(make_failover(9, shard="other"))
+    items = (await client.get(FAILOVERS)).json()["items"]
+    assert [item["term"] for item in items] == [8, 2, 1]
+    assert items[0] == example_of(Failover)
+    assert (items[2]["gap_ms"], items[2]["first_decision_at"]) == (None, None)
+    assert [item["term"] for item in (await client.get(f"{FAILOVERS}?limit=2")).json()["items"]] == [8, 2]
+
+
+async def test_without_a_database_the_list_is_away(client: httpx.AsyncClient, world: World) -> None:
+    world.go_away()
+    check_problem(await client.get(FAILOVERS), 503, None)
+
+
+# Pausing everything and draining processors
+
+
+PAUSE, RESUME, DRAIN, UNDRAIN = (
+    "/v1/cluster/pause", "/v1/cluster/resume", "/v1/processors/p-1/drain", "/v1/processors/p-1/undrain",
+)  # fmt: skip
+BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
+
+
+async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: httpx.AsyncClient) -> None:
+    assert (await get(client, "/v1/cluster"))["paused"] is None
+    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
+    assert (await get(client, "/v1/cluster"))["paused"] == BURNS
+    assert (await post(client, RESUME)) == {"paused": None}
+    assert (await get(client, "/v1/cluster"))["paused"] is None
+    assert (await post(client, RESUME)) == {"paused": None}
+
+
+async def test_said_again_it_is_the_same_pause_with_another_reason(client: httpx.AsyncClient, world: World) -> None:
+    await post(client, PAUSE, {"because": "it burns"})
+    world.clock.now = type(NOW)(NOW + 60_000)
+    again = await post(client, PAUSE, {"because": "it floods", "schedules_only": True})
+    assert again["paused"] == {**BURNS, "because": "it floods", "schedules_only": True}
+
+
+async def test_the_author_is_the_name_of_the_token(guarded: Guarded) -> None:
+    async with await guarded.client("admin") as client:
+        who = (await get(client, "/v1/whoami"))["name"]
+        assert (await post(client, PAUSE, {"because": "it burns"}))["paused"]["by"] == who
+        assert (await post(client, DRAIN))["drained"]["by"] == who
+
+
+async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
+    drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
+    assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
+    [shown] = (await get(client, "/v1/processors"))["items"]
+    assert (shown["draining"], shown["drained"], shown["occupied"]) == (True, drained, 2)
+    assert (await post(client, DRAIN))["drained"] == drained, "without a reason it keeps the one it has"
+    assert await post(client, UNDRAIN) == {"name": "p-1", "drained": None}
+    [shown] = (await get(client, "/v1/processors"))["items"]
+    assert (shown["draining"], shown["drained"]) == (False, None)
+    assert (await post(client, UNDRAIN))["drained"] is None
+
+
+async def test_a_drained_name_that_is_gone_is_shown_and_may_be_undrained(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    drained_before(world, "gone", since_ms=NOW)
+    [absent] = (await get(client, "/v1/processors"))["absent"]
+    assert absent == {"name": "gone", "since": NOW_TEXT, "by": "deployer", "because": None}
+    assert (await post(client, "/v1/processors/gone/drain"))["drained"] is not None
+    await post(client, "/v1/processors/gone/undrain")
+    assert (await get(client, "/v1/processors"))["absent"] == []
+    check_problem(await client.post("/v1/processors/gone/drain"), 404)
+
+
+async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.AsyncClient, world: World) -> None:
+    drained_before(world, "long-gone", since_ms=NOW - DRAIN_FORGOTTEN_AFTER_MS - 1)
+    drained_before(world, "gone", since_ms=NOW - DRAIN_FORGOTTEN_AFTER_MS)
+    await post(client, DRAIN)
+    assert {one["_id"] for one in world.database.documents(Collection.PAUSES)} == {drain_id("gone"), drain_id("p-1")}
+
+
+async def test_no_more_names_than_the_bound_are_drained(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processors, "DRAINS_MAX", 2)
+    for name in ("a", "b"):
+        drained_before(world, name, since_ms=NOW)
+    assert "2 names are drained" in check_problem(await client.post(DRAIN), 409)["detail"]
+    await post(client, "/v1/processors/a/undrain")
+    await post(client, DRAIN)
+    await post(client, DRAIN)
+
+
+def drained_before(world: World, name: str, *, since_ms: int) -> None:
+    pause = make_pause(drain_id(name), rev=1, since_ms=since_ms)
+    world.database.insert(Collection.PAUSES, document_of(pause))
+
+
+# The leader's inputs and decisions, line by line
+
+
+RECORDING = "/v1/cluster/recording"
+HEADING = RecordingHeading(NOW, "replica-1.aa", 7, DispatchConfig())
+STEPS: list[RecordedStep | RecordingEnd] = [
+    RecordedStep(NOW, (TransportSeen(True),), (Dispatch("a", 1, "p"),)),
+    RecordingEnd("over"),
+]
+
+
+async def test_a_recording_can_be_read_back(client: httpx.AsyncClient, world: World) -> None:
+    world.view.heading, world.view.recorded = HEADING, [*STEPS]
+    answer = await client.get(RECORDING, params={"for": "90s"})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
+    heading, steps = read_recording(answer.text.splitlines())
+    assert (heading, list(steps)) == (HEADING, STEPS)
+    assert world.view.recorded_for_ms == 90_000
+
+
+async def test_a_replica_that_does_not_lead_cannot_be_recorded(client: httpx.AsyncClient) -> None:
+    check_problem(await client.get(RECORDING), 409)
+
+
+class Gone(Exception):
+    """What a test lets happen."""
+
+
+def _fails(*_: object) -> Any:
+    raise Gone
+
+
+ENDS: dict[str, tuple[object, str, object] | None] = {
+    "it ends by itself": None,
+    "the leader's state cannot be copied": ("view", "record", _fails),
+    "no answer is made of it": (cluster, "_Closing", _fails),
+    "its first line cannot be written": (cluster, "heading_line", _fails),
+    "it is cut off before the answer begins": (cluster._Closing, "__call__", "stands still"),
+    "it is cut off before the first line": ("lines", "", "stands still"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_a_place_for_a_recording_is_given_back_however_it_ends(
+    app: Edge, world: World, monkeypatch: pytest.MonkeyPatch, end: str, leaves: bool
+) -> None:
+    """``leaves``: nothing can be sent either, as its client is gone."""
+    app.services = world.services()
+    world.view.heading, world.view.recorded = HEADING, [*STEPS]
+    limit, reached = world.limits["recordings"], asyncio.Event()
+
+    async def stands_still(*_: object) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    async def lines(_: object) -> AsyncIterator[bytes]:
+        await stands_still()
+        yield b""
+
+    match ENDS[end]:
+        case ("lines", _, _):
+            monkeypatch.setattr(cluster, "_lines", lines)
+        case (where, str() as name, "stands still"):
+            monkeypatch.setattr(where, name, stands_still)
+        case (where, str() as name, instead):
+            monkeypatch.setattr(world.view if where == "view" else where, name, instead)
+    received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    received.put_nowait({"type": "http.request"})
+
+    async def send(_: object) -> None:
+        if leaves:
+            raise OSError("the client is gone")
+
+    scope = scope_of("GET", RECORDING, [(b"host", b"api")])
+    with capture_logs():
+        request = asyncio.create_task(app(scope, received.get, send))
+        still = asyncio.create_task(reached.wait())
+        await asyncio.wait({request, still}, return_when=asyncio.FIRST_COMPLETED)
+        if reached.is_set():
+            assert (request.done(), limit.in_use) == (False, 1)
+        request.cancel()
+        still.cancel()
+        await asyncio.gather(request, still, return_exceptions=True)
+    assert limit.in_use == 0
+    assert reached.is_set() == ("cut off" in end and not (leaves and "first line" in end))

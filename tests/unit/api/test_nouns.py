@@ -1,0 +1,395 @@
+"""Definitions, lanes, tenants and calendars: what is stored, what is shown, what an edit keeps."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.limit_keys import OnDuplicate
+from hascheduler.model.policy import PRESETS, Criterion
+from hascheduler.schema.calendar import CalendarBody
+from hascheduler.schema.definition import ConflictScope, Definition, DefinitionBody, KeyLimit, RateLimit
+from hascheduler.schema.lane import Lane, LaneBody
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.retry import RetryPolicy
+from hascheduler.schema.tenant import Tenant, TenantBody
+from hascheduler.schema.uniqueness import Uniqueness
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, complete, create, get
+
+LOG = "/v1/definitions/log"
+RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"}
+PLAIN = complete(
+    DefinitionBody,
+    {
+        "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
+        "conflict_scope": "tenant", "tier": None, "rate_limit": None, "key_limits": [], "unique": None, "resources": {},
+        "retry": RETRY,
+        "timeout": None, "total_timeout": None, "owner": None,
+    },
+)  # fmt: skip
+FULL: dict[str, Any] = {
+    "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
+    "rate_limit": {"count": 100, "per": "1s"},
+    "key_limits": [
+        {"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}},
+        {"key": "target", "max_concurrency": 1, "rate_limit": None},
+    ],
+    "unique": {"by": ["payload.customer", "target"], "on_duplicate": "debounce", "period": "30s", "max_wait": "5m"},
+    "resources": {"cpu": 2},
+    "retry": {"attempts": 2, "lost_attempts": 3, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m",
+    "total_timeout": "1h", "owner": "team-a",
+}  # fmt: skip
+
+
+async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.put(LOG, json={"max_concurrency": 3})
+    assert answer.status_code == 201
+    assert answer.headers["location"] == LOG
+    assert answer.json() == PLAIN | {"max_concurrency": 3}
+    answer = await client.put(LOG, json={"retry": {"attempts": 2}})
+    assert answer.status_code == 200
+    assert answer.json() == PLAIN | {"rev": 2, "retry": RETRY | {"attempts": 2}}
+    assert await get(client, LOG) == answer.json()
+    assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
+    assert (await client.delete(LOG)).status_code == 204
+    check_problem(await client.delete(LOG), 404)
+    assert world.everything() == World().everything()
+
+
+async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, world: World) -> None:
+    shown = (await client.put(LOG, json=FULL)).json()
+    assert shown == {**PLAIN, **FULL}
+    stored = world.stored(Collection.DEFINITIONS, "log")
+    assert read_document(Definition, "log", stored) == Definition(
+        name="log",
+        rev=1,
+        max_concurrency=3,
+        default_cost_ms=20_000,
+        conflict_group="git",
+        tier=10,
+        rate_limit=RateLimit(count=100, per_ms=1_000),
+        resources=(("cpu", 2),),
+        retry=RetryPolicy(
+            attempts_max=2, backoff_ms=500, backoff_factor=1_500, backoff_max_ms=30_000, lost_attempts_max=3
+        ),
+        timeout_ms=300_000,
+        total_timeout_ms=3_600_000,
+        conflict_scope=ConflictScope.TENANT,
+        owner="team-a",
+        key_limits=(
+            KeyLimit(key="payload.customer", max_concurrency=2, rate_limit=RateLimit(count=10, per_ms=60_000)),
+            KeyLimit(key="target", max_concurrency=1),
+        ),
+        unique=Uniqueness(
+            by=("payload.customer", "target"), on_duplicate=OnDuplicate.DEBOUNCE, period_ms=30_000, max_wait_ms=300_000
+        ),
+    )
+    nulls = {name: None for name in FULL if name != "retry"}
+    assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
+
+
+@pytest.mark.parametrize(
+    ("patch", "shown"),
+    [
+        ({}, {"rev": 1}),
+        ({"max_concurrency": 3}, {"rev": 1}),
+        ({"retry": {"attempts": 7}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 7}}),
+        ({"retry": {"attempts": None}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 5}}),
+        ({"retry": {"factor": 2.0, "backoff": 1}}, {"rev": 2, "retry": FULL["retry"] | {"factor": 2, "backoff": "1s"}}),
+        ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": RETRY}),
+        ({"timeout": 300, "total_timeout": "60m"}, {"rev": 1}),
+        ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
+        ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
+        ({"key_limits": FULL["key_limits"][:1]}, {"rev": 2, "key_limits": FULL["key_limits"][:1]}),
+        ({"key_limits": None}, {"rev": 2, "key_limits": []}),
+        ({"unique": {"period": 30}}, {"rev": 1}),
+        ({"unique": {"by": []}}, {"rev": 2, "unique": FULL["unique"] | {"by": []}}),
+        (
+            {"unique": {"max_wait": None, "period": "2s"}},
+            {"rev": 2, "unique": FULL["unique"] | {"period": "2s", "max_wait": "20s"}},
+        ),
+        ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
+        ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
+    ],
+)
+async def test_a_patch_changes_what_it_names(
+    client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    before = (await client.put(LOG, json=FULL)).json()
+    answer = await client.patch(LOG, json=patch)
+    assert answer.status_code == 200
+    assert answer.json() == {**before, **shown}
+
+
+BAD_PATCHES = [([], ""), ({"retry": {"backoff": "2m"}}, "retry"), ({"rate_limit": {"count": 5}}, "rate_limit.per")]
+
+
+@pytest.mark.parametrize(("patch", "path"), [*BAD_PATCHES, ({"name": "sleep"}, "name")])
+async def test_a_patch_is_checked_like_a_replacement(
+    client: httpx.AsyncClient, world: World, patch: object, path: str
+) -> None:
+    await client.put(LOG, json={})
+    before = world.everything()
+    check_problem(await client.patch(LOG, json=patch), 422, path)
+    assert world.everything() == before
+
+
+async def test_a_timeout_above_the_total_timeout_is_refused_at_both(client: httpx.AsyncClient) -> None:
+    await client.put(LOG, json={"total_timeout": "1h"})
+    errors = check_problem(await client.patch(LOG, json={"timeout": "90m"}), 422)["errors"]
+    said = ("the timeout 90m is longer than the total_timeout 1h", "a total_timeout as long")
+    assert [(one["path"], one["problem"], one["expected"]) for one in errors] == [
+        ("timeout", *said), ("total_timeout", *said),
+    ]  # fmt: skip
+    assert (await client.put(LOG, json={"timeout": "1h", "total_timeout": "1h"})).is_success
+
+
+async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_it_says_otherwise(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put(LOG, json={})
+    stored = world.stored(Collection.DEFINITIONS, "log")
+    del stored["lost_attempts_max"]
+    world.database.replace(Collection.DEFINITIONS, stored)
+    assert (await get(client, LOG))["retry"]["lost_attempts"] == 0
+    patched = (await client.patch(LOG, json={"max_concurrency": 3})).json()
+    assert patched["retry"]["lost_attempts"] == 0
+    assert world.stored(Collection.DEFINITIONS, "log")["lost_attempts_max"] == 0
+    assert (await client.patch(LOG, json={"retry": {"lost_attempts": None}})).json()["retry"]["lost_attempts"] == 10
+
+
+async def test_null_means_the_default_in_parts_too(client: httpx.AsyncClient) -> None:
+    for retry in (None, {"attempts": None}):
+        assert (await client.put(LOG, json={"retry": retry})).json() == PLAIN
+
+
+BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
+LANE = complete(LaneBody, {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None, "owner": None})
+
+
+async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.put(BULK, json={})
+    assert (answer.status_code, answer.json()) == (201, LANE)
+    assert answer.headers["location"] == BULK
+    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")) == Lane(name="bulk", rev=1)
+    assert (await client.put(BULK, json={"weight": None, "promote_after": None, "policy": None})).json() == LANE
+    assert (await get(client, "/v1/lanes"))["items"] == [LANE]
+
+
+@pytest.mark.parametrize(
+    ("policy", "criteria"),
+    [
+        ("fair", PRESETS["fair"]),
+        ("aged_priority", (Criterion.AGED_PRIORITY, Criterion.ARRIVAL)),
+        (["tier", "score"], (Criterion.TIER, Criterion.SCORE, Criterion.ARRIVAL)),
+        (["arrival"], (Criterion.ARRIVAL,)),
+    ],
+)
+async def test_a_lanes_policy_is_a_preset_or_a_list(
+    client: httpx.AsyncClient, world: World, policy: object, criteria: tuple[Criterion, ...]
+) -> None:
+    shown = (await client.put(BULK, json={"policy": policy})).json()
+    assert shown["policy"] == list(criteria)
+    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")).criteria == criteria
+
+
+async def test_each_priority_may_have_its_own_step(client: httpx.AsyncClient, world: World) -> None:
+    steps = [f"{step}m" for step in range(11, 0, -1)]
+    assert (await client.put(BULK, json={"promote_after": steps})).json()["promote_after"] == steps
+    lane = read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk"))
+    assert (lane.promote_after(0), lane.promote_after(10)) == (660_000, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("patch", "shown"),
+    [
+        ({}, {"rev": 1}),
+        ({"weight": 2}, {"rev": 1}),
+        ({"weight": None}, {"rev": 2, "weight": 1}),
+        ({"policy": None, "promote_after": None}, {"rev": 2, "policy": None, "promote_after": "1m"}),
+        ({"promote_after": 90}, {"rev": 2, "promote_after": "1m30s"}),
+    ],
+)
+async def test_a_patch_of_a_lane_changes_what_it_names(
+    client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    before = (await client.put(BULK, json={"weight": 2, "policy": "fair", "promote_after": "30s"})).json()
+    assert (await client.patch(BULK, json=patch)).json() == {**before, **shown}
+
+
+async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
+    quota = {
+        "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
+        "fire_rate": {"count": 600, "per": "1m"}, "owner": "team-a",
+    }  # fmt: skip
+    none = complete(TenantBody, {"name": "acme", "rev": 1, **dict.fromkeys(quota)})
+    assert (await client.put(ACME, json=quota)).json() == none | quota
+    stored = read_document(Tenant, "acme", world.stored(Collection.TENANTS, "acme"))
+    assert stored == Tenant(
+        name="acme",
+        rev=1,
+        max_running=10,
+        max_pending=10_000,
+        submit_rate=RateLimit(count=100, per_ms=1_000),
+        max_schedules=200,
+        fire_rate=RateLimit(count=600, per_ms=60_000),
+        owner="team-a",
+    )
+    shown = (
+        await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
+    ).json()
+    assert shown == none | {
+        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200,
+        "owner": "team-a",
+    }  # fmt: skip
+    shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
+    assert shown == await get(client, ACME) == none | {"rev": 3}
+    assert (await client.delete(ACME)).status_code == 204
+    check_problem(await client.get(ACME), 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "broken"),
+    [
+        (BULK, {"weight": "heavy"}),
+        (ACME, {"max_running": -1}),
+        ("/v1/definitions/log", {"max_concurrency": "many"}),
+    ],
+)
+async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
+    client: httpx.AsyncClient, world: World, path: str, broken: dict[str, Any]
+) -> None:
+    await client.put(path, json={})
+    kind, name = path.split("/")[2:]
+    world.rewrite(Collection(kind), name, **broken)
+    check_problem(await client.get(path), 409)
+    check_problem(await client.patch(path, json={}), 409)
+    assert [one["id"] for one in (await get(client, f"/v1/{kind}"))["unreadable"]] == [name]
+    assert (await client.put(path, json={})).json()["rev"] == 2
+
+
+@pytest.mark.parametrize("path", [BULK, ACME, "/v1/definitions/log"])
+async def test_an_owner_is_kept_by_edits_and_dropped_by_what_replaces_the_whole(
+    client: httpx.AsyncClient, world: World, path: str
+) -> None:
+    assert (await client.put(path, json={"owner": "team-a"})).json()["owner"] == "team-a"
+    assert (await client.put(path, json={"owner": "team-a"})).json()["rev"] == 1
+    assert (await client.patch(path, json={})).json()["owner"] == "team-a"
+    assert (await client.patch(path, json={"owner": "team-b"})).json()["owner"] == "team-b"
+    for wrong in ("", "a b", "x" * 129, 5, ["team-a"]):
+        check_problem(await client.patch(path, json={"owner": wrong}), 422, "owner")
+    collection, name = Collection(path.split("/")[2]), path.split("/")[3]
+    assert world.stored(collection, name)["owner"] == "team-b"
+    assert (await client.put(path, json={})).json()["owner"] is None
+    await client.put(path, json={"owner": "team-b"})
+    assert (await client.patch(path, json={"owner": None})).json()["owner"] is None
+    stored = world.stored(collection, name)
+    world.database.replace(collection, {field: value for field, value in stored.items() if field != "owner"})
+    assert (await get(client, path))["owner"] is None, "as 0.2.0 stored it"
+
+
+ON = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
+USE = {"only": ["business-days"], "except": ["holidays-de"]}
+
+
+async def put_calendar(client: httpx.AsyncClient, name: str, **body: Any) -> dict[str, Any]:
+    answer = await client.put(f"/v1/calendars/{name}", json=body)
+    assert answer.status_code in (200, 201), answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+@pytest.fixture
+async def calendars(client: httpx.AsyncClient) -> None:
+    await put_calendar(client, "business-days", weekdays=["mon-fri"])
+    await put_calendar(client, "holidays-de", include=["01-01", "--12-25", "2026-01-05/2026-01-06"])
+
+
+@pytest.mark.usefixtures("calendars")
+async def test_a_calendar_is_shown_in_one_form(client: httpx.AsyncClient) -> None:
+    assert await get(client, "/v1/calendars/holidays-de") == complete(
+        CalendarBody,
+        {
+            "name": "holidays-de", "rev": 1, "weekdays": [], "exclude": [], "owner": None,
+            "include": ["2026-01-05/2026-01-06", "--01-01", "--12-25"],
+        },
+    )  # fmt: skip
+    assert (await get(client, "/v1/calendars/business-days"))["weekdays"] == ["mon", "tue", "wed", "thu", "fri"]
+
+
+@pytest.mark.usefixtures("calendars")
+async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx.AsyncClient) -> None:
+    shown = await create(client, name="s", trigger={**ON, "calendars": USE})
+    assert shown["trigger"]["calendars"] == {**USE, "timezone": None}
+    preview = await get(client, "/v1/schedules/s/preview?count=14")
+    left_out = [fire for fire in preview["fires"] if fire["weekday"] in ("Sat", "Sun")]
+    assert left_out
+    assert all(fire["excluded"] and fire["note"] == "the day is not in business-days" for fire in left_out)
+    first = next(fire for fire in preview["fires"] if not fire["excluded"])
+    assert shown["next_at"] == first["nominal_at"]
+    # Sent back, it changes nothing; without calendars, each day counts.
+    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": USE}})
+    assert patched.json()["rev"] == 1
+    compared = await client.post("/v1/schedules/s/preview?count=14", json={"trigger": {"calendars": None}})
+    assert {fire["nominal_at"] for fire in left_out} <= {fire["nominal_at"] for fire in compared.json()["added"]}
+    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": None}})
+    assert patched.json()["trigger"]["calendars"] is None
+
+
+@pytest.mark.usefixtures("calendars")
+@pytest.mark.parametrize(
+    ("use", "path", "expected"),
+    [
+        ({"only": ["busines-days"]}, "trigger.calendars.only.0", "business-days"),
+        ({"except": ["holidays-de", "zzz"]}, "trigger.calendars.except.1", "a calendar of /v1/calendars"),
+        ({}, "trigger.calendars", "names in only or except, or to be left out"),
+        ({"only": ["business-days"], "timezone": "Europe/Berlim"}, "trigger.calendars.timezone", "Europe/Berlin"),
+        ({"only": [f"c{n}" for n in range(11)]}, "trigger.calendars.only", "at most 10"),
+    ],
+)
+async def test_a_use_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, use: dict[str, Any], path: str, expected: str
+) -> None:
+    body = {"name": "s", "trigger": {**ON, "calendars": use}, "job": {"definition": "log"}}
+    problem = check_problem(await client.post("/v1/schedules", json=body), 422)
+    assert [(error["path"], error["expected"]) for error in problem["errors"]] == [(path, expected)]
+    check_problem(await client.post("/v1/schedules/preview", json={"trigger": body["trigger"]}), 422)
+
+
+@pytest.mark.usefixtures("calendars")
+async def test_a_calendar_that_is_used_is_not_deleted(client: httpx.AsyncClient, world: World) -> None:
+    await create(client, name="s", trigger={**ON, "calendars": USE})
+    problem = check_problem(await client.delete("/v1/calendars/holidays-de"), 409)
+    assert "used by the schedules s;" in problem["detail"]
+    assert (await client.delete("/v1/schedules/s")).status_code == 204
+    world.view.schedules_on = lambda _: ["s"]  # the stream lags behind
+    assert (await client.delete("/v1/calendars/holidays-de")).status_code == 204
+
+
+@pytest.mark.usefixtures("calendars")
+async def test_a_calendar_that_the_stream_has_not_shown_yet_may_be_used(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.view.calendars = dict
+    await create(client, name="s", trigger={**ON, "calendars": USE})
+    answer = await client.post("/v1/schedules/preview", json={"trigger": {**ON, "calendars": USE}})
+    assert answer.status_code == 200
+
+
+@pytest.mark.usefixtures("calendars")
+async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client, name="s", trigger={**ON, "calendars": USE})
+    world.database.delete(Collection.CALENDARS, "holidays-de")  # as a backup of before would
+    shown = await get(client, "/v1/schedules/s")
+    assert (shown["next_at"], shown["warnings"]) == (None, ["it does not fire: there is no calendar 'holidays-de'"])
+    assert [one["name"] for one in (await get(client, "/v1/schedules"))["items"]] == ["s"]
+    assert (await get(client, "/v1/schedules/s/verdicts"))["undecided"]["count"] == 0
+    check_problem(await client.get("/v1/schedules/s/preview"), 422)
+    assert (await client.patch("/v1/schedules/s", json={"overlap": "skip"})).status_code == 200
+    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": {"except": None}}})
+    assert patched.status_code == 200
+    assert patched.json()["next_at"] is not None
