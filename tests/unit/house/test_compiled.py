@@ -56,21 +56,12 @@ def test_an_edit_after_the_compilation_is_noticed(package: Path, room: str) -> N
     assert is_stale(package)
 
 
-<<<<<<< HEAD
 def test_native_code_of_other_sources_is_stale(package: Path) -> None:
     later = package / "dispatch" / "later.py"
     later.touch()
     assert is_stale(package)
     later.unlink()
     (package / DIGEST_FILE).unlink()
-=======
-@pytest.mark.parametrize("later", [True, False], ids=["a later source", "unknown sources"])
-def test_native_code_that_is_not_of_its_sources_is_stale(package: Path, later: bool) -> None:
-    if later:
-        (package / "dispatch" / "later.py").touch()
-    else:
-        (package / DIGEST_FILE).unlink()
->>>>>>> w-td
     assert is_stale(package)
 
 

@@ -20,12 +20,7 @@ def test_it() -> None:
 def test_in_the_background_of_a_shell_and_of_a_user(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text(_TEST)
-<<<<<<< HEAD
-    plugins = ("no:cacheprovider", "tests.surroundings", "no:asyncio", "no:schemathesis")
-    pytest = [sys.executable, "-m", "pytest", "--quiet", *(part for name in plugins for part in ("-p", name))]
-=======
     plugins = ["-p", "no:cacheprovider", "-p", "tests.surroundings", "-p", "no:asyncio", "-p", "no:schemathesis"]
->>>>>>> w-td
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, f"--rootdir={tmp_path}", "--config-file=/dev/null", str(test)],
         cwd=ROOT,
