@@ -7,10 +7,7 @@ from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Settled, Step, TermBegan
-from hascheduler.mirror.changes import (
-    JobSeen,
-    ProcessorSeen,
-)
+from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.job import JobRef
 from tests.unit.dispatch.nouns import dispatched, make_processor, wall
 

@@ -14,14 +14,7 @@ from hascheduler.dispatch.inputs import (
     TransportSeen,
     TrustLost,
 )
-from hascheduler.mirror.changes import (
-    DefinitionGone,
-    DefinitionSeen,
-    JobGone,
-    JobSeen,
-    ScheduleGone,
-    ScheduleSeen,
-)
+from hascheduler.mirror.changes import DefinitionGone, DefinitionSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs

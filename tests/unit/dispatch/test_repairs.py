@@ -18,11 +18,7 @@ from hascheduler.dispatch.decisions import (
     Settlement,
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
-from hascheduler.mirror.changes import (
-    DefinitionSeen,
-    JobGone,
-    ProcessorGone,
-)
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy

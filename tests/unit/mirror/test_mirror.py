@@ -294,12 +294,7 @@ def test_a_document_that_becomes_unreadable_leaves() -> None:
 
 
 @pytest.mark.parametrize(
-    "mending",
-    [
-        [put(JOBS, "j", job_fields(rev=2))],
-        [delete(JOBS, "j")],
-        [patch(JOBS, "j", rev=2, state="cancelled")],
-    ],
+    "mending", [[put(JOBS, "j", job_fields(rev=2))], [delete(JOBS, "j")], [patch(JOBS, "j", rev=2, state="cancelled")]]
 )
 def test_a_mended_or_deleted_document_leaves_the_quarantine(mending: list[Change]) -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(priority="high")))

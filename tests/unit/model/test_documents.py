@@ -44,12 +44,7 @@ from hascheduler.model.partition import Hold
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
-from hascheduler.model.schema_version import (
-    SCHEMA_ID,
-    SchemaVersion,
-    decode_schema_version,
-    encode_schema_version,
-)
+from hascheduler.model.schema_version import SCHEMA_ID, SchemaVersion, decode_schema_version, encode_schema_version
 from hascheduler.model.token import Role
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import WallMs, parse_instant
@@ -451,11 +446,7 @@ def test_the_leaders_fields_alone_are_decoded_as_in_the_whole_document(before: S
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("tally", [0.0] * 6),
-        ("policy", {**encode_policy(OLD.policy), "grace_ms": 60_000.0}),
-    ],
+    ("field", "value"), [("tally", [0.0] * 6), ("policy", {**encode_policy(OLD.policy), "grace_ms": 60_000.0})]
 )
 def test_a_float_is_no_count_even_where_it_equals_one(field: str, value: object) -> None:
     with pytest.raises(InvalidInput):
