@@ -36,3 +36,24 @@ def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -
     fires.gone("b")
     assert fires.unreadable == {}
     assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
+
+
+def test_a_promise_made_elsewhere_is_kept() -> None:
+    fires = DueTimes()
+    fires.seen(make_schedule("s"))
+    fires.promise(fire("s", wall(2_000)), is_unseen=False)
+    fires.promise(fire("s", wall(1_000)), is_unseen=False)
+    fires.promise(fire("stranger", wall(2_000)), is_unseen=False)
+    assert take_due(fires, 3_000) == fires_of(3_000)
+
+
+def test_a_schedule_that_is_gone_fires_no_more_and_one_made_anew_begins_anew() -> None:
+    fires = DueTimes()
+    fires.seen(make_schedule("s"))
+    take_due(fires, 5_000)
+    fires.gone("s")
+    assert fires.schedule("s") is None
+    assert take_due(fires, 9_000) == []
+    fires.forget_promises()
+    fires.seen(make_schedule("s", cursor_ms=wall(2_500), created_at_ms=wall(2_500), since_ms=wall(2_500)))
+    assert take_due(fires, 3_000) == fires_of(3_000)
