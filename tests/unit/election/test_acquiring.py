@@ -1,5 +1,7 @@
 """When an elector challenges, and in which term."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer
@@ -23,33 +25,23 @@ from tests.unit.election.candidates import (
 
 
 @pytest.mark.parametrize(
-    ("lease_duration_ms", "renew_deadline_ms", "retry_period_ms", "fits"),
+    ("id", "times", "fits"),
     [
-        (10_000, 6_000, 1_000, True),
-        (10_000, 10_000, 1_000, False),
-        (10_000, 12_000, 1_000, False),
-        (10_000, 6_000, 5_000, False),
-        (10_000, 6_001, 5_000, True),
-        (10_000, 6_000, 0, False),
-        (10_000, 6_000, -1, False),
+        ("me", (10_000, 6_000, 1_000), True),
+        ("", (10_000, 6_000, 1_000), False),
+        ("me", (10_000, 10_000, 1_000), False),
+        ("me", (10_000, 12_000, 1_000), False),
+        ("me", (10_000, 6_000, 5_000), False),
+        ("me", (10_000, 6_001, 5_000), True),
+        ("me", (10_000, 6_000, 0), False),
+        ("me", (10_000, 6_000, -1), False),
     ],
 )
-def test_the_times_are_checked_against_each_other(
-    lease_duration_ms: int, renew_deadline_ms: int, retry_period_ms: int, fits: bool
+def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
+    id: str, times: tuple[int, int, int], fits: bool
 ) -> None:
-    def build() -> ElectionConfig:
-        return ElectionConfig("default", "me", "", lease_duration_ms, renew_deadline_ms, retry_period_ms)
-
-    if fits:
-        build()
-    else:
-        with pytest.raises(InvalidInput):
-            build()
-
-
-def test_a_candidate_has_an_id() -> None:
-    with pytest.raises(InvalidInput):
-        config("")
+    with nullcontext() if fits else pytest.raises(InvalidInput):
+        ElectionConfig("default", id, "", *times)
 
 
 # Acquiring
