@@ -32,12 +32,7 @@ from hascheduler.model.documents.fired_job import AFTER_MAX, JobMaker
 from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document, stored_waits_for
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
-from hascheduler.model.documents.schedule import (
-    decode_schedule,
-    encode_fire_counts,
-    encode_reset,
-    encode_schedule_ref,
-)
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts, encode_reset, encode_schedule_ref
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, is_batch, may_follow
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
@@ -48,10 +43,7 @@ from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
-_SOURCES = {
-    Dispatch: TRANSITIONS[Move.CLAIM].sources,
-    Cancel: LIVE,
-}
+_SOURCES = {Dispatch: TRANSITIONS[Move.CLAIM].sources, Cancel: LIVE}
 
 
 class Database:

@@ -6,11 +6,9 @@ from typing import Any
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.inputs import Input, Settled, Step, TermBegan
-from hascheduler.mirror.changes import (
-    JobSeen,
-    ProcessorSeen,
-)
+from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.job import JobRef
 from tests.unit.dispatch.nouns import dispatched, make_processor, wall
 
@@ -30,6 +28,11 @@ class Scene:
 
     def at(self, span_ms: int, *inputs: Input) -> Step:
         return self.core.step(wall(span_ms), inputs)
+
+    def why(self, job_id: str, span_ms: int, **asked: Any) -> Explanation:
+        explanation = self.core.explain(job_id, wall(span_ms), **asked)
+        assert explanation is not None
+        return explanation
 
 
 def jobs(*seen: JobRef) -> list[Input]:

@@ -120,8 +120,7 @@ def test_a_follower_leaves_it_to_the_next_leader() -> None:
 def test_a_job_waits_for_its_next_try() -> None:
     scene = Scene(*processors("p"), *jobs(make_job("a", attempt=1, failures=1, retry_at_ms=wall(2_000))))
     assert (scene.began.decisions, scene.began.wake_at_ms) == ((), wall(2_000))
-    explanation = scene.core.explain("a", wall(1))
-    assert explanation is not None
+    explanation = scene.why("a", 1)
     assert [(block.rule, block.until_ms) for block in explanation.blocks] == [(BlockReason.BACKOFF, wall(2_000))]
     assert scene.at(2_000).decisions == (Dispatch("a", 2, "p"),)
 
@@ -218,8 +217,7 @@ def test_why_names_the_deadlines_that_decide() -> None:
     waiting = (expiring("soon", 30_000, sequence=2), expiring("late", 90_000, sequence=1), expiring("never", None))
     scene = scene_of(*waiting)
     for id, ahead, shown in (("late", 1, "in 90 s"), ("never", 2, "none")):
-        explanation = scene.core.explain(id, wall(0))
-        assert explanation is not None
+        explanation = scene.why(id, 0)
         position = explanation.position
         assert position is not None
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
@@ -230,8 +228,7 @@ def test_why_names_the_deadlines_that_decide() -> None:
 def test_a_score_is_told_in_points() -> None:
     """1,024 for a step of priority, 16 for a second, 500 for the only slot that could run it."""
     jobs = (expiring("x", None, priority=5), expiring("y", None, priority=4, sequence=2))
-    explanation = scene_of(*jobs, policy="score,arrival").core.explain("y", wall(1_250))
-    assert explanation is not None
+    explanation = scene_of(*jobs, policy="score,arrival").why("y", 1_250)
     assert explanation.position is not None
     [value, _] = explanation.position.criteria
     assert (value.value, value.first) == ("4 116 points", "5 140 points")

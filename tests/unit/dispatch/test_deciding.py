@@ -14,20 +14,12 @@ from hascheduler.dispatch.inputs import (
     TransportSeen,
     TrustLost,
 )
-from hascheduler.mirror.changes import (
-    DefinitionGone,
-    DefinitionSeen,
-    JobGone,
-    JobSeen,
-    ScheduleGone,
-    ScheduleSeen,
-)
+from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.definition import Definition
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
-from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, echo, jobs, processors, settled
+from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, jobs, processors, settled
 
 # Who decides
 
@@ -37,12 +29,6 @@ def test_nothing_is_decided_before_a_term_has_begun() -> None:
     step = scene.at(60_000, JobSeen(dispatched("k", "gone")), ProcessorLost("p", 1))
     assert step == Step()
     assert not scene.core.leading
-
-
-def test_a_term_that_begins_decides_at_once() -> None:
-    scene = Scene(*jobs(make_job("j")), *processors("p"))
-    assert scene.began.decisions == (Dispatch("j", 1, "p"),)
-    assert scene.core.leading
 
 
 def test_nothing_is_decided_after_trust_is_lost() -> None:
@@ -173,8 +159,7 @@ def test_a_dispatch_rides_with_the_fire_or_waits_until_the_job_is_seen() -> None
     waits = fire("s", wall(2_000))
     assert [type(each) for each in scene.at(2_000).decisions] == [Fire]
     assert scene.at(2_100, JobGone(made.job_id, JobState.SUCCEEDED)).decisions == ()
-    found = scene.core.explain(waits.job_id, wall(2_100))
-    assert found is not None
+    found = scene.why(waits.job_id, 2_100)
     assert [block.rule for block in found.blocks] == [BlockReason.IN_DOUBT]
     assert scene.at(2_200, *jobs(make_job(waits.job_id))).decisions == (Dispatch(waits.job_id, 1, "p"),)
 
@@ -185,49 +170,12 @@ def test_the_next_attempt_counts_on_from_the_last_where_the_stream_was_read_ahea
     assert scene.at(200, *processors("p"), TermBegan(2)).decisions == (Dispatch("j", 2, "p"),)
 
 
-def test_the_most_urgent_job_gets_the_slot() -> None:
-    scene = Scene(*processors("p", slots=1))
-    step = scene.at(100, *jobs(make_job("a", priority=1), make_job("b", priority=9)))
-    assert step.decisions == (Dispatch("b", 1, "p"),)
-    assert scene.at(200).decisions == ()
-    assert scene.at(300, JobGone("b")).decisions == (Dispatch("a", 1, "p"),)
-
-
-def test_a_definition_runs_at_most_as_often_as_it_may() -> None:
-    scene = Scene(*processors("p", slots=10), DefinitionSeen(Definition(name="log", rev=1, max_concurrency=2)))
-    step = scene.at(
-        100, *jobs(*(make_job(f"j{i}", sequence=i) for i in range(4)), make_job("k", definition="x", priority=0))
-    )
-    assert [d.job_id for d in step.decisions if isinstance(d, Dispatch)] == ["j0", "j1", "k"]
-    assert scene.at(200, JobGone("j0")).decisions == (Dispatch("j2", 1, "p"),)
-    assert scene.at(300, DefinitionSeen(Definition(name="log", rev=2, max_concurrency=1))).decisions == ()
-    assert scene.at(400, JobGone("j1")).decisions == ()
-    assert scene.at(500, DefinitionGone("log")).decisions == (Dispatch("j3", 1, "p"),)
-
-
 def test_a_job_waits_for_its_time() -> None:
     scene = Scene(*processors("p"))
     step = scene.at(100, *jobs(make_job("j", not_before_ms=wall(700))))
     assert (step.decisions, step.wake_at_ms) == ((), wall(700))
     assert scene.at(699).decisions == ()
     assert scene.at(700).decisions == (Dispatch("j", 1, "p"),)
-
-
-def test_a_job_whose_time_is_moved_waits_for_the_new_one() -> None:
-    scene = Scene(*processors("p"))
-    scene.at(100, *jobs(make_job("j", not_before_ms=wall(700))))
-    scene.at(200, *jobs(make_job("j", rev=2, not_before_ms=wall(900))))
-    assert scene.at(800).decisions == ()
-    assert scene.at(900).decisions == (Dispatch("j", 1, "p"),)
-
-
-def test_a_slot_is_promised_once() -> None:
-    scene = Scene(*processors("p", slots=2))
-    step = scene.at(100, *jobs(*(make_job(f"j{i}", sequence=i) for i in range(5))))
-    assert [d.job_id for d in step.decisions if isinstance(d, Dispatch)] == ["j0", "j1"]
-    assert scene.core.occupied("p") == 2
-    assert scene.at(200, *settled(step.decisions)).decisions == ()
-    assert scene.at(300, *echo(step, make_job("j0"), make_job("j1"), at=100)).decisions == ()
 
 
 def test_a_cancelled_job_frees_its_slot() -> None:

@@ -134,12 +134,10 @@ def test_one_that_is_cancelled_waits_no_longer() -> None:
 
 def test_why_says_what_it_waits_for_and_no_other_tenants_jobs() -> None:
     scene = scene_of(waiting())
-    explanation = scene.core.explain("w", wall(1))
-    assert explanation is not None
+    explanation = scene.why("w", 1)
     [block] = explanation.blocks
     assert (block.rule, block.because) == (BlockReason.DEPENDENCY, "'a', 'b' have yet to succeed")
-    explanation = scene.core.explain("w", wall(1), only="another")
-    assert explanation is not None
+    explanation = scene.why("w", 1, only="another")
     assert "'a'" not in explanation.blocks[0].because
     assert explanation.blocks[0].numbers["jobs"] == ["a job of another tenant"] * 2
 
@@ -170,8 +168,7 @@ def test_a_batch_is_one_dependency_and_its_live_jobs_are_counted_once() -> None:
     assert scene.core.dependencies == 4
     scene.at(2, JobGone("v", CANCELLED))
     assert scene.core.dependencies == 3
-    explanation = scene.core.explain("u", wall(3))
-    assert explanation is not None
+    explanation = scene.why("u", 3)
     [block] = explanation.blocks
     assert block.because == "'a' and 2 jobs of 'batch:x' have yet to succeed"
     assert block.numbers == {"jobs": ["a"], "count": 3, "batches": [X]}
@@ -184,8 +181,7 @@ def test_a_job_goes_on_once_the_database_says_that_all_jobs_of_its_batch_succeed
     assert scene.at(2, JobGone("a", OK)).refetch == ()
     step = scene.at(3, JobGone("b", OK))
     assert (step.decisions, step.refetch) == ((), (X,))
-    explanation = scene.core.explain("w", wall(4))
-    assert explanation is not None
+    explanation = scene.why("w", 4)
     assert explanation.blocks[0].because == "all jobs of 'batch:x' have ended, and how they ended is being read"
     assert scene.at(5).refetch == ()
     assert scene.at(6, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)

@@ -3,7 +3,7 @@
 from hascheduler.dispatch.decisions import Fire, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.schema.schedule import TriggerPeriod
-from hascheduler.schema.trigger import Cron, Interval, Once, Trigger
+from hascheduler.schema.trigger import Cron, Trigger
 from tests.unit.dispatch.nouns import fire, make_schedule, wall
 
 
@@ -13,42 +13,6 @@ def fires_of(*spans_ms: int, schedule: str = "s") -> list[Fire]:
 
 def take_due(fires: DueTimes, span_ms: int, limit: int = 10) -> list[TimeOutcome]:
     return [conclusion for of_one in fires.take_due(wall(span_ms), limit, lambda _: {}) for conclusion in of_one]
-
-
-def test_a_nominal_time_is_due_when_it_has_come_and_once() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s"))
-    assert fires.next_at() == wall(1_000)
-    assert take_due(fires, 999) == []
-    assert take_due(fires, 1_000) == fires_of(1_000)
-    assert take_due(fires, 1_000) == []
-    assert fires.next_at() == wall(2_000)
-
-
-def test_the_phase_follows_the_anchor_and_not_the_moment_of_firing() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s", trigger=Trigger(Interval(1_000, wall(250)))))
-    assert take_due(fires, 700) == fires_of(250)
-    assert take_due(fires, 1_300) == fires_of(1_250)
-
-
-def test_what_was_missed_is_fired_in_order_earliest_first_and_in_portions() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s"))
-    fires.seen(make_schedule("a", every_ms=1_500, trigger=Trigger(Interval(1_500, wall(0)))))
-    due = take_due(fires, 3_000, 2)
-    assert due == fires_of(1_000, 2_000)
-    assert take_due(fires, 3_000) == [*fires_of(1_500, 3_000, schedule="a"), *fires_of(3_000)]
-
-
-def test_an_older_cursor_does_not_bring_back_what_was_promised() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s"))
-    take_due(fires, 2_000)
-    fires.seen(make_schedule("s", cursor_ms=wall(1_000)))
-    assert take_due(fires, 2_500) == []
-    fires.seen(make_schedule("s", cursor_ms=wall(2_000)))
-    assert take_due(fires, 3_000) == fires_of(3_000)
 
 
 def test_forgotten_promises_are_due_again_from_the_cursor_that_was_seen() -> None:
@@ -83,15 +47,6 @@ def test_a_promise_made_elsewhere_is_kept() -> None:
     assert take_due(fires, 3_000) == fires_of(3_000)
 
 
-def test_a_one_off_fires_once_and_then_never() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s", trigger=Trigger(Once(wall(500)))))
-    assert take_due(fires, 500) == fires_of(500)
-    assert fires.next_at() is None
-    fires.seen(make_schedule("s", trigger=Trigger(Once(wall(500))), cursor_ms=wall(500)))
-    assert take_due(fires, 10_000) == []
-
-
 def test_a_schedule_that_is_gone_fires_no_more_and_one_made_anew_begins_anew() -> None:
     fires = DueTimes()
     fires.seen(make_schedule("s"))
@@ -102,10 +57,3 @@ def test_a_schedule_that_is_gone_fires_no_more_and_one_made_anew_begins_anew() -
     fires.forget_promises()
     fires.seen(make_schedule("s", cursor_ms=wall(2_500), created_at_ms=wall(2_500), since_ms=wall(2_500)))
     assert take_due(fires, 3_000) == fires_of(3_000)
-
-
-def test_another_trigger_counts_from_when_it_came_into_force() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s"))
-    fires.seen(make_schedule("s", rev=2, trigger=Trigger(Interval(10_000, wall(0))), since_ms=wall(3_500)))
-    assert fires.next_at() == wall(10_000)

@@ -1,62 +1,256 @@
-"""Fires that make a graph of jobs: the last one waits for the stream, and limits count all of them."""
+"""Fires that make graphs of jobs, also while an earlier graph has not ended: they wait for all of it, or replace it."""
 
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.dispatch.decisions import CountFailures, Dispatch, Fire, Settlement
-from hascheduler.dispatch.inputs import Settled
-from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen, TenantSeen
+import pytest
+
+from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fire, RecordVerdict, Settlement
+from hascheduler.dispatch.inputs import Settled, TermBegan
+from hascheduler.mirror.changes import CalendarSeen, JobGone, JobSeen, ScheduleSeen, TenantSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
-from hascheduler.model.job import JobState
-from hascheduler.schema.schedule import GraphJob, JobGraph, SchedulePolicy, ScheduleRef, graph_order
+from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
 from hascheduler.schema.tenant import Tenant
-from tests.unit.dispatch.nouns import make_job, make_schedule, wall
+from hascheduler.schema.trigger import CalendarUse, Interval, Trigger
+from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import DOUBT_MS, Scene, processors
 
+FIRST, SECOND, THIRD = (fire_job_id("s", wall(second * 1_000)) for second in (1, 2, 3))
 
-def graph(**more: Any) -> ScheduleRef:
-    plain = make_schedule("s", **more)
-    jobs = (GraphJob("a", (), plain.template), GraphJob("b", ("a",), plain.template))
-    return replace(plain, graph=JobGraph(jobs, graph_order([(job.ref, job.depends_on) for job in jobs])))
+
+def graph(overlap: Overlap, **more: Any) -> ScheduleRef:
+    """``a`` and ``b`` may run beside each other, and ``c`` is the last."""
+    policy = SchedulePolicy(grace_ms=60_000, overlap=overlap)
+    plain = make_schedule("s", **{"policy": policy, **more})
+    needs: dict[str, tuple[str, ...]] = {"a": (), "b": (), "c": ("a", "b")}
+    jobs = tuple(GraphJob(ref, refs, plain.template) for ref, refs in needs.items())
+    return replace(plain, graph=JobGraph(jobs, graph_order(list(needs.items()))))
+
+
+def inserted(schedule: ScheduleRef, fire: Fire | WallMs) -> list[JobSeen]:
+    """What the stream shows of a fire's jobs, the last at the end."""
+    nominal_ms, after = (fire.nominal_ms, fire.after) if isinstance(fire, Fire) else (fire, ())
+    last = fired_job(schedule, nominal_ms)
+    assert schedule.graph is not None
+    ids = graph_job_ids(schedule.graph, last.id)
+    made: dict[str, Any] = {
+        "schedule_created_at_ms": wall(0),
+        "submitted_at_ms": nominal_ms,
+        "waits_for": after,
+        "ignores_failures": bool(after),
+    }
+    return [*(JobSeen(make_job(ids[ref], **made)) for ref in ("a", "b")), JobSeen(last)]
+
+
+def advanced(schedule: ScheduleRef, fire: Fire) -> ScheduleSeen:
+    return ScheduleSeen(replace(schedule, cursor_ms=fire.nominal_ms, tally=fire.tally))
+
+
+def fires(decisions: object) -> list[Fire]:
+    assert isinstance(decisions, tuple)
+    return [each for each in decisions if isinstance(each, Fire)]
+
+
+def part(last_id: str, ref: str) -> str:
+    return graph_job_id(last_id, ref)
+
+
+def has_run(id: str, **more: Any) -> JobRef:
+    return running(id, "p", schedule_created_at_ms=wall(0), **more)
+
+
+def scene_after(schedule: ScheduleRef) -> tuple[Scene, Fire]:
+    """After the first fire, with all of it in the stream."""
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
+    [first] = fires(scene.at(1_000).decisions)
+    scene.at(1_100, *inserted(schedule, first), advanced(schedule, first))
+    return scene, first
+
+
+@pytest.mark.parametrize("overlap", [Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING])
+def test_nothing_is_decided_before_the_stream_shows_all_jobs_of_the_fire_before(overlap: Overlap) -> None:
+    schedule = graph(overlap)
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
+    step = scene.at(1_000)
+    [first] = fires(step.decisions)
+    step = scene.at(2_000, Settled(first, Settlement.DONE))
+    assert step.decisions == ()
+    assert fires(scene.at(2_020, *inserted(schedule, first)).decisions) == []
+    [second] = fires(scene.at(2_030, advanced(schedule, first)).decisions)
+    assert set(second.after) == {part(FIRST, "a"), part(FIRST, "b"), FIRST}
+
+
+def test_nor_is_it_when_an_edit_of_its_calendar_has_its_times_looked_at_again() -> None:
+    trigger = Trigger(Interval(1_000, WallMs(0)), calendars=CalendarUse(("days",), ()))
+    schedule = graph(Overlap.BUFFER_ONE, trigger=trigger)
+    every_day = Calendar(name="days", weekdays=(0, 1, 2, 3, 4, 5, 6))
+    scene = Scene(CalendarSeen(every_day), ScheduleSeen(schedule))
+    [first] = fires(scene.at(1_000).decisions)
+    assert scene.at(2_000, CalendarSeen(every_day.model_copy(update={"rev": 2}))).decisions == ()
+    step = scene.at(2_100, *inserted(schedule, first), advanced(schedule, first))
+    assert [each.nominal_ms for each in fires(step.decisions)] == [wall(2_000)]
+
+
+def test_the_graph_that_waits_begins_when_no_job_of_the_earlier_one_is_left() -> None:
+    schedule = graph(Overlap.BUFFER_ONE)
+    scene, _ = scene_after(schedule)
+    [second] = fires(scene.at(2_000).decisions)
+    assert fires(scene.at(2_100, *inserted(schedule, second), advanced(schedule, second)).decisions) == []
+    # One fails, so the last fails; the other runs on, and the earlier graph has not ended.
+    scene.at(2_200, JobSeen(has_run(part(FIRST, "b"))), JobGone(part(FIRST, "a"), JobState.FAILED))
+    assert scene.at(2_300, JobGone(FIRST, JobState.FAILED)).decisions == ()
+    step = scene.at(2_400, JobGone(part(FIRST, "b"), JobState.SUCCEEDED))
+    assert step.decisions == (Dispatch(part(SECOND, "a"), 1, "p"), Dispatch(part(SECOND, "b"), 1, "p"))
+
+
+def test_one_graph_waits_and_the_time_after_it_is_skipped_for_it() -> None:
+    schedule = graph(Overlap.BUFFER_ONE)
+    scene, _ = scene_after(schedule)
+    [second] = fires(scene.at(2_000).decisions)
+    scene.at(2_100, *inserted(schedule, second), advanced(schedule, second))
+    [skipped] = scene.at(3_000).decisions
+    assert isinstance(skipped, RecordVerdict)
+    assert (skipped.run.first_ms, skipped.run.because_of) == (wall(3_000), SECOND)
+
+
+def test_of_a_backlog_one_graph_fires_at_a_time() -> None:
+    policy = SchedulePolicy(grace_ms=10**6, overlap=Overlap.BUFFER_ONE, catch_up=CatchUp.ALL)
+    schedule = graph(Overlap.BUFFER_ONE, policy=policy)
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
+    [first] = scene.at(20_000).decisions
+    assert isinstance(first, Fire)
+    [second] = fires(scene.at(20_010, *inserted(schedule, first), advanced(schedule, first)).decisions)
+    step = scene.at(20_020, *inserted(schedule, second), advanced(schedule, second))
+    [skipped] = [each for each in step.decisions if isinstance(each, RecordVerdict)]
+    assert (skipped.run.count, skipped.run.because_of) == (18, SECOND)
+
+
+def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_first() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    scene, _ = scene_after(schedule)
+    scene.at(1_200, *(JobSeen(has_run(part(FIRST, ref))) for ref in "ab"))
+    step = scene.at(2_000)
+    [second] = fires(step.decisions)
+    why = f"replaced by {SECOND}"
+    expected = [Cancel(FIRST, 0, why), Cancel(part(FIRST, "b"), 1, why), Cancel(part(FIRST, "a"), 1, why)]
+    assert list(step.decisions[1:]) == expected
+    assert scene.at(2_100, *inserted(schedule, second), advanced(schedule, second)).decisions == ()
+    assert scene.at(2_200, *(JobGone(id, JobState.CANCELLED) for id in (FIRST, part(FIRST, "a")))).decisions == ()
+    freed = scene.at(2_300, JobGone(part(FIRST, "b"), JobState.CANCELLED))
+    assert freed.decisions == (Dispatch(part(SECOND, "a"), 1, "p"), Dispatch(part(SECOND, "b"), 1, "p"))
+
+
+def test_what_was_asked_for_by_hand_is_not_replaced_and_a_trigger_is_waited_for() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    by_hand = [part(trigger_job_id("s", "t"), "a"), part(backfill_job_id("s", wall(5)), "a")]
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9), *(JobSeen(has_run(id)) for id in by_hand))
+    [fire] = scene.at(1_000).decisions
+    assert isinstance(fire, Fire)
+    assert fire.after == (by_hand[0],)
+
+
+@pytest.mark.parametrize("is_graph", [True, False])
+def test_a_new_leader_replaces_what_is_older_than_a_fire_that_the_stream_has_yet_to_show(is_graph: bool) -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING, cursor_ms=wall(1_000))
+    if not is_graph:
+        schedule = replace(schedule, graph=None)
+    earlier = [part(FIRST, "a"), FIRST] if is_graph else [FIRST]
+    seen = [JobSeen(has_run(id)) for id in earlier]
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9), *seen, leading=False)
+    reapplied = Fire("s", wall(2_000), schedule.basis_at(wall(1_000)))
+    step = scene.at(2_100, TermBegan(2, (reapplied,)))
+    assert {each for each in step.decisions if isinstance(each, Cancel)} == {
+        Cancel(id, 1, f"replaced by {SECOND}") for id in earlier
+    }
+
+
+def test_a_new_leader_leaves_the_jobs_of_a_fire_alone_that_it_completed_itself() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING, cursor_ms=wall(1_000))
+    seen = [inserted(schedule, wall(2_000))[0], JobSeen(has_run(part(FIRST, "b")))]
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=1), *seen, leading=False)
+    reapplied = Fire("s", wall(2_000), schedule.basis_at(wall(1_000)))
+    step = scene.at(2_100, TermBegan(2, (reapplied,)))
+    assert step.decisions == (Cancel(part(FIRST, "b"), 1, f"replaced by {SECOND}"),)
+
+
+def test_a_fire_does_not_wait_for_its_own_jobs_that_an_earlier_leader_inserted() -> None:
+    schedule = graph(Overlap.BUFFER_ONE)
+    own, *_ = inserted(schedule, wall(1_000))
+    scene = Scene(ScheduleSeen(schedule), own)
+    [fire] = scene.at(1_000).decisions
+    assert isinstance(fire, Fire)
+    assert fire.after == ()
+
+
+def test_a_single_job_waits_for_a_graph_that_the_schedule_made_before_its_edit() -> None:
+    schedule = graph(Overlap.BUFFER_ONE)
+    scene, first = scene_after(schedule)
+    single = replace(schedule, rev=2, graph=None, cursor_ms=first.nominal_ms, tally=first.tally)
+    # The other one failed, and holds no slot until it is tried again.
+    other = make_job(part(FIRST, "b"), rev=9, attempt=1, retry_at_ms=wall(9_000), schedule_created_at_ms=wall(0))
+    scene.at(1_200, ScheduleSeen(single), JobGone(part(FIRST, "a"), JobState.SUCCEEDED), JobSeen(other))
+    step = scene.at(2_000)
+    [second] = fires(step.decisions)
+    assert (set(second.after), len(step.decisions)) == ({FIRST, part(FIRST, "b")}, 1)
+
+
+def test_a_journal_entry_stays_small_however_many_jobs_are_in_the_way() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    by_hand = [JobSeen(has_run(trigger_job_id("s", str(number)))) for number in range(150)]
+    scene = Scene(ScheduleSeen(schedule), *by_hand, JobSeen(has_run(part(FIRST, "a"))))
+    [fire] = fires(scene.at(2_000).decisions)[:1]
+    assert len(fire.after) == 100
+    assert THIRD not in fire.after
+
+
+def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_newest() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    by_hand = [trigger_job_id("s", f"{number:03}") for number in range(150)]
+    waiting: dict[str, Any] = {"schedule_created_at_ms": wall(0), "not_before_ms": wall(10**6)}
+    others = [JobSeen(make_job(id, **waiting)) for id in by_hand]
+    others[7] = JobSeen(has_run(by_hand[7]))
+    scene = Scene(ScheduleSeen(schedule), *others, *processors("p", slots=9))
+    [fire] = fires(scene.at(1_000).decisions)
+    assert fire.after == (by_hand[7], *reversed(by_hand[51:]))
+
+
+# One graph
 
 
 def test_the_last_job_is_not_dispatched_before_the_stream_shows_what_it_waits_for() -> None:
-    schedule = graph()
+    schedule = graph(Overlap.ALLOW)
     scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
     step = scene.at(1_000)
-    [fire] = [each for each in step.decisions if isinstance(each, Fire)]
+    [first] = fires(step.decisions)
     assert (len(step.decisions), step.refetch) == (1, ())
-    assert schedule.graph is not None
-    first = make_job(graph_job_ids(schedule.graph, fire.job_id)["a"], schedule_created_at_ms=wall(0))
-    last = fired_job(schedule, fire.nominal_ms)
-    seen = scene.at(1_001, JobSeen(first), JobSeen(last))
-    assert [each.job_id for each in seen.decisions if isinstance(each, Dispatch)] == [first.id]
-    done = scene.at(1_002, JobGone(first.id, JobState.SUCCEEDED))
-    assert [each.job_id for each in done.decisions if isinstance(each, Dispatch)] == [last.id]
+    seen = scene.at(1_001, *inserted(schedule, first))
+    assert seen.decisions == tuple(Dispatch(part(FIRST, ref), 1, "p") for ref in "ab")
+    done = scene.at(1_002, *(JobGone(part(FIRST, ref), JobState.SUCCEEDED) for ref in "ab"))
+    assert done.decisions == (Dispatch(FIRST, 1, "p"),)
 
 
 def test_a_fire_that_is_lost_as_its_schedule_makes_several_jobs_since_is_decided_again() -> None:
     scene = Scene(ScheduleSeen(make_schedule("s")))
-    [fire] = scene.at(1_000).decisions
-    assert scene.at(1_010, ScheduleSeen(graph(rev=2))).decisions == ()
-    assert scene.at(1_020, Settled(fire, Settlement.LOST)).decisions == ()
-    [again] = scene.at(1_020 + DOUBT_MS).decisions[:1]
-    assert isinstance(fire, Fire)
-    assert isinstance(again, Fire)
-    assert (again.nominal_ms, fire.is_graph, again.is_graph) == (fire.nominal_ms, False, True)
+    [first] = fires(scene.at(1_000).decisions)
+    assert scene.at(1_010, ScheduleSeen(graph(Overlap.ALLOW, rev=2))).decisions == ()
+    assert scene.at(1_020, Settled(first, Settlement.LOST)).decisions == ()
+    again = fires(scene.at(1_020 + DOUBT_MS).decisions)[0]
+    assert (again.nominal_ms, first.is_graph, again.is_graph) == (first.nominal_ms, False, True)
 
 
 def test_a_limit_counts_all_jobs_of_a_graph() -> None:
-    scene = Scene(TenantSeen(Tenant(name="default", rev=1, max_pending=3)), ScheduleSeen(graph()))
-    fires = [each for at in (1_000, 2_000) for each in scene.at(at).decisions if isinstance(each, Fire)]
-    assert len(fires) == 1
+    tenant = Tenant(name="default", rev=1, max_pending=5)
+    scene = Scene(TenantSeen(tenant), ScheduleSeen(graph(Overlap.ALLOW)))
+    assert len([each for at_ms in (1_000, 2_000) for each in fires(scene.at(at_ms).decisions)]) == 1
 
 
 def test_a_failed_graph_counts_once() -> None:
-    schedule = graph(policy=SchedulePolicy(pause_after_failures=9), cursor_ms=wall(10**9))
-    last = fired_job(schedule, wall(1_000))
-    first = make_job(last.waits_for[0], schedule_created_at_ms=wall(0))
-    scene = Scene(ScheduleSeen(schedule), JobSeen(first), JobSeen(last))
-    gone = [JobGone(first.id, JobState.FAILED), JobGone(last.id, JobState.FAILED)]
+    schedule = graph(Overlap.ALLOW, policy=SchedulePolicy(pause_after_failures=9), cursor_ms=wall(10**9))
+    seen = inserted(schedule, wall(1_000))
+    scene = Scene(ScheduleSeen(schedule), *seen)
+    gone = [JobGone(each.job.id, JobState.FAILED) for each in seen]
     counts = [each for each in scene.at(1, *gone).decisions if isinstance(each, CountFailures)]
     assert [count.failures for count in counts] == [1]

@@ -5,15 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import (
-    NOT_STARTED,
-    CountFailures,
-    Dispatch,
-    Fire,
-    ReleaseHold,
-    Requeue,
-    Settlement,
-)
+from hascheduler.dispatch.decisions import NOT_STARTED, CountFailures, Dispatch, Fire, ReleaseHold, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
 from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen, TenantSeen
 from hascheduler.model.job import JobState

@@ -14,8 +14,7 @@ CLAIM = Dispatch("a", 1, "p")
 
 
 @pytest.mark.parametrize(
-    "seen",
-    [JobSeen(dispatched("a", "p")), JobSeen(running("a", "p")), Settled(CLAIM, Settlement.DONE)],
+    "seen", [JobSeen(dispatched("a", "p")), JobSeen(running("a", "p")), Settled(CLAIM, Settlement.DONE)]
 )
 def test_how_a_dispatched_job_gets_on_can_wait(seen: Input) -> None:
     assert can_wait(seen)

@@ -32,25 +32,6 @@ def started(step: Step) -> list[str]:
     return [each.job_id for each in step.decisions if isinstance(each, Dispatch)]
 
 
-def test_so_many_of_one_value_run_and_those_behind_them_go_past() -> None:
-    scene = Scene(defined(2), *processors("p", slots=9))
-    waiting = [of("acme", f"a{n}", sequence=n) for n in range(4)] + [of("other", "b", sequence=9)]
-    step = scene.at(0, *jobs(*waiting))
-    assert started(step) == ["a0", "a1", "b"]
-    scene.at(1, *echo(step, *waiting))
-    assert started(scene.at(2, JobGone("a1", JobState.SUCCEEDED))) == ["a2"]
-
-
-def test_a_value_is_each_tenants_own_and_each_definitions_own() -> None:
-    scene = Scene(
-        defined(1),
-        DefinitionSeen(Definition(name="mail", key_limits=(KeyLimit(key=KEY, max_concurrency=1),))),
-        *processors("p", slots=9),
-    )
-    waiting = [of("acme", "a"), of("acme", "b", tenant="other"), of("acme", "c", definition="mail"), of("acme", "d")]
-    assert sorted(started(scene.at(0, *jobs(*waiting)))) == ["a", "b", "c"]
-
-
 def test_jobs_that_were_made_before_the_limit_neither_wait_nor_count() -> None:
     scene = Scene(defined(1), *processors("p", slots=9))
     assert sorted(started(scene.at(0, *jobs(make_job("a"), make_job("b"), of("acme", "c"))))) == ["a", "b", "c"]
@@ -73,21 +54,10 @@ def test_so_fast_and_the_core_wakes_for_the_next() -> None:
     assert started(scene.at(5_000)) == ["a2"]
 
 
-def test_both_limits_on_one_key_let_go_together() -> None:
-    scene = Scene(defined(1, RateLimit(count=1, per_ms=1_000)), *processors("p", slots=9))
-    waiting = [of("acme", f"a{n}", sequence=n) for n in range(3)]
-    step = scene.at(0, *jobs(*waiting))
-    assert started(step) == ["a0"]
-    scene.at(1, *echo(step, *waiting))
-    assert started(scene.at(500, JobGone("a0", JobState.SUCCEEDED))) == []
-    assert started(scene.at(1_000)) == ["a1"]
-
-
 def test_why_says_who_runs_and_when_the_next_may_go() -> None:
     scene = Scene(defined(1, RateLimit(count=1, per_ms=60_000)), *processors("p", slots=9))
     scene.at(0, *jobs(of("acme", "a"), of("acme", "b")))
-    found = scene.core.explain("b", wall(10))
-    assert found is not None
+    found = scene.why("b", 10)
     running, rate = found.blocks
     assert {running.rule, rate.rule} == {BlockReason.KEY}
     assert running.because == "1 of at most 1 jobs of 'log' with payload.customer='acme' run: 'a'"
@@ -96,8 +66,7 @@ def test_why_says_who_runs_and_when_the_next_may_go() -> None:
     assert rate.until_ms == wall(60_000)
     nothing = Scene(defined(1), *processors("p", slots=9))
     nothing.at(0, *jobs(of("", "a"), of("", "b")))
-    found = nothing.core.explain("b", wall(0))
-    assert found is not None
+    found = nothing.why("b", 0)
     assert "jobs of 'log' with no value at payload.customer run" in found.blocks[0].because
 
 
@@ -112,8 +81,7 @@ def test_a_fire_carries_the_keys_and_its_job_waits_until_its_values_are_read() -
     [fire] = step.decisions
     assert isinstance(fire, Fire)
     assert fire.keyed_by == (KEY,)
-    found = scene.core.explain(fire.job_id, wall(1_000))
-    assert found is not None
+    found = scene.why(fire.job_id, 1_000)
     assert [block.rule for block in found.blocks] == [BlockReason.KEY]
     shown = make_job(
         fire.job_id, limit_keys=((KEY, "other"),), schedule_created_at_ms=wall(0), submitted_at_ms=wall(1_000)
@@ -134,8 +102,7 @@ def test_after_a_takeover_a_job_that_is_not_read_yet_counts_for_every_value(read
     first = scene.at(1_100, TermBegan(2, (fire, Dispatch(fire.job_id, 1, "p"))))
     assert fire.job_id in first.refetch
     assert started(first) == []
-    found = scene.core.explain("b", wall(1_100))
-    assert found is not None
+    found = scene.why("b", 1_100)
     assert [block.rule for block in found.blocks] == [BlockReason.KEY]
     shown = running(fire.job_id, "p", limit_keys=((KEY, read),), schedule_created_at_ms=wall(0))
     assert started(scene.at(1_200, JobSeen(shown))) == (["b"] if goes else [])

@@ -1,7 +1,6 @@
 """Everything at once, by chance: as a stateful machine that shrinks what it finds, and as long runs from seeds."""
 
 from collections.abc import Sequence
-from random import Random
 from typing import TypeVar
 
 from hypothesis import given, settings
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.tiers import examples
+from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.world import World
 
 T = TypeVar("T")
@@ -23,16 +23,6 @@ class Drawn:
     def among(self, choices: Sequence[T]) -> T:
         assert self.data is not None
         return self.data.draw(st.sampled_from(choices))
-
-
-class Seeded:
-    """Chance that depends on a number."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-
-    def among(self, choices: Sequence[T]) -> T:
-        return self._random.choice(choices)
 
 
 class Machine(RuleBasedStateMachine):
@@ -57,7 +47,7 @@ TestMachine = Machine.TestCase
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(60))
 def test_whatever_happens_nothing_is_done_twice_and_in_the_end_nothing_is_left_undone(seed: int) -> None:
-    _live_through(World(Seeded(seed)))
+    World(Seeded(seed)).live(300)
 
 
 @given(st.integers(0, 2**32))
@@ -65,10 +55,4 @@ def test_whatever_happens_nothing_is_done_twice_and_in_the_end_nothing_is_left_u
 def test_nor_where_fires_make_several_jobs_each_of_which_later_fires_wait_for(seed: int) -> None:
     world = World(Seeded(seed))
     world.timetable.makes_graphs = True
-    _live_through(world)
-
-
-def _live_through(world: World) -> None:
-    for _ in range(300):
-        world.act()
-    world.heal()
+    world.live(300)

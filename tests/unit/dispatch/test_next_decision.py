@@ -22,12 +22,7 @@ PLAIN = st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES)
 TRIGGERS = PLAIN | st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES, WINDOWS)
 PAST = st.builds(TriggerPeriod, TRIGGERS, INSTANTS, INSTANTS, st.booleans()).map(lambda period: (period,))
 SCHEDULES = st.builds(make_schedule, st.just("s"), trigger=PLAIN, since_ms=INSTANTS) | st.builds(
-    make_schedule,
-    st.just("s"),
-    trigger=TRIGGERS,
-    since_ms=INSTANTS,
-    paused_at_ms=BOUNDS,
-    past=st.just(()) | PAST,
+    make_schedule, st.just("s"), trigger=TRIGGERS, since_ms=INSTANTS, paused_at_ms=BOUNDS, past=st.just(()) | PAST
 )
 
 

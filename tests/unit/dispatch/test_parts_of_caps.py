@@ -64,8 +64,7 @@ def test_why_a_job_waits_tells_this_shards_part() -> None:
     ):
         scene, count = started(1, 4, definition)
         assert count == 2
-        explanation = scene.core.explain("j099", wall(2))
-        assert explanation is not None
+        explanation = scene.why("j099", 2)
         (block,) = [block for block in explanation.blocks if block.rule is rule]
         assert block.because.startswith(("2 of at most 2 ", "'log' is limited to 2 in 60 s"))
         assert block.because.endswith(", which is this shard's part of 9")
@@ -124,13 +123,11 @@ def test_a_hold_that_is_gone_leaves_the_cap_to_the_first_shard() -> None:
 
 
 def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
-    explanation = scene_of(SINGLE).core.explain("j000", wall(2))
-    assert explanation is not None
+    explanation = scene_of(SINGLE).why("j000", 2)
     assert [(block.because, block.unblocked_by) for block in explanation.blocks] == [
         ("0 of at most 0 jobs of 'log' run, as another shard has all 1 for now", "when its turn comes")
     ]
-    explanation = scene_of(SINGLE, HoldSeen(LIFTED)).core.explain("j001", wall(2))
-    assert explanation is not None
+    explanation = scene_of(SINGLE, HoldSeen(LIFTED)).why("j001", 2)
     assert [block.because for block in explanation.blocks] == ["1 of at most 1 jobs of 'log' run"]
 
 

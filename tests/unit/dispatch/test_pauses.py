@@ -69,8 +69,7 @@ def test_a_job_expires_while_everything_is_paused() -> None:
 
 def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
     scene = Scene(PauseSeen(ALL), *processors("p"), *jobs(make_job("a")))
-    explanation = scene.core.explain("a", wall(5))
-    assert explanation is not None
+    explanation = scene.why("a", 5)
     [block] = explanation.blocks
     assert (block.rule, block.unblocked_by) == (BlockReason.PAUSED, "hascheduler resume --all")
     assert block.because.startswith("everything is paused since ")
@@ -107,8 +106,7 @@ def test_a_name_stays_drained_when_its_processor_starts_again() -> None:
 
 def test_why_a_job_waits_names_the_drained_processor() -> None:
     scene = Scene(PauseSeen(P_IS_DRAINED), *processors("p"), *jobs(make_job("a")))
-    explanation = scene.core.explain("a", wall(5))
-    assert explanation is not None
+    explanation = scene.why("a", 5)
     [block] = explanation.blocks
     assert block.rule is BlockReason.UNSCHEDULABLE
     assert "p is drained since " in block.because

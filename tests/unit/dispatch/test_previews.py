@@ -7,13 +7,7 @@ import pytest
 
 from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill, possible_job_ids
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, BUCKETS, LoadAhead, load_ahead
-from hascheduler.dispatch.schedules.previews import (
-    FiresToCome,
-    compare_fires,
-    finished,
-    make_preview,
-    next_fire,
-)
+from hascheduler.dispatch.schedules.previews import FiresToCome, compare_fires, finished, make_preview, next_fire
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs

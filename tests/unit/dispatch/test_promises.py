@@ -4,11 +4,7 @@ import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
-from hascheduler.mirror.changes import (
-    JobGone,
-    JobSeen,
-    ScheduleSeen,
-)
+from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, START_MS, Scene, echo, jobs, processors, settled

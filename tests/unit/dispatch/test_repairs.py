@@ -18,11 +18,7 @@ from hascheduler.dispatch.decisions import (
     Settlement,
 )
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
-from hascheduler.mirror.changes import (
-    DefinitionSeen,
-    JobGone,
-    ProcessorGone,
-)
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
@@ -246,7 +242,6 @@ def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> Non
 )
 def test_why_tells_what_was_lost_from_what_failed(counts: dict[str, int], ended: str) -> None:
     scene = Scene(*processors("p"), *jobs(make_job("a", attempt=3, retry_at_ms=wall(60_000), **counts)))
-    explained = scene.core.explain("a", wall(100))
-    assert explained is not None
+    explained = scene.why("a", 100)
     [block] = explained.blocks
     assert block.because.startswith(f"{ended}, and the next comes at ")

@@ -51,13 +51,6 @@ def test_the_slot_that_is_chosen(processors: list[ProcessorRef], busy: dict[str,
     assert pool_of(*reversed(processors), busy=busy).choose("log", ()) == chosen
 
 
-def test_a_processor_that_begins_to_drain_gets_nothing_new() -> None:
-    pool = pool_of(make_processor("a"))
-    pool.seen(make_processor("a", beat=2, draining=True))
-    assert pool.choose("log", ()) is None
-    assert pool.is_live("a")
-
-
 def test_a_lost_processor_comes_back_with_a_later_beat_and_its_slots_as_they_are() -> None:
     pool = pool_of(make_processor("a", slots=2, beat=5), busy={"a": 1})
     pool.lost("a", 5)
@@ -77,39 +70,6 @@ def test_news_of_a_later_beat_has_precedence_over_the_loss_of_an_earlier_one() -
     assert pool.is_live("a")
 
 
-def test_a_processor_that_was_never_seen_can_neither_be_lost_nor_live() -> None:
-    pool = pool_of()
-    pool.lost("a", 5)
-    pool.gone("a")
-    assert not pool.is_live("a")
-    pool.seen(make_processor("a", beat=1))
-    assert pool.is_live("a")
-
-
-def test_one_that_left_is_forgotten_and_one_that_registers_anew_is_live() -> None:
-    pool = pool_of(make_processor("a", beat=9))
-    pool.lost("a", 9)
-    pool.gone("a")
-    assert pool.choose("log", ()) is None
-    pool.seen(make_processor("a", beat=1))
-    assert pool.is_live("a")
-
-
-def test_a_processor_that_changes_what_it_supports_is_found_under_the_new_names_only() -> None:
-    pool = pool_of(make_processor("a", **supports("log", "x")))
-    pool.seen(make_processor("a", **supports("x", "y")))
-    assert [pool.choose(definition, ()) for definition in ("log", "x", "y")] == [None, "a", "a"]
-
-
-def test_releasing_a_job_that_holds_nothing_is_a_no_op() -> None:
-    pool = pool_of(make_processor("a"), busy={"a": 1})
-    pool.release("stranger")
-    pool.release("a-0")
-    pool.release("a-0")
-    assert pool.occupants("a") == []
-    assert pool.free("log") == 2
-
-
 def test_a_job_holds_one_slot() -> None:
     pool = pool_of(make_processor("a"), make_processor("b"))
     for _ in range(2):
@@ -117,38 +77,6 @@ def test_a_job_holds_one_slot() -> None:
     assert (pool.occupants("a"), pool.free("log")) == (["j"], 3)
     pool.occupy("j", "b", ())
     assert (pool.occupants("a"), pool.occupants("b"), pool.free("log")) == ([], ["j"], 3)
-
-
-def test_what_a_job_needs_is_taken_from_its_processor_until_it_gives_it_back() -> None:
-    pool = pool_of(
-        make_processor("a", slots=8, resources=(("cpu", 4),)), make_processor("b", slots=8, resources=(("cpu", 2),))
-    )
-    assert pool.choose("log", (("cpu", 3),)) == "a"
-    assert pool.choose("log", (("cpu", 5),)) is None
-    assert pool.choose("log", (("gpu", 1),)) is None
-    pool.occupy("j", "a", (("cpu", 3),))
-    assert pool.choose("log", (("cpu", 2),)) == "b"
-    assert pool.choose("log", (("cpu", 3),)) is None
-    assert pool.could_run("log", (("cpu", 3),))
-    assert not pool.could_run("log", (("cpu", 5),))
-    pool.release("j")
-    assert pool.choose("log", (("cpu", 3),)) == "a"
-
-
-def test_one_that_offers_no_slot_now_could_run_what_it_runs_at_other_times() -> None:
-    pool = pool_of(make_processor("a", slots=0))
-    assert pool.choose("log", ()) is None
-    assert pool.could_run("log", ())
-
-
-def test_the_totals_are_those_of_the_processors_that_live() -> None:
-    pool = pool_of(make_processor("a", slots=3, resources=(("cpu", 4),)), make_processor("b", slots=2, draining=True))
-    assert (pool.totals["slots"], pool.totals["cpu"]) == (5, 4)
-    pool.lost("a", 1)
-    assert (pool.totals["slots"], pool.totals["cpu"]) == (2, 0)
-    pool.seen(make_processor("a", slots=1, beat=2))
-    pool.gone("b")
-    assert (pool.totals["slots"], pool.totals["cpu"]) == (1, 0)
 
 
 def test_slots_are_held_at_processors_that_are_not_known_yet() -> None:

@@ -26,9 +26,9 @@ from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, Schedu
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.trigger import Interval, Trigger
 from tests.tiers import examples
+from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 from tests.unit.dispatch.scene import Scene
-from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World
 
 EVERY_MS = 100
@@ -210,7 +210,4 @@ def test_it_equals_what_deciding_one_time_after_the_other_would_give(catch_up: C
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(25))
 def test_limits_that_come_and_go_leave_no_time_without_a_verdict(seed: int) -> None:
-    world = World(Seeded(seed), limited=True)
-    for _ in range(250):
-        world.act()
-    world.heal()
+    World(Seeded(seed), limited=True).live(250)

@@ -152,10 +152,7 @@ def test_while_it_is_paused_only_what_came_before_is_decided() -> None:
 
 def test_each_stretch_has_its_own_trigger_and_a_paused_one_its_verdict() -> None:
     half = Trigger(Interval(500, wall(0)))
-    past = (
-        TriggerPeriod(half, wall(0), wall(1_200)),
-        TriggerPeriod(half, wall(1_200), wall(3_200), paused=True),
-    )
+    past = (TriggerPeriod(half, wall(0), wall(1_200)), TriggerPeriod(half, wall(1_200), wall(3_200), paused=True))
     schedule = schedule_of(past=past, since_ms=wall(3_200))
     expected = ["0.5 fired", "1 fired", "1.5-3 paused", "4 fired", "5 fired"]
     assert in_words(concluded(schedule, 5)) == expected

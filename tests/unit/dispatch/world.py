@@ -52,6 +52,11 @@ class World:
         self.leadership.deliver(100)
         self.leadership.begin()
 
+    def live(self, acts: int) -> None:
+        for _ in range(acts):
+            self.act()
+        self.heal()
+
     def act(self) -> None:
         """One thing happens; the ordinary ones most often, so that a run gets somewhere."""
         if self._unlucky is None:

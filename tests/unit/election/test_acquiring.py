@@ -1,5 +1,7 @@
 """When an elector challenges, and in which term."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer
@@ -23,33 +25,23 @@ from tests.unit.election.candidates import (
 
 
 @pytest.mark.parametrize(
-    ("lease_duration_ms", "renew_deadline_ms", "retry_period_ms", "fits"),
+    ("id", "times", "fits"),
     [
-        (10_000, 6_000, 1_000, True),
-        (10_000, 10_000, 1_000, False),
-        (10_000, 12_000, 1_000, False),
-        (10_000, 6_000, 5_000, False),
-        (10_000, 6_001, 5_000, True),
-        (10_000, 6_000, 0, False),
-        (10_000, 6_000, -1, False),
+        ("me", (10_000, 6_000, 1_000), True),
+        ("", (10_000, 6_000, 1_000), False),
+        ("me", (10_000, 10_000, 1_000), False),
+        ("me", (10_000, 12_000, 1_000), False),
+        ("me", (10_000, 6_000, 5_000), False),
+        ("me", (10_000, 6_001, 5_000), True),
+        ("me", (10_000, 6_000, 0), False),
+        ("me", (10_000, 6_000, -1), False),
     ],
 )
-def test_the_times_are_checked_against_each_other(
-    lease_duration_ms: int, renew_deadline_ms: int, retry_period_ms: int, fits: bool
+def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
+    id: str, times: tuple[int, int, int], fits: bool
 ) -> None:
-    def build() -> ElectionConfig:
-        return ElectionConfig("default", "me", "", lease_duration_ms, renew_deadline_ms, retry_period_ms)
-
-    if fits:
-        build()
-    else:
-        with pytest.raises(InvalidInput):
-            build()
-
-
-def test_a_candidate_has_an_id() -> None:
-    with pytest.raises(InvalidInput):
-        config("")
+    with nullcontext() if fits else pytest.raises(InvalidInput):
+        ElectionConfig("default", id, "", *times)
 
 
 # Acquiring
@@ -57,6 +49,7 @@ def test_a_candidate_has_an_id() -> None:
 
 def test_nothing_is_tried_before_the_lease_or_its_absence_was_seen() -> None:
     elector = Elector(config(), START)
+    assert elector.wake_at_ms(at(0)) == at(RETRY_MS)
     assert elector.next_attempt(at(100_000), WALL) is None
     assert not elector.observed
     assert not elector.leads(at(100_000))
@@ -214,22 +207,6 @@ def test_another_holder_is_not_dead_because_one_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elector", "now", "wake_at"),
-    [
-        (Elector(config(), START), 0, RETRY_MS),
-        (candidate(None), 0, 0),
-        (candidate(lease()), 0, LEASE_MS),
-        (candidate(lease(), seen_at=700), 700, 700 + LEASE_MS),
-        (candidate(lease(lease_duration_ms=20_000)), 0, 20_000),
-        (candidate(lease(holder="")), 0, 0),
-        (leader(), 5, RETRY_MS),
-    ],
-)
-def test_it_wakes_when_there_may_be_something_to_do(elector: Elector, now: int, wake_at: int) -> None:
-    assert elector.wake_at_ms(at(now)) == at(wake_at)
-
-
-@pytest.mark.parametrize(
     "record", [None, lease(), lease(holder=""), lease(holder="me"), lease(lease_duration_ms=30_000)]
 )
 def test_it_does_not_sleep_through_its_own_appointments(record: LeaseRecord | None) -> None:
@@ -282,5 +259,6 @@ def test_a_suspected_leader_is_challenged_by_it_before_the_suspicion_ends() -> N
 
 def test_a_leader_renews_without_delay() -> None:
     elector = leader()
+    assert elector.wake_at_ms(at(5)) == at(RETRY_MS)
     elector.challenge_delay_ms = 5_000
     assert attempt_of(elector, RETRY_MS).proposed.renewals == 1

@@ -127,9 +127,8 @@ def test_a_leader_that_met_another_in_the_journal_stops_and_takes_a_higher_term(
 
 
 def test_only_the_holder_has_something_to_release() -> None:
-    assert Elector(config(), START).release(at(0), WALL) is None
-    assert candidate(None).release(at(0), WALL) is None
-    assert candidate(lease()).release(at(0), WALL) is None
+    for elector in (Elector(config(), START), candidate(None), candidate(lease())):
+        assert elector.release(at(0), WALL) is None
 
 
 def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:

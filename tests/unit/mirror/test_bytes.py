@@ -42,11 +42,7 @@ def job(number: int) -> Any:
 
 @pytest.mark.parametrize(
     ("made", "bytes_max"),
-    [
-        (schedule, 598),
-        (lambda number: schedule(number, jitter_ms=number + 1), 703),
-        (job, 442),
-    ],
+    [(schedule, 598), (lambda number: schedule(number, jitter_ms=number + 1), 703), (job, 442)],
     ids=["a schedule with its trigger", "one with a jitter of its own", "a job"],
 )
 def test_each_takes_few_bytes(made: Callable[[int], Any], bytes_max: int) -> None:

@@ -133,11 +133,13 @@ def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
     assert mirror.fold([]).wanted == []
 
 
-def test_a_schedule_made_anew_is_another_one() -> None:
-    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(rev=9, cursor_ms=9_000)))
-    facts = mirror.fold([delete(SCHEDULES, "s"), put(SCHEDULES, "s", schedule_fields(rev=1, cursor_ms=9_500))]).facts
-    assert kinds(facts) == [ScheduleGone, ScheduleSeen]
-    assert mirror.nouns(SCHEDULES)["s"].rev == 1
+def test_a_gap_in_the_revisions_has_the_document_read() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
+    assert mirror.nouns(JOBS)["j"].rev == 1
+    assert mirror.fold([]).wanted == [KEY]
+    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
+    assert mirror.nouns(JOBS)["j"].rev == 4
 
 
 def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
@@ -151,42 +153,6 @@ def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
 
 
 # What can't be followed is asked for
-
-
-def test_a_patch_of_an_unknown_document_has_it_read() -> None:
-    mirror = Mirror()
-    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
-    assert mirror.fold([]).wanted == [KEY]
-    facts = mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, priority=1))]).facts
-    assert kinds(facts) == [JobSeen]
-    assert mirror.fold([]).wanted == []
-
-
-def test_a_gap_in_the_revisions_has_the_document_read() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
-    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
-    assert mirror.nouns(JOBS)["j"].rev == 1
-    assert mirror.fold([]).wanted == [KEY]
-    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
-    assert mirror.nouns(JOBS)["j"].rev == 4
-
-
-def test_a_read_may_be_ahead_of_the_stream() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
-    mirror.want(JOBS, "j")
-    mirror.fold([])
-    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, attempt=1, state="running", processor="p"))])
-    assert mirror.fold([patch(JOBS, "j", rev=2, attempt=1, state="dispatched"), patch(JOBS, "j", rev=3)]).facts == []
-    assert mirror.nouns(JOBS)["j"].state is JobState.RUNNING
-
-
-def test_a_read_that_finds_nothing_ends_the_document() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields()))
-    mirror.want(JOBS, "j")
-    assert mirror.fold_fetched(mirror.fold([]).wanted, [delete(JOBS, "j")]).facts == [JobGone("j")]
-    assert mirror.fold([patch(JOBS, "j", rev=2, priority=1)]).facts == []
-    assert mirror.fold([]).wanted == [KEY]
-    assert mirror.fold_fetched([KEY], [delete(JOBS, "j")]).facts == [JobGone("j")]
 
 
 @pytest.mark.parametrize(
@@ -205,17 +171,6 @@ def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> 
 
 def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
     assert Mirror().fold_fetched([], [put(JOBS, "j", job_fields())]).facts == []
-
-
-def test_a_read_that_failed_is_asked_for_again() -> None:
-    mirror = Mirror()
-    mirror.fold([patch(JOBS, "j", rev=3, priority=1), patch(JOBS, "k", rev=2, priority=1)])
-    assert mirror.fold([]).wanted == [KEY, (JOBS, "k")]
-    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3))])
-    assert mirror.fold([]).wanted == [(JOBS, "k")]  # no answer came for that one
-    mirror.fold_fetched([(JOBS, "k")], [put(JOBS, "k", job_fields(rev=3))])
-    assert mirror.fold([]).wanted == []
-    assert set(mirror.nouns(JOBS)) == {"j", "k"}
 
 
 # Written by hand
@@ -240,32 +195,12 @@ def test_a_read_tells_what_changed_under_the_same_revision() -> None:
 # Digests
 
 
-def test_equal_sets_have_equal_digests_however_they_came_about() -> None:
-    one = mirror_of(put(JOBS, "a", job_fields()), put(JOBS, "b", job_fields(rev=2)))
-    other = mirror_of(
-        put(JOBS, "c", job_fields()), put(JOBS, "b", job_fields()), patch(JOBS, "b", rev=2, priority=5),
-        put(JOBS, "a", job_fields()), delete(JOBS, "c"),
-    )  # fmt: skip
-    assert one.digest == other.digest
-    assert one.digest != mirror_of(put(JOBS, "a", job_fields()), put(JOBS, "b", job_fields())).digest
-    assert one.digest != Mirror().digest
-
-
 def test_heartbeats_leave_the_digest_alone() -> None:
     mirror = mirror_of(put(JOBS, "a", job_fields()))
     before = mirror.digest
     mirror.fold([put(Collection.PROCESSORS, "p", processor_fields()), patch(Collection.PROCESSORS, "p", beat=2)])
     mirror.fold([put(Collection.LEASES, "default", lease_fields())])
     assert mirror.digest == before
-
-
-def test_a_document_that_is_wanted_while_an_answer_is_on_its_way_is_read_again() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
-    mirror.want(JOBS, "j")
-    asked = mirror.fold([]).wanted
-    mirror.want(JOBS, "j")
-    assert mirror.fold_fetched(asked, [put(JOBS, "j", job_fields(rev=2))]).wanted == [KEY]
-    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3))]).wanted == []
 
 
 def test_an_event_that_changes_no_document_is_handed_out_all_the_same() -> None:
@@ -275,45 +210,12 @@ def test_an_event_that_changes_no_document_is_handed_out_all_the_same() -> None:
     assert (folded.facts, [event.job for event in folded.events]) == ([], ["j"])
 
 
-JOBS = Collection.JOBS
-
-
 def test_a_document_that_cannot_be_read_is_set_aside_with_the_reason_and_the_others_go_on() -> None:
     mirror = Mirror()
     facts = mirror.fold([put(JOBS, "bad", job_fields(priority="high")), put(JOBS, "good", job_fields())]).facts
     assert kinds(facts) == [JobGone, Quarantined, JobSeen]
     assert "priority" in mirror.quarantine[(JOBS, "bad")]
     assert set(mirror.nouns(JOBS)) == {"good"}
-
-
-def test_a_document_that_becomes_unreadable_leaves() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields()))
-    assert kinds(mirror.fold([patch(JOBS, "j", rev=2, priority="high")]).facts) == [JobGone, Quarantined]
-    assert not mirror.nouns(JOBS)
-    assert mirror.digest == Mirror().digest
-
-
-@pytest.mark.parametrize(
-    "mending",
-    [
-        [put(JOBS, "j", job_fields(rev=2))],
-        [delete(JOBS, "j")],
-        [patch(JOBS, "j", rev=2, state="cancelled")],
-    ],
-)
-def test_a_mended_or_deleted_document_leaves_the_quarantine(mending: list[Change]) -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(priority="high")))
-    mirror.fold(mending)
-    assert mirror.quarantine == {}
-
-
-def test_a_patch_of_a_document_in_quarantine_has_it_read() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(priority="high")))
-    mirror.fold([patch(JOBS, "j", rev=2, priority=5)])
-    assert mirror.fold([]).wanted == [KEY]
-    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=2))])
-    assert mirror.quarantine == {}
-    assert mirror.nouns(JOBS)["j"].rev == 2
 
 
 @pytest.mark.parametrize("id", [1, None, "", {"a": [1]}, b"j", 2.5])

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.processor import overlap, supports
-from hascheduler.model.resources import (
-    AMOUNT_MAX,
-    RESOURCE_NAMES_MAX,
-    format_resources,
-    parse_resources,
-)
+from hascheduler.model.resources import AMOUNT_MAX, RESOURCE_NAMES_MAX, format_resources, parse_resources
 
 SETS = [frozenset(each) for each in ((), ("*",), ("a",), ("a", "b"), ("b", "c"), ("a", "*"))]
 
@@ -28,8 +23,7 @@ NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z").filter(lambda name:
 
 
 @pytest.mark.parametrize(
-    ("text", "vector"),
-    [("", ()), ("  ", ()), ("cpu=8", (("cpu", 8),)), (" gpu = 1 , cpu=8", (("cpu", 8), ("gpu", 1)))],
+    ("text", "vector"), [("", ()), ("  ", ()), ("cpu=8", (("cpu", 8),)), (" gpu = 1 , cpu=8", (("cpu", 8), ("gpu", 1)))]
 )
 def test_a_list_of_amounts_is_a_vector(text: str, vector: tuple[tuple[str, int], ...]) -> None:
     assert parse_resources(text) == vector

@@ -1,6 +1,7 @@
 """Spans and instants as people write them."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,20 +50,14 @@ def test_a_duration_is_read_in_milliseconds(written: str | float, span_ms: int) 
         "", " ", "1", "s", "-1s", "+1s", "1 s", " 1s", "1s ", "1s,", "1S", "1e3s", "1.s", ".5s", "1y", "١s", "1s1",
         "0.0001ms", "0.0004s", "9" * 13 + "s", "999999999999w", "1w" * 10_000, "1m30", "nan", "inf",
         -1, -0.001, -0.0001, 0.0001, 1e300, float("nan"), float("inf"), -float("inf"), 10**400, -(10**400), True, False,
-        LONGEST_MS,
+        LONGEST_MS, None, [], {}, b"1s",
     ],
 )  # fmt: skip
-def test_what_is_not_a_duration_is_refused_in_few_words(written: str | float) -> None:
+def test_what_is_not_a_duration_is_refused_in_few_words(written: Any) -> None:
     with pytest.raises(InvalidInput) as refusal:
         parse_duration(written, ("trigger", "every"))
     assert refusal.value.path == ("trigger", "every")
     assert len(str(refusal.value)) < 300
-
-
-@pytest.mark.parametrize("value", [None, [], {}, b"1s"])
-def test_another_type_is_not_a_duration(value: object) -> None:
-    with pytest.raises(InvalidInput):
-        parse_duration(value)  # type: ignore[arg-type]
 
 
 @given(st.text(alphabet="0123456789.smhdw e-", max_size=12) | st.floats() | st.integers())

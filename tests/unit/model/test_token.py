@@ -59,8 +59,3 @@ def test_a_token_without_a_field_is_quarantined(field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_document(Token, "digest", stored)
     assert refused.value.path == (field,)
-
-
-def test_a_token_without_an_expiry_is_stored_without_one() -> None:
-    token = make_token(expires_at_ms=None)
-    assert read_document(Token, token.digest, document_of(token)) == token

@@ -11,7 +11,7 @@ from hascheduler.dispatch.schedules import planner as chains
 from hascheduler.dispatch.schedules.planner import CursorStep, CursorSteps
 from tests.tiers import spread
 from tests.unit.dispatch import database
-from tests.unit.dispatch.test_machine import Seeded
+from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.world import World
 
 SEEDS_MAX = 600
@@ -60,7 +60,4 @@ def test_the_world_notices_schedules_that_are_known_by_their_names(monkeypatch: 
 
 def live() -> None:
     for seed in range(SEEDS_MAX):
-        world = World(Seeded(seed))
-        for _ in range(ACTS):
-            world.act()
-        world.heal()
+        World(Seeded(seed)).live(ACTS)

@@ -27,9 +27,7 @@ from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
 from hascheduler.schema.schedule import JobTemplate
 from hascheduler.schema.trigger import Interval, Once, Trigger
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.leadership import (
-    MemoryJournal,
-)
+from hascheduler.testing.memory.leadership import MemoryJournal
 from hascheduler.testing.memory.resources import MemoryScheduleStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.unit.daemon.in_memory import replica_in_memory

@@ -9,7 +9,7 @@ from hascheduler.dispatch.live_jobs.dependencies import Dependencies
 from hascheduler.mirror.changes import BatchSeen
 from hascheduler.model.job import JobState
 from tests.tiers import examples
-from tests.unit.dispatch.test_machine import Seeded
+from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.world import World
 
 SEEDS_MAX = 60
@@ -19,10 +19,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def live(seeds: int = SEEDS_MAX) -> None:
     for seed in range(seeds):
-        world = World(Seeded(seed))
-        for _ in range(ACTS):
-            world.act()
-        world.heal()
+        World(Seeded(seed)).live(ACTS)
 
 
 def _failures_that_count_as_successes(patch: pytest.MonkeyPatch) -> None:

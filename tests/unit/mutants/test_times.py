@@ -11,7 +11,7 @@ from hascheduler.schema.trigger import AnyOf, Trigger
 from hascheduler.triggers import local_order, nominal
 from tests.tiers import examples, spread
 from tests.unit.dispatch import test_zone_data_differ
-from tests.unit.dispatch.test_machine import Seeded
+from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.world import World
 from tests.unit.triggers import test_golden_times
 
@@ -22,10 +22,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def worlds(seeds: int = SEEDS_MAX) -> None:
     for seed in range(seeds):
-        world = World(Seeded(seed))
-        for _ in range(ACTS):
-            world.act()
-        world.heal()
+        World(Seeded(seed)).live(ACTS)
 
 
 def golden_scenarios() -> None:

@@ -136,16 +136,10 @@ _REFUSED: list[tuple[str, dict[str, Any], tuple[str | int, ...]]] = [
     ("a cost that no replica takes", {"definitions": {"x": {"default_cost": "8d"}}},
      ("definitions", "x", "default_cost")),
     ("what no simulation looks at", {"definitions": {"x": {"timeout": "8s"}}}, ("definitions", "x", "timeout")),
-    (
-        "a rate limit without a period",
-        {"definitions": {"x": {"rate_limit": {"count": 1}}}},
-        ("definitions", "x", "rate_limit", "per"),
-    ),
-    (
-        "a rate limit of no time",
-        {"definitions": {"x": {"rate_limit": {"count": 1, "per": 0}}}},
-        ("definitions", "x", "rate_limit", "per"),
-    ),
+    ("a rate limit without a period", {"definitions": {"x": {"rate_limit": {"count": 1}}}},
+     ("definitions", "x", "rate_limit", "per")),
+    ("a rate limit of no time", {"definitions": {"x": {"rate_limit": {"count": 1, "per": 0}}}},
+     ("definitions", "x", "rate_limit", "per")),
     ("a lane without weight", {"lanes": {"a": {"weight": 0}}}, ("lanes", "a", "weight")),
     ("ten promotions", {"lanes": {"a": {"promote_after": [9] * 10}}}, ("lanes", "a", "promote_after")),
     ("a promotion at once", {"lanes": {"a": {"promote_after": 0}}}, ("lanes", "a", "promote_after")),
@@ -246,11 +240,8 @@ def test_a_group_is_unfolded_where_it_stands() -> None:
     assert [each.duration_ms for each in found[1:6]] == [1_000, 2_000, 1_000, 2_000, 1_000]
     assert [each.fairness_key for each in found[1:6]] == ["a", "b", "c", "a", "b"]
     assert {each.target for each in found[1:6]} == {"t"}
-
-
-def test_the_jobs_of_a_group_are_numbered_and_their_own_targets() -> None:
-    found = scenario_of(document(job("g", count=2))).jobs
-    assert [(each.id, each.target) for each in found] == [("g-1", "g-1"), ("g-2", "g-2")]
+    numbered = scenario_of(document(job("g", count=2))).jobs
+    assert [(each.id, each.target) for each in numbered] == [("g-1", "g-1"), ("g-2", "g-2")]
 
 
 def test_more_jobs_than_a_million_are_refused_in_groups_too() -> None:

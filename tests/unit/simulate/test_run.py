@@ -121,13 +121,6 @@ def test_a_key_whose_jobs_wait_has_an_account() -> None:
     assert outcome.accumulated_cost_ms == {"k": 1_000, "l": 0}
 
 
-def test_a_job_that_nobody_can_run_waits_and_is_told_of() -> None:
-    outcome = outcome_of(job("a"), job("b", definition="y"), definitions={"x": {}, "y": {}},
-                         processors=[processor(types=["x"])])  # fmt: skip
-    assert outcome.pending == ("b",)
-    assert outcome.unschedulable == ("b",)
-
-
 _TOO_LARGE = [
     ("its own needs", {}, {"resources": {"cpu": 9}}),
     ("those of its definition", {"resources": {"cpu": 9}}, {}),

@@ -57,11 +57,7 @@ NAIVE: dict[str, Callable[[date], bool]] = {
     ),
     "never": lambda _: False,
 }
-USES = (
-    (("business-days",), ("holidays",)),
-    ((), ("holidays", "odd")),
-    (("business-days", "odd"), ()),
-)
+USES = ((("business-days",), ("holidays",)), ((), ("holidays", "odd")), (("business-days", "odd"), ()))
 FROM_MS = int(datetime(2010, 10, 1, tzinfo=UTC).timestamp() * 1_000)
 UNTIL_MS = int(datetime(2012, 4, 15, tzinfo=UTC).timestamp() * 1_000)
 

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import LATEST_MS, WallMs, parse_instant
 from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
-from hascheduler.triggers import (
-    count_nominal,
-    due_ms,
-    excluded_until,
-    latest_nominal,
-    next_nominal,
-    upcoming,
-)
+from hascheduler.triggers import count_nominal, due_ms, excluded_until, latest_nominal, next_nominal, upcoming
 from tests.tiers import examples
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu")

@@ -80,11 +80,7 @@ def test_a_range_of_hours_that_is_silent_in_the_hour_that_comes_twice_is_said(
     ],
 )  # fmt: skip
 def test_what_is_plain_is_left_alone(expression: str) -> None:
-    assert remarks(Trigger(Cron(expression))) == ()
-
-
-def test_an_interval_has_none() -> None:
-    assert remarks(Trigger(Interval(1_000, WallMs(0)))) == ()
+    assert remarks(Trigger(Cron(expression))) == remarks(Trigger(Interval(1_000, WallMs(0)))) == ()
 
 
 def test_what_is_suggested_has_none_itself() -> None:
