@@ -25,8 +25,7 @@ async def test_log_writes_one_whole_line_for_each_attempt(capfd: pytest.CaptureF
 async def test_sleep_returns_how_long_it_slept() -> None:
     async with staged(load_handlers(["processors.sleep"])) as stage:
         job = stage.world.dispatch("a", "sleep", {"seconds": 0})
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result={"slept": 0})
+        assert await job.ended() == AttemptOutcome(JobState.SUCCEEDED, result={"slept": 0})
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,6 @@ async def test_sleep_returns_how_long_it_slept() -> None:
 async def test_sleep_refuses_a_payload_that_makes_no_sense(payload: Any) -> None:
     async with staged(load_handlers(["processors.sleep"])) as stage:
         job = stage.world.dispatch("a", "sleep", payload)
-        await until(lambda: job.outcome is not None)
-        assert job.outcome is not None
-        assert job.outcome.state is JobState.FAILED
-        assert (job.outcome.error or "").startswith("PermanentError: the payload must be")
+        outcome = await job.ended()
+        assert outcome.state is JobState.FAILED
+        assert (outcome.error or "").startswith("PermanentError: the payload must be")

@@ -51,6 +51,11 @@ class Job:
     reasons: list[str] = field(default_factory=list)
     overdue_since_ms: WallMs | None = None
 
+    async def ended(self) -> AttemptOutcome:
+        await until(lambda: self.outcome is not None)
+        assert self.outcome is not None
+        return self.outcome
+
 
 class World:
     """`WorkStore` and `Deliveries` at once. ``down`` refuses, ``vague`` carries out and does not say so."""
