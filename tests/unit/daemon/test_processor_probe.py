@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.daemon.leadership.liveness import LivenessServer, wait_for_death_by_connection
+from hascheduler.daemon.leadership.liveness import wait_for_death_by_connection
 from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.dispatch.inputs import ProcessorLost, Resynced
 from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
 from tests.factories import make_processor
-from tests.unit.daemon.test_leader_probe import HOST, impostor, process
+from tests.unit.daemon.test_leader_probe import HOST, process
 
 pytestmark = pytest.mark.usefixtures("briskly")
 
@@ -222,30 +222,3 @@ async def test_an_endpoint_that_is_none_ends_nothing(watcher: Watcher, greeted: 
         await comes(met)
     await watcher.until(lambda: bool(watcher.lost))
     assert [lost.id for lost in watcher.lost] == ["p1"]
-
-
-async def test_another_process_on_its_port_proves_it(watcher: Watcher, greeted: Greeted) -> None:
-    met = greeted()
-    async with process("p1") as one:
-        watcher.sees("p1", one.port)
-        await comes(met)
-        # The old process ends and the new one takes the port before the probe comes back.
-        one._server.close()  # type: ignore[union-attr]
-        successor = LivenessServer(HOST, one.port, "p2")
-        await successor.bind()
-        serving = asyncio.create_task(successor.run())
-        for line in list(one._connections):
-            line.close()
-        await watcher.until(lambda: bool(watcher.lost))
-        assert [lost.id for lost in watcher.lost] == ["p1"]
-        serving.cancel()
-        await asyncio.wait({serving})
-
-
-async def test_silence_proves_nothing(watcher: Watcher) -> None:
-    async with impostor(b"") as (port, _):
-        watcher.sees("p1", port)
-        await watcher.looks_again(2)
-    # And a port that refuses, where nobody had greeted.
-    await watcher.looks_again(3)
-    assert watcher.lost == []
