@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from hascheduler.shards.offers import TURN_MS, ResourceRound, ShardLoad, SlotOffers
+from hascheduler.shards.offers import TURN_MS, ShardLoad, SlotOffers
 
 TICK_MS = 50
 LOOK_MS = 1_000
@@ -142,21 +142,3 @@ def test_a_slot_that_one_shard_does_not_need_any_more_goes_to_the_other() -> Non
     before = play.done[1]
     play.run(20)
     assert play.done[1] - before >= 4 * 19
-
-
-# Resources
-
-
-def test_resources_go_round_once_those_that_use_them_have_ended() -> None:
-    resources = ResourceRound(0)
-    users = [("a", 1), ("b", 1)]
-    assert resources.next(TURN_MS - 1, 2, users=users, told=True) == 0
-    assert resources.next(TURN_MS, 2, users=users, told=True) is None
-    assert resources.next(TURN_MS + 5_000, 2, users=users, told=False) is None
-    assert resources.next(TURN_MS + 6_999, 2, users=users, told=True) is None
-    assert resources.next(TURN_MS + 7_000, 2, users=[("b", 1), ("c", 1)], told=True) is None
-    assert resources.next(TURN_MS + 8_000, 2, users=[("c", 1), ("d", 1)], told=True) is None
-    assert resources.next(TURN_MS + 9_000, 2, users=[("d", 1), ("e", 1)], told=True) == 1
-    assert resources.next(2 * TURN_MS + 8_999, 2, users=[], told=True) == 1
-    assert resources.next(2 * TURN_MS + 9_000, 2, users=[], told=True) is None
-    assert resources.next(2 * TURN_MS + 11_000, 2, users=[], told=True) == 0
