@@ -14,7 +14,7 @@ from hascheduler.mongo.connection import Database, open_database
 from hascheduler.mongo.stream.snapshot import SLICE_MAX
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.ports.invariant_scan import THOROUGH
-from tests.integration.mongo.examples import job
+from tests.factories import make_job
 from tests.sent_commands import SentCommands
 
 
@@ -35,7 +35,7 @@ async def watched(database: Database, mongodb_uri: str, commands: SentCommands) 
 
 
 async def test_the_snapshot_of_a_replica(watched: Database, commands: SentCommands) -> None:
-    await watched.jobs.insert_many([new_job_document(job(f"j{number}")) for number in range(SLICE_MAX + 1)])
+    await watched.jobs.insert_many([new_job_document(make_job(f"j{number}")) for number in range(SLICE_MAX + 1)])
     stream = await MongoChangeSource(watched).open(None)
     found = sum([len(changes) async for changes in stream.snapshot()])
     await stream.close()

@@ -12,7 +12,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.stream import source as stream_module
 from hascheduler.mongo.stream.source import MongoChangeSource
 from tests.contract.following import PATIENCE_MS, changes_through, opened
-from tests.integration.mongo.examples import job
+from tests.factories import make_job
 
 COUNT = 7
 
@@ -21,7 +21,7 @@ async def transacted(database: Database) -> None:
     """A few jobs, written at one time; then a mark."""
     async with database.client.start_session() as session, await session.start_transaction():
         for number in range(COUNT):
-            await database.jobs.insert_one(new_job_document(job(f"job-{number}")), session=session)
+            await database.jobs.insert_one(new_job_document(make_job(f"job-{number}")), session=session)
     await database.definitions.insert_one({"_id": "the end", "rev": 1})
 
 

@@ -17,8 +17,8 @@ from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
-from tests.factories import NOW
-from tests.integration.mongo.examples import RETENTION_MS, job
+from tests.contract.backends import RETENTION_MS
+from tests.factories import NOW, make_job
 from tests.sent_commands import SentCommands
 
 AT = WallMs(NOW + 1_000)
@@ -53,7 +53,7 @@ async def stores(database: Database, mongodb_uri: str, commands: SentCommands) -
 
 async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: SentCommands) -> None:
     claim = Dispatch("j", 1, "p")
-    await stores.jobs.submit(job("j"))
+    await stores.jobs.submit(make_job("j"))
     assert await stores.journal.insert(JournalEntry(JournalHead("s", 1, 1, EntryKind.DECISIONS, "r1", 0), AT, (claim,)))
     await stores.claims.apply([claim], AT, majority=False)
     assert await stores.start("j") is not None
@@ -74,7 +74,7 @@ async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repea
     stores: Stores, commands: SentCommands, result: Any, key: str | None
 ) -> None:
     """A transaction number asks the server for that record, which is one more write, or two."""
-    await stores.jobs.submit(job("j", idempotency_key=key, submitted_at_ms=NOW))
+    await stores.jobs.submit(make_job("j", idempotency_key=key, submitted_at_ms=NOW))
     await stores.claims.apply([Dispatch("j", 1, "p")], AT, majority=False)
     commands.taken()
     assert await stores.start("j") is not None
@@ -90,7 +90,7 @@ async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repea
 
 async def test_a_start_that_waits_for_its_majority_in_vain_has_no_answer(database: Database) -> None:
     """It may have started; the processor asks again."""
-    await MongoJobStore(database, RETENTION_MS).submit(job("j"))
+    await MongoJobStore(database, RETENTION_MS).submit(make_job("j"))
     await MongoClaimStore(database, RETENTION_MS).apply([Dispatch("j", 1, "p")], AT, majority=True)
     cut_off: Any = _WithoutMajority(database)
     with pytest.raises(StoreUnavailable, match="majority"):

@@ -25,27 +25,6 @@ async def channel(amqp_url: str) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
     await connection.close()
 
 
-async def test_a_confirmed_message_arrives_as_it_was_sent(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str
-) -> None:
-    message = run_message("fire:tick:1700000000000", 3)
-    await delivered(transport, processor_id, message)
-    delivery = await inbox.next()
-    assert decode_message(delivery.body) == message
-    await delivery.ack()
-
-
-async def test_a_message_without_a_queue_is_unknown_and_the_others_are_confirmed(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    nobody = f"nobody.{secrets.token_hex(4)}"
-    assert await transport.publish(
-        [(processor_id, run_message("a")), (nobody, run_message("b")), (processor_id, run_message("c"))]
-    ) == [Confirm.CONFIRMED, Confirm.UNKNOWN, Confirm.CONFIRMED]
-    assert transport.accepting
-
-
 async def test_what_the_broker_can_not_be_asked_to_carry_is_unknown(transport: RabbitTransport) -> None:
     assert await transport.publish([("p" * 300, run_message("a")), ("p", run_message("j" * 300))]) == [
         Confirm.UNKNOWN,
@@ -68,13 +47,6 @@ async def test_a_long_batch_is_pipelined_and_answered_in_order(
     batch = [(nobody if n % 10 == 0 else processor_id, run_message(f"job-{n}")) for n in range(count)]
     confirms = await transport.publish(batch)
     assert confirms == [Confirm.UNKNOWN if n % 10 == 0 else Confirm.CONFIRMED for n in range(count)]
-
-
-async def test_a_duplicate_is_delivered_twice(transport: RabbitTransport, inbox: Inbox, processor_id: str) -> None:
-    for _ in range(2):
-        await delivered(transport, processor_id, run_message("same"))
-    bodies = {(await inbox.next()).body for _ in range(2)}
-    assert len(bodies) == 1
 
 
 async def test_garbage_is_parked_with_its_reason_and_the_others_go_on(
