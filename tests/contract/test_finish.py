@@ -9,15 +9,8 @@ from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.contract.backends import Backend, on
-from tests.contract.checks import (
-    AFTER as AT,
-)
-from tests.contract.checks import (
-    RACERS,
-    an_old_attempt_can_not_finish,
-    applied,
-    raced,
-)
+from tests.contract.checks import AFTER as AT
+from tests.contract.checks import RACERS, an_old_attempt_can_not_finish, applied, raced
 from tests.contract.job_states import SUCCEEDED, bring_to, dispatch, stored
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.

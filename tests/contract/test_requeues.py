@@ -8,12 +8,7 @@ from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import SubmitAnswer
 from tests.contract.backends import Backend, on
-from tests.contract.checks import (
-    AT,
-    DONE,
-    LOST,
-    applied,
-)
+from tests.contract.checks import AT, DONE, LOST, applied
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
 from tests.factories import make_job
 

@@ -29,14 +29,7 @@ from tests.contract.following import (
     write_everything,
 )
 from tests.contract.job_states import bring_to, dispatch, finish, start
-from tests.factories import (
-    NOW,
-    make_definition,
-    make_entry,
-    make_job,
-    make_lane,
-    make_schedule,
-)
+from tests.factories import NOW, make_definition, make_entry, make_job, make_lane, make_schedule
 
 # Not mongomock: it has no change streams.
 pytestmark = on("memory", "pymongo", "motor")

@@ -30,14 +30,7 @@ from tests.contract.following import (
     write_everything,
 )
 from tests.contract.job_states import dispatch, finish
-from tests.factories import (
-    NOW,
-    make_entry,
-    make_fire,
-    make_job,
-    make_schedule,
-    make_token,
-)
+from tests.factories import NOW, make_entry, make_fire, make_job, make_schedule, make_token
 
 # Not mongomock: it has no change streams.
 pytestmark = on("memory", "pymongo", "motor")

@@ -121,9 +121,7 @@ async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_noth
     assert await backend.jobs.get(make_fire(5).job_id) is None
 
 
-async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(
-    backend: Backend,
-) -> None:
+async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(backend: Backend) -> None:
     # As after a crash between the insert and the cursor.
     await backend.schedules.create(make_schedule())
     await backend.jobs.submit(make_job(make_fire(1).job_id))

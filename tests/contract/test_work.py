@@ -14,16 +14,8 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
 from hascheduler.schema.definition import Definition
 from tests.contract.backends import Backend, on
-from tests.contract.checks import (
-    AFTER as AT,
-)
-from tests.contract.checks import (
-    DONE,
-    an_old_attempt_can_not_start,
-    applied,
-    of_racing_starts_one_moves_the_job,
-    raced,
-)
+from tests.contract.checks import AFTER as AT
+from tests.contract.checks import DONE, an_old_attempt_can_not_start, applied, of_racing_starts_one_moves_the_job, raced
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
 from tests.factories import NOW, make_fire, make_job, make_processor, make_schedule
 
@@ -153,9 +145,7 @@ async def test_a_racing_start_and_cancel_agree_on_who_was_first(backend: Backend
 # Standing
 
 
-async def test_that_an_attempt_is_overdue_is_stored_once_and_only_while_its_processor_runs_it(
-    backend: Backend,
-) -> None:
+async def test_that_an_attempt_is_overdue_is_stored_once_and_only_while_its_processor_runs_it(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     others: Any = {("a", 2): AT, ("nobody", 1): AT}

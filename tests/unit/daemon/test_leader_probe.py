@@ -241,7 +241,9 @@ async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> 
         assert standby.dead == []
 
 
-@pytest.mark.parametrize("endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", f"{HOST}:-1", "x" * 300 + ":1"])
+@pytest.mark.parametrize(
+    "endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", f"{HOST}:-1", "\0:1", "x" * 300 + ":1"]
+)
 async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
     standby: Standby, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

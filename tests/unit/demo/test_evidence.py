@@ -10,7 +10,6 @@ from hascheduler.demo.evidence import Effect, Effects, Expectation, evaluate
 from hascheduler.errors import WorldError
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.trigger import Interval, Once, Trigger
-from hascheduler.simulate.report import percentile
 
 UNTIL_MS = 3_500
 TICK = Expectation("tick", Trigger(Interval(1_000, WallMs(0))), WallMs(500), logs=True)
@@ -137,8 +136,3 @@ def test_a_line_that_is_half_an_effect_is_an_error(tmp_path: Path, line: str) ->
     output.write_text(line + "\n")
     with pytest.raises(WorldError, match="holds a line that is no effect"):
         Effects().read([output])
-
-
-@pytest.mark.parametrize(("per_cent", "value"), [(50, 2), (75, 3), (99, 4), (100, 4), (0, 1)])
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(per_cent: float, value: int) -> None:
-    assert percentile([4, 1, 3, 2], per_cent) == value

@@ -1,10 +1,8 @@
 """One processor in a world of doubles: what it does with messages, jobs, outages and its end."""
 
 import asyncio
-import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from types import NoneType
 from typing import Any
@@ -21,7 +19,7 @@ from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.heartbeat import AWAY_MS, SelfFence
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import HandClock, Stage, World, staged, until
+from tests.unit.processor.world import HandClock, Stage, Work, World, at_work, staged, until
 
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
@@ -29,66 +27,6 @@ BUSH: list[Any] = []
 for _ in range(100):
     BUSH = [BUSH, BUSH]
 """Small in memory, and without end as JSON."""
-
-
-class Work:
-    """Handlers that the test controls: ``hold`` waits, ``echo`` returns, ``fail`` raises, ``stubborn`` won't stop."""
-
-    def __init__(self) -> None:
-        self.handlers = Handlers()
-        self.began: list[tuple[str, int]] = []
-        self.stopped: list[str] = []
-        self.contexts: dict[str, JobContext] = {}
-        self.release = asyncio.Event()
-        self.thread_release = threading.Event()
-        for definition, function in {
-            "hold": self.hold,
-            "echo": self.echo,
-            "fail": self.fail,
-            "stubborn": self.stubborn,
-            "thread": self.thread,
-        }.items():
-            self.handlers.handler(definition)(function)
-
-    async def hold(self, job: JobContext) -> Any:
-        self.began.append((job.id, job.attempt))
-        self.contexts[job.id] = job
-        try:
-            await self.release.wait()
-        except asyncio.CancelledError:
-            self.stopped.append(job.id)
-            raise
-        return "held"
-
-    async def echo(self, job: JobContext) -> Any:
-        self.began.append((job.id, job.attempt))
-        return job.payload
-
-    async def fail(self, job: JobContext) -> Any:
-        raise ValueError("no good")
-
-    async def stubborn(self, job: JobContext) -> Any:
-        self.began.append((job.id, job.attempt))
-        try:
-            await self.release.wait()
-        except asyncio.CancelledError:
-            self.stopped.append(job.id)
-        return "done all the same"
-
-    def thread(self, job: JobContext) -> Any:
-        self.began.append((job.id, job.attempt))
-        self.contexts[job.id] = job
-        while not self.thread_release.wait(0.002):
-            if job.stop_requested:
-                raise RuntimeError("stopped")
-        return "threaded"
-
-
-@asynccontextmanager
-async def at_work(**options: Any) -> AsyncIterator[tuple[Work, Stage]]:
-    work = Work()
-    async with staged(work.handlers, **options) as stage:
-        yield work, stage
 
 
 async def test_a_job_is_started_acknowledged_run_and_finished_with_its_result() -> None:
@@ -102,7 +40,7 @@ async def test_registration_names_the_handlers_and_comes_back_when_it_is_gone() 
     async with at_work(slots=3) as (_, stage):
         first = stage.world.registered
         assert first is not None
-        assert first.definitions == {"hold", "echo", "fail", "stubborn", "thread"}
+        assert first.definitions == {"hold", "echo", "fail", "stubborn", "thread", "deaf"}
         assert first.slots == 3
         stage.world.registered = None
         await until(lambda: stage.world.registered is not None)
@@ -163,20 +101,6 @@ async def test_a_result_is_stored_in_plain_values(returned: Any, stored: Any) ->
 def types_in(value: Any) -> set[type]:
     inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
     return {type(value)}.union(*(types_in(item) for item in inner))
-
-
-async def test_an_error_is_cut_to_four_kibibytes() -> None:
-    handlers = Handlers()
-
-    @handlers.handler("long")
-    async def long(job: JobContext) -> None:
-        raise ValueError("ü" * 10_000)
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "long")
-        outcome = await job.ended()
-        assert outcome.error is not None
-        assert 4_000 < len(outcome.error.encode()) <= 4_096
 
 
 class Unusual(BaseException):
@@ -566,20 +490,10 @@ async def test_what_does_not_finish_within_the_grace_is_stopped_and_given_back(d
 
 async def test_a_drain_ends_although_a_thread_never_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hascheduler.processor.processor._STOP_LIMIT_S", 0.05)
-    handlers = Handlers()
-    release = threading.Event()
-    began = threading.Event()
-
-    @handlers.handler("deaf")
-    def deaf(job: JobContext) -> None:
-        began.set()
-        release.wait(20)
-
-    async with staged(handlers, drain_grace_ms=20) as stage:
+    async with at_work(drain_grace_ms=20) as (work, stage):
         job = stage.world.dispatch("a", "deaf")
-        await until(began.is_set)
+        await until(lambda: work.began == [("a", 1)])
         await stage.drained()
-        release.set()
         assert job.reasons == ["the processor is draining"]
 
 

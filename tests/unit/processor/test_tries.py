@@ -18,7 +18,7 @@ from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLat
 from hascheduler.processor.attempts import StopReason
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import LIMIT_S, Job, Stage, staged, until
+from tests.unit.processor.world import Job, Stage, at_work, staged, until
 
 NOW = 1_000_000
 TRIES = RetryPolicy(attempts_max=3, backoff_ms=1_000, backoff_factor=2_000, backoff_max_ms=60_000)
@@ -66,6 +66,11 @@ async def test_an_attempt_that_failed_keeps_the_handler_s_own_traceback_without_
     assert lines[-1] == "ValueError: no answer of mongodb://***@there/"
 
 
+async def test_an_error_is_cut_to_four_kibibytes() -> None:
+    outcome = await outcome_of(raising(ValueError("ü" * 10_000)))
+    assert 4_000 < len((outcome.error or "").encode()) <= 4_096
+
+
 async def test_a_traceback_is_logged_once() -> None:
     with structlog.testing.capture_logs() as lines:
         await outcome_of(raising(ValueError("no luck")))
@@ -92,34 +97,20 @@ async def test_no_try_begins_after_the_total_timeout() -> None:
 
 
 async def test_an_attempt_that_takes_too_long_is_stopped_and_tried_again() -> None:
-    handlers = Handlers()
-    seen: list[int | None] = []
-
-    @handlers.handler("slow")
-    async def slow(job: JobContext) -> None:
-        seen.append(job.deadline_ms)
-        await asyncio.Event().wait()
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=30))
+    async with at_work() as (work, stage):
+        job = stage.world.dispatch("a", "hold", rules=Definition(name="hold", timeout_ms=30))
         outcome = await job.ended()
         assert (outcome.error, outcome.retry_at_ms is None) == ("timed out after 30ms", False)
-        assert seen == [NOW + 30]
+        assert work.contexts["a"].deadline_ms == NOW + 30
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, "1 try"), (1, "2 tries")])
 async def test_the_end_of_all_attempts_is_the_end_of_the_job_and_says_how_many_there_were(
     failures: int, tries: str
 ) -> None:
-    handlers = Handlers()
-
-    @handlers.handler("slow")
-    async def slow(job: JobContext) -> None:
-        await asyncio.Event().wait()
-
-    rules = Definition(name="slow", timeout_ms=60_000, total_timeout_ms=10_000)
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980), failures=failures)
+    rules = Definition(name="hold", timeout_ms=60_000, total_timeout_ms=10_000)
+    async with at_work() as (_, stage):
+        job = stage.world.dispatch("a", "hold", rules=rules, first_started_at_ms=WallMs(NOW - 9_980), failures=failures)
         assert await job.ended() == AttemptOutcome(JobState.FAILED, error=f"timed out after 10s in all ({tries})")
 
 
@@ -202,21 +193,10 @@ async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monke
 @asynccontextmanager
 async def overdue(rules: Definition, **more: Any) -> AsyncIterator[tuple[Stage, Job, threading.Event]]:
     """A job whose thread goes on after its timeout, as it has reported, until the event is set."""
-    handlers = Handlers()
-    over = threading.Event()
-
-    @handlers.handler("deaf")
-    def deaf(job: JobContext) -> str:
-        over.wait(LIMIT_S)
-        return "late"
-
-    async with staged(handlers, slots=1, deadline_ms=60_000, **more) as stage:
+    async with at_work(slots=1, deadline_ms=60_000, **more) as (work, stage):
         job = stage.world.dispatch("a", "deaf", rules=rules)
-        try:
-            await until(lambda: job.overdue_since_ms is not None)
-            yield stage, job, over
-        finally:
-            over.set()
+        await until(lambda: job.overdue_since_ms is not None)
+        yield stage, job, work.thread_release
 
 
 async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_it_has_ended(
@@ -239,18 +219,10 @@ async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_
 
 
 async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answered() -> None:
-    handlers = Handlers()
-    over = threading.Event()
-
-    @handlers.handler("deaf")
-    def deaf(job: JobContext) -> None:
-        over.wait(LIMIT_S)
-
-    async with staged(handlers, deadline_ms=60_000) as stage:
+    async with at_work(deadline_ms=60_000) as (_, stage):
         stage.world.vague["report_overdue"] = 2
         stage.world.dispatch("a", "deaf", rules=Definition(name="deaf", timeout_ms=20))
         await until(lambda: stage.world.calls["report_overdue"] == 3)
-        over.set()
 
 
 async def test_a_drain_ends_although_an_overdue_thread_never_does_and_says_nothing_about_its_attempt(

@@ -44,11 +44,6 @@ async def test_the_only_shard_has_no_layout_and_nothing_is_written(home: Databas
     assert await LayoutStore(home).get() is None
 
 
-async def test_replicas_of_an_unused_deployment_that_start_at_once_spread_its_partitions_evenly(home: Database) -> None:
-    layouts = await asyncio.gather(*(agreed(home, SHARDS) for _ in range(4)))
-    assert {*layouts, await agreed(home, SHARDS), await LayoutStore(home).get()} == {Layout.even(SHARDS)}
-
-
 async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names_are_reserved(home: Database) -> None:
     await home["schedules"].insert_one({"_id": "tick", "job": {"tenant": "acme"}})
     assert await agreed(home, SHARDS) == Layout.all_at_home(SHARDS)

@@ -145,16 +145,11 @@ class Members:
             assert member.hosted == {shard for shard in SHARDS[1:] if name in candidates[shard]}, name
 
 
-async def test_each_shard_is_hosted_by_its_candidates_once_all_see_each_other() -> None:
+async def test_a_shard_is_never_left_to_nobody_as_replicas_come_and_go() -> None:
     members = Members(*NAMES)
     await members.pass_time(10_000)
     members.assert_as_the_names_say()
     assert all(not member.hosting.not_ready() for member in members.all.values())
-
-
-async def test_a_shard_is_never_left_to_nobody_as_replicas_come_and_go() -> None:
-    members = Members(*NAMES)
-    await members.pass_time(10_000)
     members.least = 99
     for change in ("e", "f", "-a", "-b", "a", "-e", "b"):
         if change.startswith("-"):
