@@ -1,4 +1,4 @@
-"""What the two ends promise, on a real broker."""
+"""What the two ends promise, on a real broker, and that nothing is left of a connection that ends."""
 
 import asyncio
 import secrets
@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 import aio_pika
 import pytest
+from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelClosed
 
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm
-from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, BrokerConnection, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import PIPELINED_MAX, RabbitTransport
 from tests.integration.rabbitmq.conftest import Inbox, delivered, run_message, running, until
@@ -207,3 +208,28 @@ async def test_deleting_the_queue_of_a_processor_leaves_no_queue_to_publish_to(
         await delivered(transport, processor_id, run_message("a"))
     await deliveries.delete()
     assert await transport.publish([(processor_id, run_message("b"))]) == [Confirm.UNKNOWN]
+
+
+async def test_a_connection_that_the_broker_does_not_close_in_time_is_closed(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.rabbitmq.connection._CLOSE_LIMIT_S", 0.05)
+    async with BrokerConnection(wire.url, "test").session() as session:
+        wire.silent = True
+    assert session.connection.is_closed
+
+
+async def test_one_that_is_cancelled_while_it_closes_is_closed_too(wire: Wire) -> None:
+    connected: asyncio.Future[AbstractConnection] = asyncio.get_running_loop().create_future()
+
+    async def use() -> None:
+        async with BrokerConnection(wire.url, "test").session() as session:
+            wire.silent = True
+            connected.set_result(session.connection)
+
+    task = asyncio.create_task(use())
+    connection = await connected
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    assert connection.is_closed
