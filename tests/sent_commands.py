@@ -1,5 +1,6 @@
 """What a client of the database sent, for tests that look at it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pymongo.monitoring import CommandListener
@@ -22,3 +23,21 @@ class SentCommands(CommandListener):
         """Those since the last call."""
         sent, self.sent = self.sent, []
         return sent
+
+
+class SentReads(SentCommands):
+    """Its reads alone, as `explain` takes them."""
+
+    def started(self, event: Any) -> None:
+        kept = ("find", "aggregate", "pipeline", "filter", "sort", "limit", "skip", "projection", "hint", "cursor")
+        if event.command_name in ("find", "aggregate"):
+            self.sent.append({name: event.command[name] for name in kept if name in event.command})
+
+
+def stages_of(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return all stages of a winning plan."""
+    inner = [plan["inputStage"]] if "inputStage" in plan else plan.get("inputStages", [])
+    if "queryPlan" in plan:
+        inner = [plan["queryPlan"]]
+    own = [plan] if "stage" in plan else []
+    return own + [stage for child in inner for stage in stages_of(child)]

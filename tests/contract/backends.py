@@ -115,10 +115,7 @@ class Backend:
 def on(*names: str) -> pytest.MarkDecorator:
     """The suite runs on each of these backends."""
     # Motor is past its end of life and wraps the driver that pymongo's own asynchronous API replaces.
-    marks = {
-        "pymongo": [pytest.mark.real],
-        "motor": [pytest.mark.real, pytest.mark.thorough],
-    }
+    marks = {"pymongo": [pytest.mark.real], "motor": [pytest.mark.real, pytest.mark.thorough]}
     params = [pytest.param(name, marks=marks.get(name, [])) for name in names]
     return pytest.mark.parametrize("backend", params, indirect=True)
 

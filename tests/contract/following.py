@@ -1,4 +1,4 @@
-"""Reads a change stream up to a known change; it waits for that change, never for a span of time."""
+"""Reads a change stream up to a known change, and writes what there is to follow; it never waits for a span of time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,9 +8,29 @@ from typing import Any
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.ports import Batch, ChangeSource, ChangeStream, ResourceStore
+from hascheduler.model.job import JobState
+from hascheduler.model.partition import Hold
+from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
+from hascheduler.ports import Batch, ChangeSource, ChangeStream, JobStore, ResourceStore
 from hascheduler.schema.definition import Definition
-from tests.factories import make_definition
+from tests.contract.backends import Backend
+from tests.contract.checks import applied
+from tests.contract.job_states import bring_to
+from tests.factories import (
+    make_calendar,
+    make_definition,
+    make_entry,
+    make_fire,
+    make_job,
+    make_lane,
+    make_lease,
+    make_pause,
+    make_processor,
+    make_replica,
+    make_schedule,
+    make_tenant,
+    make_token,
+)
 
 PATIENCE_MS = 10_000
 
@@ -83,3 +103,58 @@ async def follow_into(mirror: Mirror, source: ChangeSource, stream: ChangeStream
                 ids = [id for of, id in asked if of is collection]
                 fetched = await source.fetch(collection, ids)
                 mirror.fold_fetched([(collection, id) for id in ids], fetched)
+
+
+async def mark(backend: Backend, name: str = "the end") -> None:
+    await put(backend.definitions, make_definition(name))
+
+
+async def write_everything(backend: Backend) -> None:
+    """Something in every collection, and a job in each state."""
+    await backend.leases.create(make_lease())
+    await backend.leases.update(make_lease(), make_lease(renewals=1))
+    await backend.journal.insert(make_entry(1))
+    await backend.board.beat(make_replica())
+    await backend.work.register(make_processor())
+    await backend.work.beat("p1", 2, draining=False, parked=0)
+    await put(backend.definitions, make_definition("log"))
+    await backend.lanes.create(make_lane())
+    await backend.calendars.create(make_calendar())
+    await backend.tenants.create(make_tenant())
+    await backend.pauses.create(make_pause())
+    await backend.tokens.create(make_token())
+    await backend.holds.put(Hold("cap/all", 2, is_held=True))
+    await backend.schedules.create(make_schedule())
+    await backend.schedules.edit("tick", 1, {"payload": "new"})
+    await applied(backend.claims, make_fire(1))
+    await backend.behind.insert(Collection.META, encode_schema_version(SchemaVersion(1)))
+    for state in JobState:
+        await bring_to(backend, state, state.value)
+
+
+_WRITES_MAX = 5_000
+
+
+async def a_start_is_gap_free(source: ChangeSource, jobs: JobStore, definitions: ResourceStore[Definition]) -> None:
+    """Jobs are written all the while a stream is opened and its snapshot read; a mirror gets to see every one."""
+    written: list[str] = []
+    has_begun, has_read = asyncio.Event(), asyncio.Event()
+
+    async def write() -> None:
+        while not has_read.is_set() and len(written) < _WRITES_MAX:
+            id = f"job-{len(written):05}"
+            await jobs.submit(make_job(id))
+            written.append(id)
+            has_begun.set()
+        await put(definitions, make_definition("the end"))
+
+    mirror = Mirror()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(write())
+        await has_begun.wait()
+        async with opened(source) as stream:
+            async for changes in stream.snapshot():
+                mirror.fold(changes)
+            has_read.set()
+            await follow_into(mirror, source, stream, "the end")
+    assert sorted(mirror.nouns(Collection.JOBS)) == written

@@ -51,3 +51,9 @@ async def stored(backend: Backend, job_id: str = "a") -> Mapping[str, Any]:
     job = await backend.jobs.get(job_id)
     assert job is not None
     return job
+
+
+async def stored_schedule(backend: Backend, name: str = "tick") -> Mapping[str, Any]:
+    schedule = await backend.schedules.get(name)
+    assert schedule is not None
+    return schedule

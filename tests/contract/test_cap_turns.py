@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.shards.turns import CapTurn, MongoTurnStore
-from tests.contract.racing import RACERS, raced
+from tests.contract.checks import RACERS, raced
 from tests.doubles.databases import mock_databases
 from tests.doubles.turns import MemoryTurnStore
 

@@ -5,25 +5,22 @@ import pytest
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import (
+from tests.contract.checks import (
     AT,
     DONE,
     LOST,
+    RACERS,
     a_dispatch_applied_again_is_done_and_changes_nothing,
     a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost,
     applied,
     of_racing_dispatches_of_one_attempt_one_wins,
+    raced,
 )
 from tests.contract.job_states import bring_to, finish, stored
-from tests.contract.racing import RACERS, raced
 from tests.factories import make_fire, make_job, make_schedule
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
 pytestmark = on("memory", "pymongo", "motor")
-
-
-async def test_nothing_to_apply_settles_nothing(backend: Backend) -> None:
-    assert await applied(backend.claims) == []
 
 
 # Dispatch
@@ -51,32 +48,22 @@ async def test_a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend
     await a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend.claims, backend.jobs)
 
 
-async def test_a_dispatch_that_was_revoked_by_a_cancel_is_lost_when_applied_again(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    await backend.jobs.cancel("a", AT)
-    assert await applied(backend.claims, Dispatch("a", 1, "p1")) == [LOST]
-
-
 @pytest.mark.parametrize(
-    "decision",
+    ("state", "decision"),
     [
-        Dispatch("a", 1, "p2"),  # promised to another
-        Dispatch("a", 2, "p1"),  # still occupied
-        Dispatch("nobody", 1, "p1"),
+        (JobState.DISPATCHED, Dispatch("a", 1, "p2")),  # promised to another
+        (JobState.DISPATCHED, Dispatch("a", 2, "p1")),  # still occupied
+        (JobState.DISPATCHED, Dispatch("nobody", 1, "p1")),
+        *((JobState.PENDING, Dispatch("a", attempt, "p1")) for attempt in (0, 2, 3)),
     ],
+    ids=str,
 )
-async def test_a_dispatch_that_demands_another_state_is_lost(backend: Backend, decision: Dispatch) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
+async def test_a_dispatch_that_demands_another_state_or_attempt_is_lost(
+    backend: Backend, state: JobState, decision: Dispatch
+) -> None:
+    await bring_to(backend, state)
     before = await stored(backend)
     assert await applied(backend.claims, decision) == [LOST]
-    assert await stored(backend) == before
-
-
-@pytest.mark.parametrize("attempt", [0, 2, 3])
-async def test_a_dispatch_demands_the_attempt_before_it(backend: Backend, attempt: int) -> None:
-    await bring_to(backend, JobState.PENDING)
-    before = await stored(backend)
-    assert await applied(backend.claims, Dispatch("a", attempt, "p1")) == [LOST]
     assert await stored(backend) == before
 
 
@@ -98,6 +85,12 @@ async def test_a_dispatch_stays_done_however_its_attempt_ended(backend: Backend,
     assert await applied(backend.claims, Dispatch("a", 1, "p1")) == [DONE]
     assert await applied(backend.claims, Dispatch("a", 1, "p9")) == [LOST]
     assert await stored(backend) == before
+
+
+async def test_a_dispatch_that_was_revoked_by_a_cancel_is_lost_when_applied_again(backend: Backend) -> None:
+    await bring_to(backend, JobState.DISPATCHED)
+    await backend.jobs.cancel("a", AT)
+    assert await applied(backend.claims, Dispatch("a", 1, "p1")) == [LOST]
 
 
 async def test_of_fifty_racing_dispatches_of_one_attempt_one_wins(backend: Backend) -> None:

@@ -7,10 +7,10 @@ from hascheduler.model.documents.schedule import decode_fire_counts, decode_sche
 from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from hascheduler.ports import StoredDocument
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, applied
+from tests.contract.checks import DONE, LOST, applied
+from tests.contract.job_states import stored_schedule as stored
 from tests.factories import NOW, make_schedule
 
 # Not mongomock: it knows no transactions.
@@ -39,12 +39,6 @@ async def ahead(backend: Backend, *decided: Decision) -> None:
     await backend.schedules.create(made)
     assert set(await applied(backend.claims, *decided)) == {DONE}
     assert await backend.schedules.edit("tick", 1, {"reset_at_ms": at(10)}) is not None
-
-
-async def stored(backend: Backend) -> StoredDocument:
-    schedule = await backend.schedules.get("tick")
-    assert schedule is not None
-    return schedule
 
 
 async def verdicts(backend: Backend) -> list[tuple[Verdict, int, int, int]]:

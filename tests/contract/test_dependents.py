@@ -8,7 +8,7 @@ from hascheduler.model.job import JobState, dependency_error
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Dependent
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import applied
+from tests.contract.checks import applied
 from tests.contract.job_states import stored
 from tests.factories import NOW, make_job
 

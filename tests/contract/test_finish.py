@@ -9,13 +9,9 @@ from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import applied
+from tests.contract.checks import AFTER as AT
+from tests.contract.checks import RACERS, an_old_attempt_can_not_finish, applied, raced
 from tests.contract.job_states import SUCCEEDED, bring_to, dispatch, stored
-from tests.contract.racing import RACERS, raced
-from tests.contract.work_checks import (
-    AT,
-    an_old_attempt_can_not_finish,
-)
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
 pytestmark = on("memory", "pymongo", "motor")
@@ -80,14 +76,6 @@ async def test_the_newest_three_attempts_keep_their_tracebacks_as_they_were_told
     assert [record["error"] for record in records] == ["no"] * 5
 
 
-async def test_a_finish_repeated_after_an_unknown_answer_is_done_and_changes_nothing(backend: Backend) -> None:
-    await bring_to(backend, JobState.SUCCEEDED)
-    before = await stored(backend)
-    for _ in range(2):
-        assert await backend.work.finish("a", 1, "p1", SUCCEEDED, LATER) is FinishAnswer.DONE
-    assert await stored(backend) == before
-
-
 async def test_an_old_attempt_can_not_finish(backend: Backend) -> None:
     await an_old_attempt_can_not_finish(backend.work, backend.claims, backend.jobs)
 
@@ -103,20 +91,17 @@ async def test_a_late_finish_is_late_however_often_and_kept_once(backend: Backen
     assert await stored(backend) == after
 
 
-async def test_a_finish_by_another_processor_is_late(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    assert await backend.work.finish("a", 1, "p2", SUCCEEDED, AT) is FinishAnswer.LATE
-    assert (await stored(backend))["state"] == JobState.RUNNING
-
-
-async def test_a_finish_of_an_attempt_that_has_not_started_is_late(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, AT) is FinishAnswer.LATE
-    assert (await stored(backend))["state"] == JobState.DISPATCHED
-
-
-async def test_a_finish_of_an_unknown_job_is_late(backend: Backend) -> None:
-    assert await backend.work.finish("nobody", 1, "p1", SUCCEEDED, AT) is FinishAnswer.LATE
+@pytest.mark.parametrize(
+    ("state", "id", "processor"),
+    [(JobState.RUNNING, "a", "p2"), (JobState.DISPATCHED, "a", "p1"), (JobState.RUNNING, "nobody", "p1")],
+    ids=["of another processor", "not started", "of no job"],
+)
+async def test_a_finish_of_what_does_not_run_there_is_late(
+    backend: Backend, state: JobState, id: str, processor: str
+) -> None:
+    await bring_to(backend, state)
+    assert await backend.work.finish(id, 1, processor, SUCCEEDED, AT) is FinishAnswer.LATE
+    assert (await stored(backend))["state"] == state
     assert await backend.behind.find(Collection.JOBS, "nobody") is None
 
 
@@ -178,22 +163,21 @@ async def test_a_job_that_is_given_back_waits_for_its_next_attempt(backend: Back
     await dispatch(backend, attempt=2)
 
 
-@pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (1, "p2")])
-async def test_an_attempt_of_another_processor_can_not_be_given_back(
-    backend: Backend, attempt: int, processor: str
+@pytest.mark.parametrize(
+    ("state", "id", "attempt", "processor"),
+    [
+        (JobState.RUNNING, "a", 2, "p1"),
+        (JobState.RUNNING, "a", 1, "p2"),
+        (JobState.RUNNING, "nobody", 1, "p1"),
+        *((state, "a", 1, "p1") for state in sorted(TERMINAL | {JobState.PENDING})),
+    ],
+)
+async def test_what_is_not_held_there_can_not_be_given_back(
+    backend: Backend, state: JobState, id: str, attempt: int, processor: str
 ) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await backend.work.give_back("a", attempt, processor, "draining", AT) is False
-    assert await stored(backend) == before
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_an_attempt_that_ended_can_not_be_given_back(backend: Backend, state: JobState) -> None:
     await bring_to(backend, state)
     before = await stored(backend)
-    assert await backend.work.give_back("a", 1, "p1", "draining", AT) is False
-    assert await backend.work.give_back("nobody", 1, "p1", "draining", AT) is False
+    assert await backend.work.give_back(id, attempt, processor, "draining", AT) is False
     assert await stored(backend) == before
 
 

@@ -17,7 +17,7 @@ from hascheduler.model.verdict import Verdict
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.schedule import GraphJob, JobGraph, graph_order
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, REFUSED, applied
+from tests.contract.checks import DONE, LOST, REFUSED, applied
 from tests.contract.job_states import dispatch, finish, start, stored
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 from tests.unit.dispatch.scene import Scene, processors

@@ -13,14 +13,15 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import (
+from tests.contract.checks import (
     DONE,
     REFUSED,
     a_fire_whose_job_is_not_there_is_not_done,
     applied,
+    raced,
     too_large_when_filled,
 )
-from tests.contract.racing import raced
+from tests.contract.job_states import stored_schedule
 from tests.factories import NOW, make_fire, make_schedule
 
 # Not mongomock: it holds anything, and has no such updates.
@@ -30,8 +31,7 @@ FIRST, SECOND = (make_fire(second, tally=FireCounts(fired=second)) for second in
 
 
 async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:
-    document = await backend.schedules.get(name)
-    assert document is not None
+    document = await stored_schedule(backend, name)
     return document["cursor_ms"], document["tally"][0], document.get("unstorable", 0)
 
 

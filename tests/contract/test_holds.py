@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.model.partition import Hold
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, applied
+from tests.contract.checks import DONE, LOST, applied
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
 

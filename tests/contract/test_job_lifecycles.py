@@ -26,9 +26,8 @@ from hascheduler.ports import (
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import applied
+from tests.contract.checks import applied, raced
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
-from tests.contract.racing import raced
 from tests.factories import NOW, make_job
 
 pytestmark = on("memory", "pymongo", "motor")
@@ -56,27 +55,12 @@ async def test_a_failed_attempt_is_recorded_and_the_job_waits_for_its_retry(back
     assert job["first_started_at_ms"] == before["started_at_ms"]
 
 
-async def test_a_repeated_failure_changes_nothing(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await finish(backend, outcome=AGAIN)
-    before = await stored(backend)
-    assert await backend.work.finish("a", 1, "p1", AGAIN, WallMs(AT + 1)) is FinishAnswer.DONE
-    assert await stored(backend) == before
-
-
 async def test_a_failed_attempt_with_a_cancel_request_cancels_the_job(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING
     await finish(backend, outcome=AGAIN)
     job = await stored(backend)
     assert (job["state"], job["error"]) == ("cancelled", "no luck")
-
-
-async def test_an_old_attempt_is_not_retried(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    assert await applied(backend.claims, Requeue("a", 1, "lost")) == [DONE]
-    assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.LATE
-    assert (await stored(backend))["retry_at_ms"] is None
 
 
 async def test_only_attempts_that_ran_count_and_lost_ones_apart_from_those_that_failed(backend: Backend) -> None:

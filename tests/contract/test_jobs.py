@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, JobPage, JobSelection, ListPosition, Submission, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
+from tests.contract.checks import RACERS, raced
 from tests.contract.job_states import bring_to, dispatch, stored
-from tests.contract.racing import RACERS, raced
 from tests.factories import NOW, make_job
 
 # Not mongomock: it lacks $replaceWith, which a cancel is made of.
@@ -22,16 +21,10 @@ AT = WallMs(NOW + 50)
 
 
 async def test_a_submitted_job_is_stored_whole(backend: Backend) -> None:
+    assert await backend.jobs.get("a") is None
     job = make_job(payload={"deep": [1.5, None, {"$set": "$x"}]}, labels={"a.b": "c"}, not_before_ms=AT, sequence=3)
     assert await backend.jobs.submit(job) == Submission(SubmitAnswer.NEW, new_job_document(job))
     assert await backend.jobs.get("a") == new_job_document(job)
-
-
-async def test_a_repeat_returns_the_stored_job_and_changes_nothing(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await backend.jobs.submit(make_job(payload="another")) == Submission(SubmitAnswer.KNOWN, before)
-    assert await stored(backend) == before
 
 
 async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: Backend) -> None:
@@ -39,10 +32,6 @@ async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: B
     assert sorted(answer.answer for answer in answers) == [SubmitAnswer.KNOWN] * (RACERS - 1) + [SubmitAnswer.NEW]
     assert all(answer.document == answers[0].document for answer in answers)
     assert await stored(backend) == answers[0].document
-
-
-async def test_an_unknown_job_is_none(backend: Backend) -> None:
-    assert await backend.jobs.get("a") is None
 
 
 async def test_a_document_that_was_read_is_a_copy(backend: Backend) -> None:
@@ -179,12 +168,8 @@ async def test_a_job_that_ended_stays_as_it_is(backend: Backend, state: JobState
         await bring_to(backend, state)
     before = await stored(backend)
     assert await backend.jobs.cancel("a", WallMs(AT + 1)) is CancelAnswer.ALREADY_DONE
+    assert await backend.jobs.cancel("nobody", AT) is None
     assert await stored(backend) == before
-
-
-async def test_an_unknown_job_is_not_cancelled(backend: Backend) -> None:
-    assert await backend.jobs.cancel("a", AT) is None
-    assert await backend.behind.find(Collection.JOBS, "a") is None
 
 
 async def test_of_fifty_racing_cancels_one_cancels(backend: Backend) -> None:

@@ -11,23 +11,15 @@ from hascheduler.dispatch.decisions import (
     ResetCursor,
     encode_decisions,
 )
-from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from hascheduler.ports import JournalEntry
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
-from tests.contract.journal_checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
+from tests.contract.checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
 from tests.factories import NOW, make_entry, make_fire
 
 # Not mongomock: it can't compare ids that are objects, nor knows the ends of a range of them.
 pytestmark = on("memory", "pymongo", "motor")
-
-
-async def test_an_empty_journal_has_no_tail(backend: Backend) -> None:
-    assert await backend.journal.tail("default") is None
-    assert await backend.journal.get("default", 1) is None
-    assert await backend.journal.read("default", 0, 10) == []
 
 
 async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
@@ -70,20 +62,8 @@ async def test_a_leader_of_the_release_before_reads_an_entry_with_a_reset(backen
     assert read.decisions == (make_fire(1), reset)
 
 
-async def test_a_term_begins_with_an_entry_without_decisions(backend: Backend) -> None:
-    entry = JournalEntry(JournalHead("default", 1, 1, EntryKind.TERM_BEGAN, "r1", 0), NOW)
-    assert await backend.journal.insert(entry) is True
-    assert await backend.journal.get("default", 1) == entry
-
-
 async def test_a_seq_is_written_once(backend: Backend) -> None:
     await a_seq_is_written_once(backend.journal)
-
-
-async def test_a_repeated_insert_is_false_and_leaves_the_first_entry(backend: Backend) -> None:
-    await backend.journal.insert(make_entry(1))
-    assert await backend.journal.insert(make_entry(1)) is False
-    assert await backend.journal.get("default", 1) == make_entry(1)
 
 
 async def test_the_tail_is_the_highest_seq_as_a_number_and_not_the_last_insert(backend: Backend) -> None:

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from hascheduler.model.collection import Collection
+from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
-from tests.contract.lease_checks import (
+from tests.contract.checks import (
     an_update_of_another_version_changes_nothing,
     of_racing_creates_one_wins,
     of_racing_updates_one_wins,
@@ -13,10 +16,6 @@ from tests.contract.lease_checks import (
 from tests.factories import NOW, make_lease
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor", "kubernetes")
-
-
-async def test_a_name_has_no_lease_at_first(backend: Backend) -> None:
-    assert await backend.leases.get("default") is None
 
 
 async def test_a_created_lease_is_read_back(backend: Backend) -> None:
@@ -30,9 +29,14 @@ async def test_a_second_create_loses_and_changes_nothing(backend: Backend) -> No
     assert await backend.leases.get("default") == make_lease("r1")
 
 
-async def test_an_update_replaces_the_version_it_expects(backend: Backend) -> None:
+@pytest.mark.parametrize(
+    "proposed",
+    [make_lease("r2", term=2, transitions=1, endpoint=""), make_lease("", renewals=1)],
+    ids=["taken", "released"],
+)
+async def test_an_update_replaces_the_version_it_expects(backend: Backend, proposed: LeaseRecord) -> None:
+    assert await backend.leases.get("default") is None
     await backend.leases.create(make_lease("r1"))
-    proposed = make_lease("r2", term=2, transitions=1, endpoint="")
     assert await backend.leases.update(make_lease("r1"), proposed) is True
     assert await backend.leases.get("default") == proposed
 
@@ -52,20 +56,6 @@ async def test_an_update_of_a_deleted_lease_creates_none(backend: Backend) -> No
     await backend.behind.delete(Collection.LEASES, "default")
     assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is False
     assert await backend.leases.get("default") is None
-
-
-async def test_a_repeated_update_loses_to_the_first_one_and_leaves_it(backend: Backend) -> None:
-    await backend.leases.create(make_lease())
-    assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is True
-    assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is False
-    assert await backend.leases.get("default") == make_lease(renewals=1)
-
-
-async def test_a_released_lease_has_no_holder_and_keeps_its_term(backend: Backend) -> None:
-    await backend.leases.create(make_lease(term=4))
-    released = make_lease("", term=4, renewals=1)
-    assert await backend.leases.update(make_lease(term=4), released) is True
-    assert await backend.leases.get("default") == released
 
 
 async def test_names_do_not_meet(backend: Backend) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from tests.contract.backends import Backend, on
-from tests.contract.racing import RACERS, raced
+from tests.contract.checks import RACERS, raced
 from tests.factories import make_lease
 
 # A Lease of the cluster can't be any document: its schema says what it may hold.

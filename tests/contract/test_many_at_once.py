@@ -9,8 +9,8 @@ from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, Submission, SubmitAnswer
 from tests.contract.backends import Backend, on
+from tests.contract.checks import AFTER as AT
 from tests.contract.job_states import SUCCEEDED
-from tests.contract.work_checks import AT
 from tests.factories import NOW, make_job
 
 # Not mongomock: see `test_finish`.

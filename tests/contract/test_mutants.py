@@ -7,20 +7,20 @@ from hascheduler.model.documents import fired_job
 from hascheduler.model.payload import NOTHING
 from hascheduler.ports import ChangeSource, ClaimStore, Journal, LeaseStore, WorkStore
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import (
+from tests.contract.checks import (
     REFUSED,
     a_fire_whose_job_is_not_there_is_not_done,
-    applied,
-    too_large_when_filled,
-)
-from tests.contract.journal_checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
-from tests.contract.lease_checks import an_update_of_another_version_changes_nothing, of_racing_updates_one_wins
-from tests.contract.stream_checks import a_start_is_gap_free
-from tests.contract.work_checks import (
+    a_seq_is_written_once,
     an_old_attempt_can_not_finish,
     an_old_attempt_can_not_start,
+    an_update_of_another_version_changes_nothing,
+    applied,
+    of_racing_inserts_at_one_seq_one_wins,
     of_racing_starts_one_moves_the_job,
+    of_racing_updates_one_wins,
+    too_large_when_filled,
 )
+from tests.contract.following import a_start_is_gap_free
 from tests.factories import make_fire
 from tests.mutants.bugs import (
     ClaimsThatTakeARefusalForSuccess,

@@ -23,7 +23,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, applied
+from tests.contract.checks import DONE, LOST, applied
 from tests.factories import NOW, make_schedule, make_template
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")

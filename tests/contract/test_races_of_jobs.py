@@ -1,49 +1,134 @@
-"""All writers at once on the same jobs, ten thousand times, judged by the server's own record of its writes.
-
-A leader claims, loses and fails attempts, processors start, finish, retry and give back, callers of the API cancel,
-reprioritize and retry: all of it concurrently, in whatever order the server serves it.
-"""
+"""Writers of jobs at once, judged by the server's own record of its writes, its oplog."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
+from pymongo import ASCENDING
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, Requeue
+from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, JobMove, Requeue, Settlement
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.job import TERMINAL, JobState, may_follow
+from hascheduler.model.job import OCCUPYING, TERMINAL, JobState, may_follow
 from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo.apply.claims import MongoClaimStore
+from hascheduler.mongo.apply.job_updates import JobUpdates
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports import AttemptOutcome, JobSelection
-from tests.contract.backends import Backend, mongo_backend
-from tests.contract.oplog import versions_of_jobs
-from tests.factories import NOW, make_job
+from tests.contract.backends import RETENTION_MS, Backend, mongo_backend
+from tests.contract.checks import DONE, UNKNOWN, applied
+from tests.contract.job_states import bring_to, stored
+from tests.factories import NOW, make_fire, make_job, make_schedule
 from tests.tiers import in_tier
 
+
+async def versions_of_jobs(client: Client, database: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    """Each version of each job, by id, in the order of the writes. Majority-committed ones are all of them here: the
+    server is the only member of its set."""
+    present: dict[str, dict[str, Any]] = {}
+    cursor = client["local"]["oplog.rs"].find({"ns": f"{database}.jobs"}).sort("$natural", ASCENDING)
+    async for entry in cursor:
+        match entry["op"]:
+            case "i":
+                present[entry["o"]["_id"]] = dict(entry["o"])
+                yield entry["o"]["_id"], present[entry["o"]["_id"]]
+            case "u":
+                id = entry["o2"]["_id"]
+                present[id] = _changed(present[id], entry["o"])
+                yield id, present[id]
+
+
+def _changed(before: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry holds a whole document, or the fields that it sets and takes away."""
+    difference = written.get("diff")
+    if difference is None:
+        return dict(written)
+    after = {name: value for name, value in before.items() if name not in difference.get("d", {})}
+    return {**after, **difference.get("u", {}), **difference.get("i", {})}
+
+
 pytestmark = pytest.mark.real
+
+FIRE = make_fire(1)
+TWO_GIVEN_BACK_AND_TWO_HANDED_OUT: Sequence[Decision] = (
+    Dispatch("waiting", 1, "p2"),
+    FIRE,
+    Dispatch(FIRE.job_id, 1, "p2"),
+    Requeue("lost", 1, "dead"),
+    Fail("hopeless", 1, "used up"),
+)
+
+
+@pytest.fixture(name="database")
+async def prepared_database(pymongo_client: Client, database_name: str) -> Any:
+    database = open_database(pymongo_client, database_name)
+    await ensure_collections_and_indexes(database)
+    return database
+
+
+@pytest.fixture(name="backend")
+async def backend_with_two_running(database: Any) -> Backend:
+    backend = mongo_backend(database)
+    await backend.schedules.create(make_schedule())
+    await backend.jobs.submit(make_job("waiting"))
+    for id in ("lost", "hopeless"):
+        await bring_to(backend, JobState.RUNNING, id)
+    return backend
+
+
+async def test_slots_are_given_back_before_they_are_handed_out_again(
+    backend: Backend, pymongo_client: Client, database_name: str
+) -> None:
+    assert await applied(backend.claims, *TWO_GIVEN_BACK_AND_TWO_HANDED_OUT) == [DONE] * 5
+    states: dict[str, JobState] = {}
+    held = []
+    async for id, job in versions_of_jobs(pymongo_client, database_name):
+        states[id] = job["state"]
+        held.append(sum(state in OCCUPYING for state in states.values()))
+    assert (max(held), held[-1]) == (2, 2)
+
+
+async def test_nothing_is_handed_out_while_it_is_unknown_whether_slots_came_back(
+    backend: Backend, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out = JobUpdates._carry_out_wave
+
+    async def unanswered(self: JobUpdates, moves: Sequence[JobMove], *arguments: Any, **options: Any) -> Any:
+        if any(isinstance(move, Requeue | Fail) for move in moves):
+            raise StoreUnavailable("no answer in time")
+        return await carry_out(self, moves, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JobUpdates, "_carry_out_wave", unanswered)
+        claims = MongoClaimStore(database, RETENTION_MS)
+        assert await applied(claims, *TWO_GIVEN_BACK_AND_TWO_HANDED_OUT) == [UNKNOWN] * 5
+    assert (await stored(backend, "waiting"))["state"] == JobState.PENDING
+    assert await backend.jobs.get(FIRE.job_id) is None
+    settled: list[Settlement] = await applied(claims, *TWO_GIVEN_BACK_AND_TWO_HANDED_OUT)
+    assert settled == [DONE] * 5
+
 
 PARTS = 4
 AT_ONCE = 100
 RACES = AT_ONCE * in_tier(check=5, test=5, long=12)
 """Of each part: the parts run beside each other where there are several workers, so that no test lasts for a minute."""
-AT = WallMs(NOW + 100)
-SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED, result=1)
+AFTER = WallMs(NOW + 100)
+DONE_AT_LAST = AttemptOutcome(JobState.SUCCEEDED, result=1)
 FAILED = AttemptOutcome(JobState.FAILED, error="for good")
-AGAIN = AttemptOutcome(JobState.FAILED, error="again", retry_at_ms=AT)
-ENDS = (SUCCEEDED, FAILED, AGAIN)
+AGAIN = AttemptOutcome(JobState.FAILED, error="again", retry_at_ms=AFTER)
+ENDS = (DONE_AT_LAST, FAILED, AGAIN)
 
 
 async def brought_on_their_way(backend: Backend, ids: Sequence[str]) -> None:
     """A quarter of them waits, a quarter is dispatched, and half of them run."""
     await backend.jobs.submit_many([make_job(id, target=id) for id in ids])
     dispatched = ids[len(ids) // 4 :]
-    await backend.claims.apply([Dispatch(id, 1, "p1") for id in dispatched], AT, majority=False)
-    await asyncio.gather(*(backend.work.start(id, 1, "p1", AT) for id in ids[len(ids) // 2 :]))
+    await backend.claims.apply([Dispatch(id, 1, "p1") for id in dispatched], AFTER, majority=False)
+    await asyncio.gather(*(backend.work.start(id, 1, "p1", AFTER) for id in ids[len(ids) // 2 :]))
 
 
 def rivals_of(backend: Backend, id: str, random: Random) -> list[Callable[[], Awaitable[object]]]:
@@ -51,36 +136,36 @@ def rivals_of(backend: Backend, id: str, random: Random) -> list[Callable[[], Aw
     jobs, work, claims = backend.jobs, backend.work, backend.claims
 
     async def run(attempt: int, end: AttemptOutcome) -> None:
-        await work.start(id, attempt, f"p{attempt}", AT)
-        await work.finish(id, attempt, f"p{attempt}", end, AT)
+        await work.start(id, attempt, f"p{attempt}", AFTER)
+        await work.finish(id, attempt, f"p{attempt}", end, AFTER)
 
     async def lose_and_try_again() -> None:
-        await claims.apply([Requeue(id, 1, "lost"), Dispatch(id, 2, "p2")], AT, majority=False)
+        await claims.apply([Requeue(id, 1, "lost"), Dispatch(id, 2, "p2")], AFTER, majority=False)
         await run(2, random.choice(ENDS))
 
     async def fail_and_retry() -> None:
-        await claims.apply([Fail(id, 1, "timed out")], AT, majority=False)
-        await jobs.retry(id, AT)
+        await claims.apply([Fail(id, 1, "timed out")], AFTER, majority=False)
+        await jobs.retry(id, AFTER)
 
     chosen: list[Callable[[], Awaitable[object]]] = [
         lambda: run(1, random.choice(ENDS)),
         lambda: jobs.reprioritize(id, random.randrange(11)),
         random.choice(
             [
-                lambda: jobs.cancel(id, AT),
-                lambda: jobs.cancel(id, AT),
-                lambda: jobs.cancel_some(JobSelection(target=id), AT, 10),
-                lambda: claims.apply([Cancel(id, 1, "replaced")], AT, majority=False),
+                lambda: jobs.cancel(id, AFTER),
+                lambda: jobs.cancel(id, AFTER),
+                lambda: jobs.cancel_some(JobSelection(target=id), AFTER, 10),
+                lambda: claims.apply([Cancel(id, 1, "replaced")], AFTER, majority=False),
             ]
         ),
     ]
     others: list[Callable[[], Awaitable[object]]] = [
         lose_and_try_again,
         fail_and_retry,
-        lambda: claims.apply([Dispatch(id, 1, "p1")], AT, majority=False),
-        lambda: jobs.retry(id, AT),
-        lambda: run(1, SUCCEEDED),
-        lambda: work.give_back(id, 1, "p1", "drain", AT),
+        lambda: claims.apply([Dispatch(id, 1, "p1")], AFTER, majority=False),
+        lambda: jobs.retry(id, AFTER),
+        lambda: run(1, DONE_AT_LAST),
+        lambda: work.give_back(id, 1, "p1", "drain", AFTER),
     ]
     chosen.append(random.choice(others))
     random.shuffle(chosen)

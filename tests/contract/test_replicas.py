@@ -1,13 +1,20 @@
-"""`ReplicaBoard`: the heartbeats of replicas."""
+"""What replicas leave for others: `ReplicaBoard`, `FailoverStore` and `AccountStore`."""
 
 import time
 from datetime import datetime
+from typing import Any
 
+import pytest
+
+from hascheduler.dispatch.accounts import AccountsSnapshot
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
+from hascheduler.ports import FAILOVERS_MAX
+from hascheduler.schema.failover import Cause, encode_failover
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.replica import ReplicaStatus
 from tests.contract.backends import Backend, on
-from tests.factories import make_replica
+from tests.factories import NOW, make_failover, make_replica
 
 # Not mongomock: it lacks $replaceWith, which an account is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -43,3 +50,117 @@ async def test_the_document_of_a_replica_is_removed(backend: Backend) -> None:
     await backend.board.remove("r1")
     await backend.board.remove("r1")
     assert await backend.behind.find(Collection.REPLICAS, "r1") is None
+
+
+async def terms(backend: Backend, limit: int = FAILOVERS_MAX, name: str = "default") -> list[int]:
+    return [failover.term for failover in await backend.failovers.newest(name, limit)]
+
+
+async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> None:
+    bare = make_failover(9, cause=Cause.STOOD_STILL, gap_ms=None, first_decision_at_ms=None)
+    saved = [make_failover(8), bare, make_failover(10)]
+    for failover in saved:
+        await backend.failovers.save(failover)
+    assert await backend.failovers.newest("default", 9) == saved[::-1]
+    assert await terms(backend, limit=2) == [10, 9]
+    assert await terms(backend, name="other") == []
+
+
+async def test_a_report_of_0_2_0_is_read_without_its_gap(backend: Backend) -> None:
+    theirs = {
+        "_id": {"shard": "default", "term": 8}, "v": 1, "holder": "r2", "cause": "died", "detected_at_ms": NOW,
+        "deciding_at_ms": NOW + 140, "first_decision_at_ms": NOW + 150, "ended": "caught_up", "fires_late": 3,
+    }  # fmt: skip
+    await backend.behind.insert(Collection.FAILOVERS, theirs)
+    assert await backend.failovers.newest("default", 1) == [make_failover(gap_ms=None)]
+
+
+async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:
+    await backend.failovers.save(make_failover(first_decision_at_ms=None))
+    await backend.failovers.save(make_failover())
+    assert await backend.failovers.newest("default", 9) == [make_failover()]
+
+
+async def test_the_newest_reports_of_each_name_are_kept(backend: Backend) -> None:
+    await backend.failovers.save(make_failover(1, shard="a"))
+    for term in (*range(2, FAILOVERS_MAX + 4), 1):
+        await backend.failovers.save(make_failover(term))
+    assert await terms(backend, 1_000) == list(range(FAILOVERS_MAX + 3, 3, -1))
+    assert await terms(backend, name="a") == [1]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"cause": "fate"}, {"cause": None}, {"holder": ""}, {"deciding_at_ms": "now"}, {"v": 2}, {"gap_ms": -1},
+        {"first_decision_at_ms": 1.5},
+    ],
+)  # fmt: skip
+async def test_a_malformed_report_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:
+    await backend.failovers.save(make_failover(7))
+    await backend.behind.insert(Collection.FAILOVERS, {**encode_failover(make_failover(8)), **broken})
+    assert await terms(backend) == [7]
+
+
+ACCOUNTS = AccountsSnapshot(
+    (("acme", "a", 2**40, 1_893_456_000_000), ("acme", "", 0, 5), ("globex", "a", 3, 6)),
+    (("log", "$target", 12, 7),),
+    1_893_456_000_001,
+    (("acme", 2**40, 1_893_456_000_000), ("globex", 3, 6)),
+)
+
+
+async def test_the_accounts_saved_last_are_loaded(backend: Backend) -> None:
+    assert await backend.accounts.load("default") == AccountsSnapshot()
+    assert await backend.accounts.save("default", 1, ACCOUNTS)
+    assert await backend.accounts.load("default") == ACCOUNTS
+    assert await backend.accounts.load("other") == AccountsSnapshot()
+    assert await backend.accounts.save("default", 1, AccountsSnapshot(as_of_ms=9))
+    assert await backend.accounts.load("default") == AccountsSnapshot(as_of_ms=9)
+
+
+async def test_a_leader_of_an_earlier_term_does_not_overwrite_those_of_a_later_one(backend: Backend) -> None:
+    assert await backend.accounts.save("default", 5, ACCOUNTS)
+    assert not await backend.accounts.save("default", 4, AccountsSnapshot())
+    assert await backend.accounts.load("default") == ACCOUNTS
+    assert await backend.accounts.save("default", 6, AccountsSnapshot())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"accumulated": "none"},
+        {"accumulated": [["a", 1]]},
+        {"accumulated": [["a", "1", 2]]},
+        {"by_tenant": [["acme", 1, 2]]},
+        {"tenants": [["acme", "1", 2]]},
+        {"learned": [["log", "t", 1.5, 2]]},
+        {"learned": [None]},
+        {"as_of_ms": "now"},
+    ],
+)
+async def test_malformed_accounts_are_refused(backend: Backend, broken: dict[str, object]) -> None:
+    await backend.behind.insert(Collection.ACCOUNTS, {"_id": "default", "term": 1, **broken})
+    with pytest.raises(InvalidInput):
+        await backend.accounts.load("default")
+
+
+async def test_costs_that_an_earlier_version_stored_by_key_alone_count_for_each_tenant_that_has_the_key(
+    backend: Backend,
+) -> None:
+    by_key = [["acme", 7_000, 50], ["default", 2_000, 60]]
+    await backend.behind.insert(
+        Collection.ACCOUNTS, {"_id": "default", "term": 1, "accumulated": by_key, "learned": [], "as_of_ms": 60}
+    )
+    assert await backend.accounts.load("default") == AccountsSnapshot(
+        accumulated=(("default", "acme", 7_000, 50), ("acme", "acme", 7_000, 50), ("default", "default", 2_000, 60)),
+        as_of_ms=60,
+        tenants=(("acme", 7_000, 50), ("default", 2_000, 60)),
+    )
+
+
+async def test_an_earlier_version_reads_for_each_key_its_cost_over_all_tenants(backend: Backend) -> None:
+    assert await backend.accounts.save("default", 1, ACCOUNTS)
+    stored = await backend.behind.find(Collection.ACCOUNTS, "default")
+    assert stored is not None
+    assert stored["accumulated"] == [["a", 2**40 + 3, 1_893_456_000_000], ["", 0, 5]]

@@ -1,19 +1,16 @@
-"""`ClaimStore`: attempts that are revoked, and jobs that fail for good."""
+"""`ClaimStore`: attempts that are revoked, jobs that fail for good, and jobs that a later fire replaces."""
 
 import pytest
 
-from hascheduler.dispatch.decisions import LOST_UNSTARTED, NOT_STARTED, UNREGISTERED, Fail, Requeue
+from hascheduler.dispatch.decisions import LOST_UNSTARTED, NOT_STARTED, UNREGISTERED, Cancel, Fail, Requeue
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import SubmitAnswer
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import (
-    AT,
-    DONE,
-    LOST,
-    applied,
-)
+from tests.contract.checks import AT, DONE, LOST, applied
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
+from tests.factories import make_job
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
 pytestmark = on("memory", "pymongo", "motor")
@@ -65,14 +62,6 @@ async def test_attempts_that_were_not_taken_up_are_counted(backend: Backend, rea
 
 
 @RECALLS
-async def test_an_attempt_is_recalled_for_not_starting_only_before_its_start(backend: Backend, reason: str) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", 1, reason)) == [LOST]
-    assert await stored(backend) == before
-
-
-@RECALLS
 async def test_an_attempt_that_has_not_started_is_recalled(backend: Backend, reason: str) -> None:
     await bring_to(backend, JobState.DISPATCHED)
     assert await applied(backend.claims, Requeue("a", 1, reason)) == [DONE]
@@ -92,22 +81,6 @@ async def test_a_requeue_applied_again_is_done_even_after_the_next_dispatch(back
     dispatched = await stored(backend)
     assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
     assert await stored(backend) == dispatched
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_a_requeue_of_a_job_that_occupies_nothing_is_lost(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", before["attempt"], "dead")) == [LOST]
-    assert await stored(backend) == before
-
-
-@pytest.mark.parametrize("attempt", [0, 2])
-async def test_a_requeue_demands_its_attempt(backend: Backend, attempt: int) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", attempt, "dead")) == [LOST]
-    assert await stored(backend) == before
 
 
 async def test_a_requeue_of_an_old_attempt_leaves_the_new_one(backend: Backend) -> None:
@@ -136,18 +109,22 @@ async def test_a_fail_ends_the_job(backend: Backend, state: JobState) -> None:
     assert await stored(backend) == after
 
 
-@pytest.mark.parametrize("attempt", [0, 2])
-async def test_a_fail_demands_its_attempt(backend: Backend, attempt: int) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await applied(backend.claims, Fail("a", attempt, "used up")) == [LOST]
-    assert await stored(backend) == before
+NOT_THEIRS = [
+    *((JobState.RUNNING, decided("a", attempt, "used up")) for decided in (Requeue, Fail) for attempt in (0, 2)),
+    *((JobState.RUNNING, Requeue("a", 1, reason)) for reason in (NOT_STARTED, UNREGISTERED, LOST_UNSTARTED)),
+    *((state, Requeue("a", 1, "dead")) for state in sorted(TERMINAL - {JobState.CANCELLED})),
+    *((state, Requeue("a", 0, "dead")) for state in (JobState.CANCELLED, JobState.PENDING)),
+    (JobState.SUCCEEDED, Fail("a", 1, "used up")),
+]
 
 
-async def test_a_fail_of_a_job_that_finished_first_is_lost(backend: Backend) -> None:
-    await bring_to(backend, JobState.SUCCEEDED)
+@pytest.mark.parametrize(("state", "decision"), NOT_THEIRS, ids=str)
+async def test_what_is_about_another_attempt_or_state_is_lost(
+    backend: Backend, state: JobState, decision: Requeue | Fail
+) -> None:
+    await bring_to(backend, state)
     before = await stored(backend)
-    assert await applied(backend.claims, Fail("a", 1, "used up")) == [LOST]
+    assert await applied(backend.claims, decision) == [LOST]
     assert await stored(backend) == before
 
 
@@ -165,3 +142,59 @@ async def finish_second_attempt(backend: Backend, job_id: str) -> None:
     await dispatch(backend, job_id, attempt=2)
     await start(backend, job_id, attempt=2)
     await finish(backend, job_id, attempt=2)
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED])
+async def test_a_job_that_has_not_started_ends(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await applied(backend.claims, Cancel("a", before["attempt"], "$replaced")) == [DONE]
+    after = await stored(backend)
+    assert (after["state"], after["error"], after["finished_at_ms"]) == (JobState.CANCELLED, "$replaced", AT)
+    assert (after["rev"], after["processor"]) == (before["rev"] + 1, None)
+    assert len(after["attempts"]) == (state in OCCUPYING)
+
+
+async def test_a_running_job_is_requested_to_stop_once(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
+    assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
+    assert await stored(backend) == {**before, "cancel_requested_at_ms": AT, "rev": before["rev"] + 1}
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+async def test_a_job_that_has_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    expected = DONE if state is JobState.CANCELLED else LOST
+    assert await applied(backend.claims, Cancel("a", before["attempt"], "replaced")) == [expected]
+    assert await stored(backend) == before
+
+
+async def test_another_attempt_is_left_alone(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await applied(backend.claims, Cancel("a", 2, "replaced")) == [LOST]
+    assert await stored(backend) == before
+    await applied(backend.claims, Requeue("a", 1, "lost"))
+    assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
+    assert (await stored(backend))["state"] == JobState.CANCELLED
+
+
+async def test_several_cancels_in_one_batch_are_settled_each_on_its_own(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING, "r")
+    await bring_to(backend, JobState.PENDING, "p")
+    await bring_to(backend, JobState.SUCCEEDED, "s")
+    answers = await applied(backend.claims, *[Cancel(id, n, "x") for id, n in (("r", 1), ("p", 0), ("s", 1), ("?", 0))])
+    assert answers == [DONE, DONE, LOST, LOST]
+
+
+async def test_a_batch_of_submits_stores_each_job_once(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("b", payload="first"))
+    answers = await backend.jobs.submit_many([make_job("a"), make_job("b"), make_job("c")])
+    assert [answer.answer for answer in answers] == [SubmitAnswer.NEW, SubmitAnswer.KNOWN, SubmitAnswer.NEW]
+    assert [answer.document for answer in answers] == [await stored(backend, id) for id in "abc"]
+    assert (await stored(backend, "b"))["payload"] == "first"
+    [again] = await backend.jobs.submit_many([make_job("a")])
+    assert again.answer is SubmitAnswer.KNOWN

@@ -15,28 +15,21 @@ from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.definition import RateLimit
 from hascheduler.schema.noun import document_of
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import applied
+from tests.contract.checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
     changes_through,
-    changes_until,
     follow_into,
+    mark,
     opened,
     opened_at_the_end,
     put,
     read_snapshot,
     whats,
+    write_everything,
 )
 from tests.contract.job_states import bring_to, dispatch, finish, start
-from tests.contract.writing import mark, write_everything
-from tests.factories import (
-    NOW,
-    make_definition,
-    make_entry,
-    make_job,
-    make_lane,
-    make_schedule,
-)
+from tests.factories import NOW, make_definition, make_entry, make_job, make_lane, make_schedule
 
 # Not mongomock: it has no change streams.
 pytestmark = on("memory", "pymongo", "motor")
@@ -136,16 +129,6 @@ async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> Non
     assert mirror.nouns(Collection.LANES)["slow"] == lane.model_copy(update={"rev": 2})
 
 
-async def test_a_patch_holds_what_changed(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await start(backend)
-        await mark(backend)
-        change, _ = await changes_through(stream, "the end")
-    assert change.operation in {Operation.PATCH, Operation.PUT}
-    assert (change.fields["state"], change.fields["rev"]) == (JobState.RUNNING, 3)
-
-
 async def test_a_write_that_changes_nothing_is_not_delivered(backend: Backend) -> None:
     await backend.jobs.submit(make_job())
     async with opened_at_the_end(backend.source, backend.definitions) as stream:
@@ -168,17 +151,6 @@ async def test_of_the_journal_only_inserts_are_delivered(backend: Backend) -> No
         {"shard": "default", "seq": 2},
         "the end",
     ]
-
-
-async def test_positions_grow_as_texts(backend: Backend) -> None:
-    async with opened(backend.source) as stream:
-        positions = [(await stream.next_batch(0)).position]
-        assert positions == [""]
-        for number in range(12):
-            await mark(backend, f"definition-{number}")
-            _, batch = await changes_until(stream, f"definition-{number}")
-            positions.append(batch.position)
-    assert positions == sorted(set(positions))
 
 
 async def test_a_batch_is_full_while_more_is_there_already(backend: Backend) -> None:
@@ -281,7 +253,3 @@ async def test_a_snapshot_has_the_jobs_with_few_dependencies_and_those_with_many
     found = {change.id: len(cast(list[str], change.fields["waits_for"])) for change in snapshot}
     assert found == {f"waits-{count}": count for count in counts}
     assert len(snapshot) == len(counts)
-
-
-async def test_a_fetch_of_nothing_is_empty(backend: Backend) -> None:
-    assert list(await backend.source.fetch(JOBS, [])) == []

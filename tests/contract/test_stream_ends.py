@@ -1,4 +1,4 @@
-"""`ChangeSource` and `ChangeStream`: where a stream begins, resumes and ends, without a gap between."""
+"""`ChangeSource` and `ChangeStream`: where a stream begins, resumes and ends, and the position of each change."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,29 +8,29 @@ from typing import Any, cast
 import pytest
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
+from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import MIRRORED
+from hascheduler.model.event import is_position
 from hascheduler.model.job import LIVE
+from hascheduler.model.token import digest_of, session_id
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import applied
+from tests.contract.checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
+    a_start_is_gap_free,
     changes_through,
     changes_until,
     follow_into,
+    mark,
     opened,
+    opened_at_the_end,
     read_snapshot,
+    write_everything,
 )
 from tests.contract.job_states import dispatch, finish
-from tests.contract.stream_checks import a_start_is_gap_free
-from tests.contract.writing import mark, write_everything
-from tests.factories import (
-    NOW,
-    make_entry,
-    make_fire,
-    make_schedule,
-)
+from tests.factories import NOW, make_entry, make_fire, make_job, make_schedule, make_token
 
 # Not mongomock: it has no change streams.
 pytestmark = on("memory", "pymongo", "motor")
@@ -60,11 +60,6 @@ async def test_the_snapshot_holds_every_live_document(backend: Backend) -> None:
     assert sorted(map(str, ids[JOBS])) == sorted([f"fire:tick:{NOW + 1_000}", *(state.value for state in LIVE)])
     newest = [{"shard": "default", "seq": 10}, {"shard": "other", "seq": 1}]
     assert sorted(ids[Collection.JOURNAL], key=str) == newest
-
-
-async def test_the_snapshot_of_an_empty_database_is_empty(backend: Backend) -> None:
-    async with opened(backend.source) as stream:
-        assert await read_snapshot(stream) == []
 
 
 async def test_a_large_snapshot_comes_in_slices(backend: Backend) -> None:
@@ -112,17 +107,6 @@ async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: B
 # Where it goes on
 
 
-async def test_a_resumed_stream_goes_on_where_the_other_one_stopped(backend: Backend) -> None:
-    async with opened(backend.source) as stream:
-        await mark(backend, "1")
-        _, batch = await changes_until(stream, "1")
-    for name in ("2", "3"):
-        await mark(backend, name)
-    async with opened(backend.source, batch.resume) as stream:
-        await mark(backend, "4")
-        assert [change.id for change in await changes_through(stream, "4")] == ["2", "3", "4"]
-
-
 async def test_resuming_over_and_over_loses_nothing_and_repeats_nothing(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         resume = (await stream.next_batch(0)).resume
@@ -138,14 +122,6 @@ async def test_resuming_over_and_over_loses_nothing_and_repeats_nothing(backend:
     async with opened(backend.source, resume) as stream:
         seen += [change.id for change in await changes_through(stream, "the end")]
     assert seen == [*(f"{number} {part}" for number in range(10) for part in "ab"), "the end"]
-
-
-async def test_a_stream_can_be_resumed_from_the_token_of_an_empty_batch(backend: Backend) -> None:
-    async with opened(backend.source) as stream:
-        resume = (await stream.next_batch(0)).resume
-    await mark(backend, "1")
-    async with opened(backend.source, resume) as stream:
-        assert [change.id for change in await changes_through(stream, "1")] == ["1"]
 
 
 async def test_a_resumed_stream_has_no_snapshot(backend: Backend) -> None:
@@ -187,3 +163,75 @@ async def test_a_closed_stream_says_so(backend: Backend) -> None:
         pass
     with pytest.raises(StoreUnavailable):
         await stream.next_batch(PATIENCE_MS)
+
+
+def positions(changes: list[Change]) -> dict[str, Any]:
+    return {change.position: (change.collection, change.id) for change in changes}
+
+
+async def test_each_change_has_a_position_of_its_own_and_they_grow(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        await write_everything(backend)
+        await backend.jobs.submit_many([make_job(f"job-{number}") for number in range(50)])
+        await mark(backend)
+        changes, batch = await changes_until(stream, "the end")
+    found = [change.position for change in changes]
+    assert all(is_position(position) for position in found)
+    assert found == sorted(set(found))
+    assert found[-1] == batch.position
+
+
+async def test_two_streams_give_the_same_changes_and_positions(backend: Backend) -> None:
+    async with opened(backend.source) as one, opened(backend.source) as other:
+        await write_everything(backend)
+        await mark(backend)
+        changes, again = await changes_through(one, "the end"), await changes_through(other, "the end")
+    assert changes == again
+    assert positions(changes) == positions(again)
+
+
+async def test_a_resumed_stream_gives_the_positions_that_the_other_would_have_given(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        resume = (await stream.next_batch(0)).resume
+        await write_everything(backend)
+        await mark(backend)
+        expected = positions(await changes_through(stream, "the end"))
+    async with opened(backend.source, resume) as stream:
+        assert positions(await changes_through(stream, "the end")) == expected
+
+
+async def test_snapshots_and_fetches_have_no_position(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a"))
+    async with opened(backend.source) as stream:
+        snapshot = await read_snapshot(stream)
+    fetched = await backend.source.fetch(Collection.JOBS, ["a", "nobody"])
+    assert {change.position for change in [*snapshot, *fetched]} == {""}
+
+
+async def test_a_mirror_learns_of_new_tokens_and_of_revoked_ones(backend: Backend) -> None:
+    await backend.tokens.create(make_token("before"))
+    mirror = Mirror()
+    async with opened(backend.source) as stream:
+        mirror.fold(await read_snapshot(stream))
+        assert set(mirror.nouns(Collection.TOKENS)) == {digest_of("before")}
+        await backend.tokens.create(make_token("after"))
+        await backend.tokens.revoke("before", None)
+        await mark(backend)
+        await follow_into(mirror, backend.source, stream, "the end")
+    assert mirror.nouns(Collection.TOKENS) == {digest_of("after"): make_token("after")}
+
+
+async def test_a_mirror_learns_of_new_sessions_and_of_those_that_ended_with_their_parent(backend: Backend) -> None:
+    session = make_token(session_id("parent", "1"), expires_at_ms=NOW + 1, session_of=digest_of("parent"))
+    await backend.tokens.create(make_token("parent"))
+    mirror = Mirror()
+    async with opened(backend.source) as stream:
+        mirror.fold(await read_snapshot(stream))
+        await backend.tokens.begin_session(session, 1, NOW)
+        await mark(backend)
+        await follow_into(mirror, backend.source, stream, "the end")
+        assert mirror.nouns(Collection.TOKENS)[session.digest] == session
+        await backend.tokens.revoke("parent", None)
+        await mark(backend, "the very end")
+        await follow_into(mirror, backend.source, stream, "the very end")
+    assert mirror.nouns(Collection.TOKENS) == {}

@@ -10,8 +10,8 @@ from hascheduler.model.limit_keys import OnDuplicate, UniqueKey
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AttemptOutcome, JobSelection, SubmitAnswer
 from tests.contract.backends import Backend, on
+from tests.contract.checks import raced
 from tests.contract.job_states import dispatch, finish, start, stored
-from tests.contract.racing import raced
 from tests.factories import NOW, make_job
 
 pytestmark = on("memory", "pymongo", "motor")

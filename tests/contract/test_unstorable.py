@@ -9,8 +9,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.ports import AttemptOutcome
 from tests.contract.backends import Backend, on
+from tests.contract.checks import AFTER as AT
 from tests.contract.job_states import bring_to, stored
-from tests.contract.work_checks import AT
 from tests.factories import make_job, make_schedule
 
 

@@ -12,9 +12,8 @@ from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied
-from tests.contract.job_states import dispatch, start
-from tests.contract.racing import raced
+from tests.contract.checks import DONE, LOST, UNKNOWN, applied, raced
+from tests.contract.job_states import dispatch, start, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
@@ -68,8 +67,7 @@ async def test_what_is_counted_is_what_was_carried_out_whatever_its_leader_thoug
     await backend.schedules.create(make_schedule())
     latest = replace(passed(6, 6), tally=FireCounts(1, 2, 3))
     assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
-    schedule = await backend.schedules.get("tick")
-    assert schedule is not None
+    schedule = await stored_schedule(backend)
     assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_fire_counts(FireCounts(fired=1, missed=5)))
 
 
@@ -80,8 +78,7 @@ async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backe
     for _ in range(2):
         assert await applied(backend.claims, *decisions) == [DONE] * 3
     assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
-    document = await backend.schedules.get("tick")
-    assert document is not None
+    document = await stored_schedule(backend)
     assert decode_schedule("tick", document).tally == FireCounts(missed=2, throttled=8)
     throttled = await records(backend, Verdict.THROTTLED)
     assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
@@ -124,16 +121,13 @@ async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_noth
     assert await backend.jobs.get(make_fire(5).job_id) is None
 
 
-async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(
-    backend: Backend,
-) -> None:
+async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(backend: Backend) -> None:
     # As after a crash between the insert and the cursor.
     await backend.schedules.create(make_schedule())
     await backend.jobs.submit(make_job(make_fire(1).job_id))
     await backend.schedules.edit("tick", 1, {"since_ms": at(2)})
     assert await applied(backend.claims, make_fire(1), make_fire(2)) == [DONE, LOST]
-    schedule = await backend.schedules.get("tick")
-    assert schedule is not None
+    schedule = await stored_schedule(backend)
     assert schedule["cursor_ms"] == at(1)
 
 
@@ -194,8 +188,7 @@ async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_lea
     await applied(backend.claims, passed(6, 8))
     for more in (passed(9, 9, Verdict.SKIPPED), make_fire(10), passed(6, 8)):
         await applied(backend.claims, more)
-        schedule = await backend.schedules.get("tick")
-        assert schedule is not None
+        schedule = await stored_schedule(backend)
         assert schedule["missed"] == [at(6), at(8), 3]
 
 

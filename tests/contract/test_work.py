@@ -1,5 +1,6 @@
 """`WorkStore`: registrations, starts and stop requests; every write names the attempt."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,14 +14,9 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
 from hascheduler.schema.definition import Definition
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, applied
+from tests.contract.checks import AFTER as AT
+from tests.contract.checks import DONE, an_old_attempt_can_not_start, applied, of_racing_starts_one_moves_the_job, raced
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
-from tests.contract.racing import raced
-from tests.contract.work_checks import (
-    AT,
-    an_old_attempt_can_not_start,
-    of_racing_starts_one_moves_the_job,
-)
 from tests.factories import NOW, make_fire, make_job, make_processor, make_schedule
 
 # Not mongomock: it lacks $replaceWith, which a registration is made of.
@@ -70,14 +66,9 @@ async def test_a_registration_replaces_the_one_before(backend: Backend) -> None:
 
 async def test_a_heartbeat_is_written_beside_the_rest_of_the_registration(backend: Backend) -> None:
     await backend.work.register(make_processor(slots=3))
-    assert await backend.work.beat("p1", 8, draining=True, parked=2) is True
-    assert await registered(backend) == make_processor(slots=3, beat=8, draining=True, parked=2)
-
-
-async def test_a_repeated_heartbeat_is_true_again(backend: Backend) -> None:
-    await backend.work.register(make_processor())
     for _ in range(2):
-        assert await backend.work.beat("p1", 8, draining=False, parked=0) is True
+        assert await backend.work.beat("p1", 8, draining=True, parked=2) is True
+    assert await registered(backend) == make_processor(slots=3, beat=8, draining=True, parked=2)
 
 
 async def test_a_heartbeat_without_a_registration_is_false_and_makes_none(backend: Backend) -> None:
@@ -113,15 +104,6 @@ async def test_a_started_fire_knows_its_schedule_and_nominal_time(backend: Backe
     assert (job.schedule, job.nominal_ms, job.submitted_at_ms) == ("tick", fire.nominal_ms, fire.nominal_ms)
 
 
-async def test_a_start_repeated_after_an_unknown_answer_returns_the_job_again(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    first = await backend.work.start("a", 1, "p1", AT)
-    started = await stored(backend)
-    assert first is not None
-    assert await backend.work.start("a", 1, "p1", LATER) == first
-    assert await stored(backend) == started
-
-
 @pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (0, "p1"), (1, "p2")])
 @pytest.mark.parametrize("state", sorted(OCCUPYING))
 async def test_only_the_dispatched_attempt_and_processor_start_a_job(
@@ -138,17 +120,8 @@ async def test_a_job_that_is_not_dispatched_does_not_start(backend: Backend, sta
     await bring_to(backend, state)
     before = await stored(backend)
     assert await backend.work.start("a", before["attempt"], "p1", AT) is None
-    assert await stored(backend) == before
-
-
-async def test_a_job_cancelled_after_its_dispatch_does_not_start(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    await backend.jobs.cancel("a", AT)
-    assert await backend.work.start("a", 1, "p1", AT) is None
-
-
-async def test_an_unknown_job_does_not_start(backend: Backend) -> None:
     assert await backend.work.start("nobody", 1, "p1", AT) is None
+    assert await stored(backend) == before
 
 
 async def test_an_old_attempt_can_not_start(backend: Backend) -> None:
@@ -172,9 +145,7 @@ async def test_a_racing_start_and_cancel_agree_on_who_was_first(backend: Backend
 # Standing
 
 
-async def test_that_an_attempt_is_overdue_is_stored_once_and_only_while_its_processor_runs_it(
-    backend: Backend,
-) -> None:
+async def test_that_an_attempt_is_overdue_is_stored_once_and_only_while_its_processor_runs_it(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     others: Any = {("a", 2): AT, ("nobody", 1): AT}
@@ -208,7 +179,27 @@ async def test_stop_requests_name_cancelled_and_revoked_attempts(backend: Backen
         cancelled=frozenset({("asked", 1)}),
         revoked=frozenset((id, 1) for id in ("requeued", "elsewhere", "ended", "second", "nobody")),
     )
-
-
-async def test_without_running_jobs_there_are_no_stop_requests(backend: Backend) -> None:
     assert await backend.work.stop_requests("p1", []) == StopRequests(frozenset(), frozenset())
+
+
+async def _stored(backend: Backend) -> Any:
+    return await backend.behind.find(Collection.PROCESSORS, "p1")
+
+
+async def test_each_touch_raises_the_beat_through_any_replica(backend: Backend) -> None:
+    await backend.work.register(make_processor(beat=7))
+    assert all(await asyncio.gather(*(backend.work.touch("p1") for _ in range(20))))
+    assert (await _stored(backend))["beat"] == 27
+
+
+@pytest.mark.parametrize("draining", [False, True])
+async def test_a_touch_leaves_draining_as_it_is_unless_it_sets_it(backend: Backend, draining: bool) -> None:
+    await backend.work.register(make_processor(draining=draining))
+    for given, expected in ((None, draining), (not draining, not draining), (None, not draining)):
+        assert await backend.work.touch("p1", draining=given)
+        assert (await _stored(backend))["draining"] is expected
+
+
+async def test_a_touch_without_a_registration_is_false_and_writes_nothing(backend: Backend) -> None:
+    assert not await backend.work.touch("p1")
+    assert await _stored(backend) is None

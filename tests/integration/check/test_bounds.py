@@ -11,7 +11,7 @@ from hascheduler.check.finding import FINDINGS_KEPT_MAX, SUSPECTS_MAX, FindingKi
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, open_database
 from hascheduler.ports.invariant_scan import LIGHT
 from tests.integration.check.healthy import AT_ONCE, EVERY_MS, Healthy
-from tests.sent_commands import SentCommands
+from tests.sent_commands import SentCommands, stages_of
 
 pytestmark = [pytest.mark.timeout(300)]
 
@@ -101,19 +101,11 @@ async def demand_index(database: Database, command: Mapping[str, Any]) -> None:
     kept = ("find", "filter", "projection", "sort", "limit", "skip", "hint")
     asked = {name: command[name] for name in kept if name in command}
     plan = (await database.command({"explain": asked, "verbosity": "queryPlanner"}))["queryPlanner"]["winningPlan"]
-    stages = list(stages_of(plan))
+    stages = stages_of(plan)
     # What is small is read from its beginning to its end, in the order of its ids.
     assert not {stage["stage"] for stage in stages} & {"COLLSCAN", "SORT"}, (asked, plan)
     if asked["find"] == "jobs" and set(asked.get("projection") or ["all"]) <= {"_id", "tenant"}:
         assert not any(stage["stage"] == "FETCH" for stage in stages), plan
-
-
-def stages_of(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    inner = [plan["inputStage"]] if "inputStage" in plan else plan.get("inputStages", [])
-    if "queryPlan" in plan:
-        inner = [plan["queryPlan"]]
-    own = [plan] if "stage" in plan else []
-    return own + [stage for child in inner for stage in stages_of(child)]
 
 
 async def test_the_report_is_bounded_however_much_is_broken(healthy: Healthy) -> None:

@@ -1,4 +1,4 @@
-"""A document in motion is no finding: changed between two looks, within its grace, or expired."""
+"""A document in motion is no finding: changed between two looks, within its grace, expired, or of a held partition."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from hascheduler.check.finding import FindingKind
+from hascheduler.model.documents.leadership import encode_hold
+from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import drain_id
@@ -208,3 +210,20 @@ async def test_entries_dated_by_a_slow_clock_may_be_trimmed_out_of_order(healthy
     await healthy.database.journal.update_many({"_id.seq": {"$gte": 5}}, {"$set": {"at_ms": yesterday_ms}})
     await healthy.database.journal.delete_one({"_id.seq": 4})
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
+
+
+async def test_times_are_compared_unless_their_partition_is_held(healthy: Healthy) -> None:
+    await healthy.database.verdicts.delete_many({})
+    await healthy.database.jobs.delete_many({"state": "succeeded"})
+    schedule = await healthy.database.schedules.find_one({"_id": "tick"})
+    assert schedule is not None
+    key = partition_key(partition_of(schedule["job"]["tenant"]))
+    holds = healthy.database["holds"]
+    await holds.insert_one({"_id": 5, "held": True})
+    other = partition_key(partition_of(schedule["job"]["tenant"]) ^ 1)
+    await holds.insert_one(encode_hold(Hold(other, 1, is_held=True)))
+    for rev, is_held in ((1, False), (2, True), (3, False)):
+        await holds.replace_one({"_id": key}, encode_hold(Hold(key, rev, is_held=is_held)), upsert=True)
+        report = await healthy.scan().look(AT_ONCE)
+        is_missing = (FindingKind.VERDICT_MISSING, "schedules/tick") in [finding.key for finding in report.findings]
+        assert is_missing is not is_held

@@ -10,7 +10,7 @@ from hascheduler.shards.gateways import GatewayBoard
 from hascheduler.shards.home import LayoutStore, LayoutWatch, agreed_layout
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.names import TENANTS_OF_SCHEDULES, Names
-from tests.contract.racing import RACERS, raced
+from tests.contract.checks import RACERS, raced
 from tests.factories import NOW
 
 SHARDS = ("default", "0001")

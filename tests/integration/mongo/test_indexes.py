@@ -11,6 +11,7 @@ from hascheduler.model.job import LIVE, JobState
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.journal import entries_of
 from hascheduler.mongo.schema.indexes import INDEXES, ensure_collections_and_indexes
+from tests.sent_commands import stages_of
 
 NEWEST_FIRST = {"_id": -1}
 
@@ -62,7 +63,7 @@ async def test_a_hot_query_uses_its_index_and_sorts_nothing(database: Database, 
     if sort:
         command["sort"] = sort
     plan = (await database.command({"explain": command, "verbosity": "queryPlanner"}))["queryPlanner"]["winningPlan"]
-    stages = list(_stages(plan))
+    stages = stages_of(plan)
     assert not {stage["stage"] for stage in stages} & {"COLLSCAN", "SORT"}
     used = {stage.get("indexName", "_id_") for stage in stages if _reads_index(stage)}
     assert used == {index}, plan
@@ -75,14 +76,6 @@ async def test_several_replicas_may_create_the_indexes_at_once(database: Databas
     for collection, models in INDEXES.items():
         names = set(await database[collection.value].index_information())
         assert names == {"_id_"} | {model.document["name"] for model in models}
-
-
-def _stages(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    inner = [plan["inputStage"]] if "inputStage" in plan else plan.get("inputStages", [])
-    if "queryPlan" in plan:
-        inner = [plan["queryPlan"]]
-    own = [plan] if "stage" in plan else []
-    return own + [stage for child in inner for stage in _stages(child)]
 
 
 def _reads_index(stage: Mapping[str, Any]) -> bool:

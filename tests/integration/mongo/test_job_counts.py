@@ -15,8 +15,8 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.counts import JobCounter
 from hascheduler.ports import JobSelection
-from tests.integration.mongo.examples import job
-from tests.sent_commands import SentCommands
+from tests.factories import make_job
+from tests.sent_commands import SentReads
 
 EXAMINED_MAX = 40
 JOBS = 600
@@ -39,22 +39,13 @@ COMBINATIONS = [
 ]
 
 
-class Reads(SentCommands):
-    """What a client sent."""
-
-    def started(self, event: Any) -> None:
-        kept = ("find", "aggregate", "pipeline", "filter", "sort", "limit", "skip", "projection", "hint", "cursor")
-        if event.command_name in ("find", "aggregate"):
-            self.sent.append({name: event.command[name] for name in kept if name in event.command})
+@pytest.fixture
+def reads() -> SentReads:
+    return SentReads()
 
 
 @pytest.fixture
-def reads() -> Reads:
-    return Reads()
-
-
-@pytest.fixture
-async def counter(database: Database, mongodb_uri: str, reads: Reads) -> AsyncIterator[JobCounter]:
+async def counter(database: Database, mongodb_uri: str, reads: SentReads) -> AsyncIterator[JobCounter]:
     async with AsyncMongoClient[dict[str, Any]](mongodb_uri, event_listeners=[reads]) as client:
         yield JobCounter(client[database.name], EXAMINED_MAX)
 
@@ -65,7 +56,7 @@ async def documents(database: Database) -> list[dict[str, Any]]:
     states = [JobState.SUCCEEDED] * 60 + [JobState.FAILED, JobState.PENDING, JobState.CANCELLED]
     found = []
     for number in range(JOBS):
-        one = job(
+        one = make_job(
             f"j{number:04d}",
             definition="d2" if number % 30 == 0 else "d1",
             tenant=luck.choice(["t1", "t2"]),
@@ -79,7 +70,7 @@ async def documents(database: Database) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("new_database")
 async def test_the_work_of_each_count_is_bounded(
-    database: Database, counter: JobCounter, reads: Reads, documents: list[dict[str, Any]]
+    database: Database, counter: JobCounter, reads: SentReads, documents: list[dict[str, Any]]
 ) -> None:
     for names in COMBINATIONS:
         reads.sent.clear()
@@ -120,7 +111,7 @@ async def test_few_that_failed_are_counted_exactly_among_many(
 
 @pytest.mark.usefixtures("new_database")
 async def test_states_alone_are_counted_in_the_index(
-    database: Database, counter: JobCounter, reads: Reads, documents: list[dict[str, Any]]
+    database: Database, counter: JobCounter, reads: SentReads, documents: list[dict[str, Any]]
 ) -> None:
     counts = await counter.counts(JobSelection(since_ms=WallMs(1_010)), 10_000)
     assert sum(counts.by_state.values()) == sum(document["submitted_at_ms"] >= 1_010 for document in documents)

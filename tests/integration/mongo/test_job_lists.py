@@ -19,8 +19,8 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.lists import JobLists
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.ports import JobPage, JobSelection, ListPosition, VerdictSelection
-from tests.integration.mongo.examples import job
-from tests.sent_commands import SentCommands
+from tests.factories import make_job
+from tests.sent_commands import SentReads, stages_of
 
 SCANNED_MAX = 40
 ASKED: Mapping[str, Mapping[str, Any]] = {
@@ -55,29 +55,20 @@ COMBINATIONS = [
 PLACES = (None, ListPosition(1_020, "j0500"), ListPosition(1_020))
 
 
-class Finds(SentCommands):
-    """The reads of a client, as they were sent."""
-
-    def started(self, event: Any) -> None:
-        if event.command_name == "find":
-            kept = ("find", "filter", "sort", "limit", "skip", "projection", "hint")
-            self.sent.append({name: event.command[name] for name in kept if name in event.command})
+@pytest.fixture
+def finds() -> SentReads:
+    return SentReads()
 
 
 @pytest.fixture
-async def finds() -> Finds:
-    return Finds()
-
-
-@pytest.fixture
-async def lists(database: Database, mongodb_uri: str, finds: Finds) -> AsyncIterator[JobLists]:
+async def lists(database: Database, mongodb_uri: str, finds: SentReads) -> AsyncIterator[JobLists]:
     async with AsyncMongoClient[dict[str, Any]](mongodb_uri, event_listeners=[finds]) as client:
         yield JobLists(client[database.name], SCANNED_MAX)
 
 
 @pytest.mark.usefixtures("new_database")
 async def test_each_combination_of_filters_is_read_along_an_index_with_bounded_work(
-    database: Database, lists: JobLists, finds: Finds
+    database: Database, lists: JobLists, finds: SentReads
 ) -> None:
     await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
     for names in COMBINATIONS:
@@ -88,7 +79,7 @@ async def test_each_combination_of_filters_is_read_along_an_index_with_bounded_w
             assert finds.sent
             for command in list(finds.sent):
                 plan = await database.command({"explain": command, "verbosity": "executionStats"})
-                stages = set(_stages(plan["queryPlanner"]["winningPlan"]))
+                stages = {stage["stage"] for stage in stages_of(plan["queryPlanner"]["winningPlan"])}
                 assert not stages & {"COLLSCAN", "SORT"}, (names, after, command, stages)
                 did = plan["executionStats"]
                 # One more a range: where it begins, and what is merged next.
@@ -97,7 +88,9 @@ async def test_each_combination_of_filters_is_read_along_an_index_with_bounded_w
 
 
 @pytest.mark.usefixtures("new_database")
-async def test_a_position_is_looked_up_in_the_index_alone(database: Database, lists: JobLists, finds: Finds) -> None:
+async def test_a_position_is_looked_up_in_the_index_alone(
+    database: Database, lists: JobLists, finds: SentReads
+) -> None:
     await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
     await lists.page(JobSelection(definition="d1", labels={"team": "none"}), None, 10)
     [edge, _] = finds.sent
@@ -131,7 +124,7 @@ async def test_jobs_of_one_instant_that_are_more_than_a_page_may_meet_are_listed
 
 @pytest.mark.usefixtures("new_database")
 async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_work(
-    database: Database, finds: Finds, mongodb_uri: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, finds: SentReads, mongodb_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdicts, "_SCANNED_MAX", SCANNED_MAX)
     kinds = cycle(NOT_FIRED)
@@ -154,7 +147,7 @@ async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_wo
                         "verbosity": "executionStats",
                     }
                     plan = await database.command(explained)
-                    stages = set(_stages(plan["queryPlanner"]["winningPlan"]))
+                    stages = {stage["stage"] for stage in stages_of(plan["queryPlanner"]["winningPlan"])}
                     assert not stages & {"COLLSCAN", "SORT"}, (names, command)
                     assert plan["executionStats"]["totalDocsExamined"] <= SCANNED_MAX + 2 * len(NOT_FIRED), names
 
@@ -162,7 +155,7 @@ async def test_verdicts_of_all_schedules_are_read_along_an_index_with_bounded_wo
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.usefixtures("new_database")
 async def test_ids_that_begin_so_are_read_with_bounded_work(
-    database: Database, lists: JobLists, finds: Finds, few: bool
+    database: Database, lists: JobLists, finds: SentReads, few: bool
 ) -> None:
     """Where many begin so, a page is read as if nothing was said of ids."""
     await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
@@ -174,7 +167,7 @@ async def test_ids_that_begin_so_are_read_with_bounded_work(
         for command in finds.sent:
             plan = await database.command({"explain": command, "verbosity": "executionStats"})
             did = plan["executionStats"]
-            assert "COLLSCAN" not in _stages(plan["queryPlanner"]["winningPlan"])
+            assert "COLLSCAN" not in {stage["stage"] for stage in stages_of(plan["queryPlanner"]["winningPlan"])}
             assert did["totalKeysExamined"] <= SCANNED_MAX + 4
             assert did["totalDocsExamined"] <= SCANNED_MAX + 2
 
@@ -204,7 +197,9 @@ async def test_where_few_match_a_page_ends_early_and_names_no_job(database: Data
     assert page == JobPage([], ListPosition(_in_order(documents)[SCANNED_MAX]["submitted_at_ms"]))
 
 
-async def test_of_several_indexes_the_shortest_range_is_read(database: Database, lists: JobLists, finds: Finds) -> None:
+async def test_of_several_indexes_the_shortest_range_is_read(
+    database: Database, lists: JobLists, finds: SentReads
+) -> None:
     await database.jobs.insert_many(_jobs(random.Random(1), 1_000))
     await database.jobs.update_many({}, {"$set": {"state": "succeeded"}})
     await database.jobs.update_one({"_id": "j0003"}, {"$set": {"state": "failed", "definition": "d1"}})
@@ -237,7 +232,7 @@ def _jobs(luck: random.Random, count: int, instants: int = 50) -> list[dict[str,
     documents = []
     for number in range(count):
         schedule = luck.choice([None, "s1", "s2"])
-        one = job(
+        one = make_job(
             f"j{number:04d}",
             definition=luck.choice(["d1", "d2"]),
             target=luck.choice(["x1", "x2"]),
@@ -291,10 +286,3 @@ async def _all(lists: JobLists, which: JobSelection, limit: int) -> list[str]:
             after.id or "~",
         )
         after = page.next
-
-
-def _stages(plan: Mapping[str, Any]) -> list[str]:
-    inner = [plan["inputStage"]] if "inputStage" in plan else plan.get("inputStages", [])
-    if "queryPlan" in plan:
-        inner = [plan["queryPlan"]]
-    return [plan.get("stage", "")] + [stage for child in inner for stage in _stages(child)]

@@ -1,4 +1,4 @@
-"""What a lone job sends to the database, command by command: the table in `docs/explanation/protocol.md`."""
+"""Commands to the database: what a lone job sends (the table in docs/explanation/protocol.md); of scans."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,17 +8,24 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import JobState
 from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.apply.claims import MongoClaimStore
+from hascheduler.mongo.check.context import ScanPace
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Database, open_database
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
+from hascheduler.mongo.stream.snapshot import SLICE_MAX
+from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
-from tests.factories import NOW
-from tests.integration.mongo.examples import RETENTION_MS, job
+from hascheduler.ports.invariant_scan import THOROUGH
+from tests.contract.backends import RETENTION_MS
+from tests.factories import NOW, make_job
 from tests.sent_commands import SentCommands
 
 AT = WallMs(NOW + 1_000)
@@ -53,7 +60,7 @@ async def stores(database: Database, mongodb_uri: str, commands: SentCommands) -
 
 async def test_each_step_of_a_lone_job_is_one_command(stores: Stores, commands: SentCommands) -> None:
     claim = Dispatch("j", 1, "p")
-    await stores.jobs.submit(job("j"))
+    await stores.jobs.submit(make_job("j"))
     assert await stores.journal.insert(JournalEntry(JournalHead("s", 1, 1, EntryKind.DECISIONS, "r1", 0), AT, (claim,)))
     await stores.claims.apply([claim], AT, majority=False)
     assert await stores.start("j") is not None
@@ -74,7 +81,7 @@ async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repea
     stores: Stores, commands: SentCommands, result: Any, key: str | None
 ) -> None:
     """A transaction number asks the server for that record, which is one more write, or two."""
-    await stores.jobs.submit(job("j", idempotency_key=key, submitted_at_ms=NOW))
+    await stores.jobs.submit(make_job("j", idempotency_key=key, submitted_at_ms=NOW))
     await stores.claims.apply([Dispatch("j", 1, "p")], AT, majority=False)
     commands.taken()
     assert await stores.start("j") is not None
@@ -90,7 +97,7 @@ async def test_a_start_and_an_end_are_plain_updates_without_a_record_for_a_repea
 
 async def test_a_start_that_waits_for_its_majority_in_vain_has_no_answer(database: Database) -> None:
     """It may have started; the processor asks again."""
-    await MongoJobStore(database, RETENTION_MS).submit(job("j"))
+    await MongoJobStore(database, RETENTION_MS).submit(make_job("j"))
     await MongoClaimStore(database, RETENTION_MS).apply([Dispatch("j", 1, "p")], AT, majority=True)
     cut_off: Any = _WithoutMajority(database)
     with pytest.raises(StoreUnavailable, match="majority"):
@@ -113,3 +120,34 @@ class _WithoutMajority:
     async def command(self, command: dict[str, Any], **options: Any) -> dict[str, Any]:
         answer = await self._database.command({**command, "writeConcern": {"w": 1}}, **options)
         return {**answer, "writeConcernError": {"code": 64, "codeName": "WriteConcernTimeout"}}
+
+
+def of(collection: Collection, commands: SentCommands) -> list[dict[str, Any]]:
+    """Those that began a cursor there, or went on with one."""
+    return [sent for sent in commands.sent if collection.value in (sent.get("find"), sent.get("collection"))]
+
+
+@pytest.fixture
+async def watched(database: Database, mongodb_uri: str, commands: SentCommands) -> AsyncIterator[Database]:
+    async with AsyncMongoClient[dict[str, Any]](mongodb_uri, event_listeners=[commands]) as client:
+        yield open_database(client, database.name)
+
+
+async def test_the_snapshot_of_a_replica(watched: Database, commands: SentCommands) -> None:
+    await watched.jobs.insert_many([new_job_document(make_job(f"j{number}")) for number in range(SLICE_MAX + 1)])
+    stream = await MongoChangeSource(watched).open(None)
+    found = sum([len(changes) async for changes in stream.snapshot()])
+    await stream.close()
+    assert found == SLICE_MAX + 1
+    assert [next(iter(command)) for command in of(Collection.JOBS, commands)] == ["find", "getMore"]
+    for collection in MIRRORED:
+        if collection is not Collection.JOURNAL:  # of which a document is read at a time
+            assert all("maxTimeMS" not in command for command in of(collection, commands)), collection
+
+
+async def test_a_scan_of_the_check(watched: Database, commands: SentCommands) -> None:
+    await watched.jobs.insert_many([{"_id": number} for number in range(5)])
+    pace = ScanPace(THOROUGH, lambda *_: None)
+    assert [len(some) async for some in pace.batches("jobs", watched.jobs.find({}), 3)] == [3, 2]
+    assert of(Collection.JOBS, commands)
+    assert all("maxTimeMS" not in command for command in of(Collection.JOBS, commands))

@@ -1,33 +1,32 @@
-"""The change stream on a real server: what it delivers, what it leaves out, and when it ends."""
+"""The change stream on a real server: what it delivers and leaves out, its positions, and when it ends."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import bson
 import pytest
 from bson.raw_bson import RawBSONDocument
 
-from hascheduler.dispatch.decisions import RecordVerdict, Settlement
 from hascheduler.errors import HistoryLost
 from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.event import EventType
 from hascheduler.model.job import JobState
 from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.schedules import MongoScheduleStore
+from hascheduler.mongo.stream import source as stream_module
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
 from hascheduler.ports import JournalEntry
-from hascheduler.schema.schedule import Basis
-from tests.factories import NOW, make_schedule
-from tests.integration.mongo.examples import RETENTION_MS, job, schedule
+from tests.contract.backends import RETENTION_MS
+from tests.contract.following import PATIENCE_MS, changes_through, opened
+from tests.factories import make_job, make_schedule
 
 _PATIENCE_MS = 10_000
 
@@ -53,17 +52,6 @@ async def snapshot(stream: MongoChangeStream) -> list[Change]:
     return [change async for part in stream.snapshot() for change in part]
 
 
-async def test_jobs_that_are_submitted_in_one_transaction_are_submitted_as_any_others(
-    database: Database, stream: MongoChangeStream
-) -> None:
-    store = MongoJobStore(database, RETENTION_MS)
-    await store.submit_all([job("a"), job("b", waits_for=("a",))])
-    await store.submit(job("c"))
-    events = Mirror().fold(await received(stream, 3)).events
-    assert [(event.job, event.type) for event in events] == [(id, EventType.SUBMITTED) for id in "abc"]
-    assert len({event.id for event in events}) == len(events)
-
-
 async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
     await database.jobs.insert_one({"_id": "a", "rev": 1})
     await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [1]}})
@@ -84,24 +72,13 @@ async def test_an_update_of_other_fields_delivers_only_its_rev(database: Databas
 async def test_a_part_of_a_field_changed_by_hand_is_read_whole(
     database: Database, stream: MongoChangeStream, edit: dict[str, dict[str, object]]
 ) -> None:
-    await MongoScheduleStore(database).create(schedule("tick"))
+    await MongoScheduleStore(database).create(make_schedule("tick"))
     await database.schedules.update_one({"_id": "tick"}, edit)
     _, edited = await received(stream, 2)
     stored = await database.schedules.find_one({"_id": "tick"}, list(LEAN_FIELDS[Collection.SCHEDULES]))
     assert stored is not None
     assert edited.operation is Operation.PUT
     assert {"_id": "tick", **edited.fields} == stored
-
-
-async def test_of_the_journal_only_inserts_are_delivered(database: Database, stream: MongoChangeStream) -> None:
-    journal = MongoJournal(database)
-    for seq in (1, 2):
-        await journal.insert(JournalEntry(JournalHead("s", seq, 1, EntryKind.DECISIONS, "me", 0), WallMs(seq)))
-    assert await journal.trim("s", 2, WallMs(2)) == 1
-    await database.journal.update_one({}, {"$set": {"term": 9}})
-    await database.definitions.insert_one({"_id": "end", "rev": 1})
-    changes = await received(stream, 3)
-    assert [change.id for change in changes] == [{"shard": "s", "seq": 1}, {"shard": "s", "seq": 2}, "end"]
 
 
 async def test_the_snapshot_holds_live_jobs_and_the_newest_entry_of_each_shard(
@@ -130,7 +107,7 @@ async def test_a_document_that_is_hard_to_decode_is_quarantined_and_the_others_g
     jobs = database.jobs
     for document in (RawBSONDocument(broken), RawBSONDocument(far), odd, {"_id": 7, "rev": 1}):
         await jobs.insert_one(document)
-    await MongoJobStore(database, RETENTION_MS).submit(job("fine"))
+    await MongoJobStore(database, RETENTION_MS).submit(make_job("fine"))
     mirror = Mirror()
     facts = mirror.fold(await received(stream, 5)).facts
     assert [fact.id for fact in facts if isinstance(fact, Quarantined)] == ["broken", "far", "odd", "7"]
@@ -174,48 +151,56 @@ async def test_other_collections_deliver_no_changes(database: Database, stream: 
     assert [change.id for change in await received(stream, 1)] == ["a"]
 
 
-async def test_cancelled_waits_lose_nothing(database: Database, stream: MongoChangeStream) -> None:
-    seen: list[object] = []
-    for number in range(200):
-        waiting = asyncio.create_task(stream.next_batch(_PATIENCE_MS))
-        await asyncio.sleep(0)
-        await database.jobs.insert_one({"_id": str(number)})
-        waiting.cancel()
-        [answer] = await asyncio.gather(waiting, return_exceptions=True)
-        if not isinstance(answer, BaseException):
-            seen += [change.id for change in answer.changes]
-    seen += [change.id for change in await received(stream, 200 - len(seen))]
-    assert seen == [str(number) for number in range(200)]
-
-
 async def test_more_than_fits_the_buffer_arrives_in_order(database: Database, stream: MongoChangeStream) -> None:
     ids = [f"{number:05}" for number in range(6_000)]
     await database.jobs.insert_many([{"_id": id} for id in ids])
     assert [change.id for change in await received(stream, len(ids))] == ids
 
 
-async def test_a_move_of_the_cursor_that_counts_missed_times_tells_them_in_one_change(
-    database: Database, stream: MongoChangeStream
+COUNT = 7
+
+
+async def transacted(database: Database) -> None:
+    """A few jobs, written at one time; then a mark."""
+    async with database.client.start_session() as session, await session.start_transaction():
+        for number in range(COUNT):
+            await database.jobs.insert_one(new_job_document(make_job(f"job-{number}")), session=session)
+    await database.definitions.insert_one({"_id": "the end", "rev": 1})
+
+
+async def test_the_writes_of_a_transaction_have_one_time_and_positions_of_their_own(database: Database) -> None:
+    async with opened(MongoChangeSource(database)) as stream:
+        await transacted(database)
+        jobs = [change for change in await changes_through(stream, "the end") if change.collection is Collection.JOBS]
+    assert len({change.position[:21] for change in jobs}) == 1
+    assert [change.position for change in jobs] == sorted({change.position for change in jobs})
+    assert [event.id for event in Mirror().fold(jobs).events] == [change.position for change in jobs]
+
+
+async def test_a_stream_that_is_resumed_in_the_middle_of_one_time_counts_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole, also when it replaces what an earlier one told; a move that counts none says nothing of them."""
-    await MongoScheduleStore(database).create(make_schedule())
-    claims, mirror = MongoClaimStore(database, RETENTION_MS), Mirror()
-    told: list[list[tuple[int | None, int | None, int | None]]] = []
-    mirror.fold(await received(stream, 1))
-    for verdict, first, last in (("missed", 1, 3), ("missed", 4, 9), ("excluded", 10, 10), ("missed", 11, 11)):
-        run = VerdictRun("tick", Verdict(verdict), second(first), second(last), last - first + 1)
-        decision = RecordVerdict(run, Basis(second(first - 1), NOW), FireCounts(missed=last))
-        assert await claims.apply([decision], second(12), majority=True) == [Settlement.DONE]
-        [change] = await received(stream, 1)
-        assert change.operation is Operation.PATCH
-        told.append([(each.nominal_ms, each.through_ms, each.count) for each in mirror.fold([change]).events])
-    assert told == [
-        [(second(1), second(3), 3)],
-        [(second(4), second(9), 6)],
-        [],
-        [(second(11), second(11), 1)],
-    ]
+    source = MongoChangeSource(database)
+    async with opened(source) as stream:
+        resume = (await stream.next_batch(0)).resume
+        await transacted(database)
+        whole = {change.id: change.position for change in await changes_through(stream, "the end")}
+    monkeypatch.setattr(stream_module, "BATCH_MAX", 1)
+    in_parts: dict[object, str] = {}
+    while "the end" not in in_parts:
+        async with opened(source, resume) as stream:
+            batch = await stream.next_batch(PATIENCE_MS)
+            assert len(batch.changes) == 1
+            in_parts |= {change.id: change.position for change in batch.changes}
+            resume = batch.resume
+    assert in_parts == whole
 
 
-def second(number: int) -> WallMs:
-    return WallMs(NOW + number * 1_000)
+async def test_a_change_has_the_time_when_the_server_took_it(database: Database) -> None:
+    async with opened(MongoChangeSource(database)) as stream:
+        before_ms = time.time_ns() // 1_000_000
+        await asyncio.sleep(0.1)  # the clock that the server takes this from ticks every ten milliseconds
+        await transacted(database)
+        changes = await changes_through(stream, "the end")
+        after_ms = time.time_ns() // 1_000_000
+    assert all(change.at_ms is not None and before_ms <= change.at_ms <= after_ms for change in changes)

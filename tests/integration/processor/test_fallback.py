@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.mongo import fallback
-from hascheduler.mongo.connection import Database, connect, open_database
+from hascheduler.mongo.connection import Database
 from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
@@ -20,14 +20,6 @@ from tests.integration.rabbitmq.wire import wire_to
 
 def _run(job_id: str) -> Message:
     return Message(MessageKind.RUN, job_id, 1)
-
-
-@pytest.fixture
-async def database(mongodb_uri: str, ready_database: str) -> AsyncIterator[Database]:
-    client = connect(mongodb_uri)
-    found = open_database(client, ready_database)
-    yield found
-    await client.close()
 
 
 @asynccontextmanager

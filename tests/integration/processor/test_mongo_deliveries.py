@@ -83,7 +83,8 @@ async def test_what_is_promised_before_and_while_it_watches_is_delivered(databas
     inbox = Inbox()
     await promise(database, "before", "p.1")
     await promise(database, "not ours", "p.2")
-    watching = asyncio.create_task(MongoDeliveries(database, "p.1").run(inbox.sink))
+    deliveries, turns = MongoDeliveries(database, "p.1"), list[bool]()
+    watching = asyncio.create_task(deliveries.run(inbox.sink, lambda: turns.append(deliveries.consuming)))
     assert await inbox.seen(1) == {Message(MessageKind.RUN, "before", 1)}
     for n in range(10):
         await promise(database, f"small-{n}", "p.1")
@@ -93,6 +94,7 @@ async def test_what_is_promised_before_and_while_it_watches_is_delivered(databas
     watching.cancel()
     await asyncio.wait({watching})
     assert watching.cancelled()
+    assert turns == [True, False], "its readiness hangs on that"
 
 
 async def test_it_outlives_a_collection_that_is_dropped(database: Database) -> None:

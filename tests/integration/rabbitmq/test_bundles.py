@@ -109,17 +109,6 @@ async def test_a_processor_that_does_not_know_bundles_gets_its_messages_one_by_o
         await queue.delete()
 
 
-async def test_a_bundle_without_a_queue_is_unknown_and_the_others_are_confirmed(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    nobody = f"nobody.{secrets.token_hex(4)}"
-    messages = [
-        message for job in "abcd" for message in ((processor_id, run_message(job)), (nobody, run_message(f"no-{job}")))
-    ]
-    assert await transport.publish(messages) == [Confirm.CONFIRMED, Confirm.UNKNOWN] * 4
-
-
 async def test_a_processor_that_comes_after_a_bundle_for_it_takes_bundles(
     transport: RabbitTransport, amqp_url: str, processor_id: str
 ) -> None:

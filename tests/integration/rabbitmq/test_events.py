@@ -10,12 +10,11 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
-from hascheduler.daemon.outbound.event_log import EventPublisher
-from hascheduler.model.event import Event, EventType, encode_event, position
+from hascheduler.model.event import Event, EventType, encode_event
 from hascheduler.rabbitmq.publisher import EVENTS_PIPELINED_MAX, RabbitEventExchange
-from tests.integration.rabbitmq.conftest import LIMIT_S, running, until
+from tests.integration.rabbitmq.conftest import LIMIT_S, running
 from tests.integration.rabbitmq.wire import Wire
-from tests.unit.daemon.happenings import happened, log_of
+from tests.unit.daemon.happenings import happened
 
 
 class Listener:
@@ -141,47 +140,3 @@ async def test_a_broker_that_answers_nothing_takes_nothing_and_comes_back(
         wire.silent = False
         await until_published(exchange, [happened(1, "a"), happened(2, "b")])
         assert "b" in await listener.jobs(2)
-
-
-async def test_a_cut_in_the_middle_confirms_nothing_that_is_not_there(wire: Wire, name: str) -> None:
-    async with connected(wire.url, name) as exchange:
-        wire.silent = True
-        publishing = asyncio.create_task(exchange.publish([happened(second) for second in range(1_000)]))
-        await asyncio.sleep(0)
-        wire.reset()
-        assert not await publishing
-        wire.silent = False
-
-
-async def test_two_leaders_in_turn_leave_no_gap(amqp_url: str, name: str, channel: AbstractChannel) -> None:
-    """Each with a log of its own, as two replicas have, of the same events."""
-    leads = {"one": True, "two": False}
-    logs = {"one": log_of(begun_at=100), "two": log_of(begun_at=100)}
-    seen: set[str] = set()
-
-    def happens(second: int) -> None:
-        for log in logs.values():
-            log.append([happened(second, f"job:{second}")], position(second, 1))
-
-    async with connected(amqp_url, name) as one, connected(amqp_url, name) as two:
-        listener = await listening(channel, name, "#")
-        first = EventPublisher(logs["one"], one, lambda: leads["one"])
-        second = EventPublisher(logs["two"], two, lambda: leads["two"])
-
-        async def look() -> None:
-            while len(seen) < 4:
-                seen.add(json.loads((await listener.next()).body)["job"])
-
-        looking = asyncio.create_task(look())
-        async with running(first.run), running(second.run):
-            happens(101)
-            happens(102)
-            await until(lambda: "job:102" in seen)
-            second.other_leads()
-            leads["one"] = False
-            happens(103)
-            leads["two"] = True
-            happens(104)
-            # Not cancelled: a channel that is left in the middle of a question closes.
-            await looking
-    assert seen == {"job:101", "job:102", "job:103", "job:104"}

@@ -1,4 +1,4 @@
-"""What the two ends promise, on a real broker."""
+"""What the two ends promise, on a real broker, and that nothing is left of a connection that ends."""
 
 import asyncio
 import secrets
@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 import aio_pika
 import pytest
+from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelClosed
 
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm
-from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, BrokerConnection, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import PIPELINED_MAX, RabbitTransport
 from tests.integration.rabbitmq.conftest import Inbox, delivered, run_message, running, until
@@ -23,27 +24,6 @@ async def channel(amqp_url: str) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
     connection = await aio_pika.connect(amqp_url)
     yield await connection.channel()
     await connection.close()
-
-
-async def test_a_confirmed_message_arrives_as_it_was_sent(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str
-) -> None:
-    message = run_message("fire:tick:1700000000000", 3)
-    await delivered(transport, processor_id, message)
-    delivery = await inbox.next()
-    assert decode_message(delivery.body) == message
-    await delivery.ack()
-
-
-async def test_a_message_without_a_queue_is_unknown_and_the_others_are_confirmed(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    nobody = f"nobody.{secrets.token_hex(4)}"
-    assert await transport.publish(
-        [(processor_id, run_message("a")), (nobody, run_message("b")), (processor_id, run_message("c"))]
-    ) == [Confirm.CONFIRMED, Confirm.UNKNOWN, Confirm.CONFIRMED]
-    assert transport.accepting
 
 
 async def test_what_the_broker_can_not_be_asked_to_carry_is_unknown(transport: RabbitTransport) -> None:
@@ -68,13 +48,6 @@ async def test_a_long_batch_is_pipelined_and_answered_in_order(
     batch = [(nobody if n % 10 == 0 else processor_id, run_message(f"job-{n}")) for n in range(count)]
     confirms = await transport.publish(batch)
     assert confirms == [Confirm.UNKNOWN if n % 10 == 0 else Confirm.CONFIRMED for n in range(count)]
-
-
-async def test_a_duplicate_is_delivered_twice(transport: RabbitTransport, inbox: Inbox, processor_id: str) -> None:
-    for _ in range(2):
-        await delivered(transport, processor_id, run_message("same"))
-    bodies = {(await inbox.next()).body for _ in range(2)}
-    assert len(bodies) == 1
 
 
 async def test_garbage_is_parked_with_its_reason_and_the_others_go_on(
@@ -235,3 +208,28 @@ async def test_deleting_the_queue_of_a_processor_leaves_no_queue_to_publish_to(
         await delivered(transport, processor_id, run_message("a"))
     await deliveries.delete()
     assert await transport.publish([(processor_id, run_message("b"))]) == [Confirm.UNKNOWN]
+
+
+async def test_a_connection_that_the_broker_does_not_close_in_time_is_closed(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.rabbitmq.connection._CLOSE_LIMIT_S", 0.05)
+    async with BrokerConnection(wire.url, "test").session() as session:
+        wire.silent = True
+    assert session.connection.is_closed
+
+
+async def test_one_that_is_cancelled_while_it_closes_is_closed_too(wire: Wire) -> None:
+    connected: asyncio.Future[AbstractConnection] = asyncio.get_running_loop().create_future()
+
+    async def use() -> None:
+        async with BrokerConnection(wire.url, "test").session() as session:
+            wire.silent = True
+            connected.set_result(session.connection)
+
+    task = asyncio.create_task(use())
+    connection = await connected
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    assert connection.is_closed

@@ -26,8 +26,8 @@ CONFIG = ReplicaConfig(
 class HandClock:
     """`hascheduler.ports.Clock` that moves only by hand."""
 
-    def __init__(self) -> None:
-        self.now = 1_700_000_000_000
+    def __init__(self, now: int = 1_700_000_000_000) -> None:
+        self.now = now
 
     def wall_ms(self) -> WallMs:
         return WallMs(self.now)

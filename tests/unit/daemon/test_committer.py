@@ -183,10 +183,3 @@ async def test_a_decision_that_is_settled_before_it_is_journaled_is_settled_by_t
         assert await one.committer.drained(5)
         one.committer.settled([A])
         assert one.committer.applied_through == 2
-
-
-async def test_a_stranger_is_settled_without_a_trace() -> None:
-    async with pipeline() as one:
-        one.committer.settled([A])
-        await one.commit(B)
-        assert one.committer.applied_through == 1

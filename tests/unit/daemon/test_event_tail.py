@@ -126,22 +126,6 @@ async def test_what_a_job_goes_through_in_one_batch_gives_an_event_a_step() -> N
     assert [event.id for event in scene.events()] == sorted({event.id for event in scene.events()})
 
 
-async def test_two_replicas_have_the_same_events_with_the_same_ids() -> None:
-    one, other = Scene(), Scene()
-    other.database, other.jobs, other.source = one.database, one.jobs, one.source
-    await one.begin()
-    await other.begin()
-    await one.jobs.submit(make_job("j"))
-    await one.turn()
-    await one.jobs.cancel("j", NOW)
-    await one.turn()
-    await other.turn()
-    assert [event for event in one.events() if event.job == "j"] == [
-        event for event in other.events() if event.job == "j"
-    ]
-    assert one.types() == ["submitted", "cancelled"]
-
-
 async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_waits() -> None:
     scene = Scene()
     await scene.begin()

@@ -104,15 +104,6 @@ async def test_of_two_that_were_given_one_term_one_begins_it(database: MemoryDat
     assert len(await heads(database)) == 1
 
 
-async def test_shards_have_journals_of_their_own(database: MemoryDatabase) -> None:
-    await Replica("a", database).lead(9)
-    other = await Fence.begin(
-        MemoryJournal(MemoryConnection(database)), name="other", term=1, holder="b", now=NOW, trusted=always
-    )
-    assert isinstance(other, Fence)
-    assert other.began.seq == 1
-
-
 # Answers that do not come
 
 

@@ -51,13 +51,6 @@ async def test_facts_wait_while_it_is_full_and_news_of_ones_own_does_not() -> No
     assert inbox.take() == [JobGone("late")]
 
 
-async def test_one_batch_may_overshoot_the_bound() -> None:
-    inbox = Inbox()
-    await inbox.put([JobGone(str(i)) for i in range(INPUTS_MAX - 1)])
-    await inbox.put([JobGone("a"), JobGone("b")])
-    assert len(inbox.take()) == INPUTS_MAX + 1
-
-
 async def test_waiting_ends_with_something_to_take_with_a_call_or_with_the_time() -> None:
     inbox = Inbox()
     await inbox.wait(0)
@@ -69,12 +62,6 @@ async def test_waiting_ends_with_something_to_take_with_a_call_or_with_the_time(
     inbox.put_now(TrustLost())
     await inbox.wait(60)
     assert inbox.take() == [TrustLost()]
-
-
-async def test_no_facts_are_no_reason_to_wait_for_room() -> None:
-    inbox = Inbox()
-    inbox.put_now(*(JobGone(str(i)) for i in range(INPUTS_MAX)))
-    await asyncio.wait_for(inbox.put([]), 1)
 
 
 @pytest.mark.usefixtures("patient")
@@ -106,14 +93,6 @@ async def test_ends_wait_too_as_long_as_the_core_awaits_none() -> None:
     assert inbox.take() == [JobGone("a"), JobGone("b")]
 
 
-@pytest.mark.usefixtures("patient")
-async def test_one_input_that_can_not_wait_is_enough() -> None:
-    inbox = Inbox()
-    await inbox.put([STARTED, JobGone("b"), STARTED])
-    await asyncio.wait_for(inbox.wait(3_600), 60)
-    assert inbox.take() == [STARTED, JobGone("b"), STARTED]
-
-
 async def test_what_can_wait_does_not_do_so_for_long() -> None:
     inbox = Inbox()
     for _ in range(2):
@@ -132,18 +111,6 @@ async def test_many_inputs_do_not_wait_for_each_other() -> None:
         await inbox.put([STARTED])
     await waiting
     assert len(inbox.take()) == inboxes._GATHERED_MAX
-
-
-@pytest.mark.usefixtures("patient")
-async def test_what_was_taken_wakes_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    inbox = Inbox()
-    monkeypatch.setattr(inboxes, "_WAITING_MAX_S", 0)
-    await inbox.put([STARTED])
-    assert inbox.take() == [STARTED]
-    waiting = asyncio.create_task(inbox.wait(3_600))
-    await _turns()
-    assert not waiting.done()
-    waiting.cancel()
 
 
 async def test_a_wait_gives_way_though_there_is_something_to_take() -> None:

@@ -165,14 +165,6 @@ async def test_a_loop_that_does_not_come_round_is_reported_until_it_does(room: R
 # The question, on real sockets
 
 
-async def test_a_process_that_lives_greets_and_another_or_none_does_not() -> None:
-    async with process("leader") as one:
-        where = f"{HOST}:{one.port}"
-        assert await greets_in_time("leader", where, 10)
-        assert not await greets_in_time("another", where, 10)
-    assert not await greets_in_time("leader", where, 10)
-
-
 async def test_a_process_that_is_silenced_does_not_greet_until_it_may_again() -> None:
     async with process("leader") as one:
         where = f"{HOST}:{one.port}"

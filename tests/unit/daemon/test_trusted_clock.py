@@ -72,49 +72,6 @@ def test_a_wall_clock_that_is_set_wrong_is_not_followed(off_ms: int) -> None:
     assert machine.off_ms(clock) == 7
 
 
-@pytest.mark.parametrize("off_ms", [DAY_MS, -DAY_MS])
-def test_a_replica_that_starts_with_a_wrong_clock_does_not_know_the_time(off_ms: int) -> None:
-    machine, clock = running(off_ms)
-    assert str(off_ms) in clock.wrong_because
-    machine.beat(clock)
-    assert clock.wrong_because
-    machine.wall_off_ms = 0
-    machine.beat(clock)
-    assert clock.wrong_because == ""
-    assert machine.off_ms(clock) == 0
-
-
-@pytest.mark.parametrize("off_ms", [DAY_MS, -DAY_MS])
-def test_a_database_whose_clock_is_set_or_differs_after_a_fail_over_is_not_followed(off_ms: int) -> None:
-    machine, clock = running()
-    machine.database_off_ms = off_ms
-    for _ in range(3):
-        machine.beat(clock)
-        assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
-    # Beside it, this machine's clock is watched as before.
-    machine.wall_off_ms = DAY_MS // 2
-    machine.beat(clock)
-    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
-    machine.wall_off_ms, machine.database_off_ms = 0, 0
-    machine.beat(clock)
-    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
-
-
-def test_both_may_be_set_alike() -> None:
-    machine, clock = running()
-    machine.wall_off_ms = machine.database_off_ms = DAY_MS
-    machine.beat(clock)
-    assert machine.off_ms(clock) == DAY_MS
-    assert clock.wrong_because == ""
-
-
-def test_of_three_that_differ_none_is_right() -> None:
-    machine, clock = running()
-    machine.wall_off_ms, machine.database_off_ms = DAY_MS, -DAY_MS
-    machine.beat(clock)
-    assert str(2 * DAY_MS) in clock.wrong_because
-
-
 def test_clocks_that_drift_apart_leave_none_right() -> None:
     machine, clock = running()
     for turn in range(1, 8):

@@ -10,7 +10,6 @@ from hascheduler.demo.evidence import Effect, Effects, Expectation, evaluate
 from hascheduler.errors import WorldError
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.trigger import Interval, Once, Trigger
-from hascheduler.simulate.report import percentile
 
 UNTIL_MS = 3_500
 TICK = Expectation("tick", Trigger(Interval(1_000, WallMs(0))), WallMs(500), logs=True)
@@ -51,30 +50,32 @@ def _verdict(effects: list[Effect], cut_from_ms: int | None = None, **jobs: dict
 ALL = [_effect(job) for job in JOBS]
 
 
-def test_every_nominal_time_with_one_effect_is_good() -> None:
-    assert _verdict(ALL) == {}
+STATES_TO_RUN = ("pending", "dispatched", "running")
+RAN_TWICE = {**_job("lost", processor="p.1"), "state": "pending"}
+# effects, the first job, what is found
+VERDICTS: dict[str, tuple[list[Effect], dict[str, Any], dict[str, list[str]]]] = {
+    "one effect each": (ALL, _job("succeeded"), {}),
+    "no effect": (ALL[1:], _job("succeeded"), {"missed": JOBS[:1]}),
+    "its handler ran and it failed": (ALL, _job("failed"), {"missed": JOBS[:1]}),
+    **{
+        f"still {state}": (ALL[1:], {"state": state, "attempt": 0, "attempts": []}, {"pending": JOBS[:1]})
+        for state in STATES_TO_RUN
+    },
+    "ran twice and is to run again": ([*ALL, ALL[0]], RAN_TWICE, {"doubled": JOBS[:1], "pending": JOBS[:1]}),
+    "the same attempt twice": ([*ALL, ALL[0]], _job("succeeded"), {"doubled": JOBS[:1]}),
+    **{
+        f"{job} is no nominal time": ([*ALL, _effect(job)], _job("succeeded"), {"unexpected": [job]})
+        for job in ("fire:tick:1500", "fire:once:2000", "fire:other:1000", "fire:tick:0")
+    },
+    "due after the end": ([*ALL, _effect("fire:tick:4000")], _job("succeeded"), {}),
+}
 
 
-def test_a_nominal_time_without_an_effect_is_missed() -> None:
-    assert _verdict(ALL[1:]) == {"missed": [JOBS[0]]}
-
-
-def test_a_job_that_failed_is_missed_although_its_handler_ran() -> None:
-    assert _verdict(ALL, first=_job("failed")) == {"missed": [JOBS[0]]}
-
-
-@pytest.mark.parametrize("state", ["pending", "dispatched", "running"])
-def test_a_job_that_is_still_to_run_is_pending_and_not_missed(state: str) -> None:
-    assert _verdict(ALL[1:], first={"state": state, "attempt": 0, "attempts": []}) == {"pending": [JOBS[0]]}
-
-
-def test_a_job_that_ran_twice_and_is_to_run_again_is_doubled_and_pending() -> None:
-    first = {**_job("lost", processor="p.1"), "state": "pending"}
-    assert _verdict([*ALL, ALL[0]], first=first) == {"doubled": [JOBS[0]], "pending": [JOBS[0]]}
-
-
-def test_the_same_attempt_twice_is_doubled() -> None:
-    assert _verdict([*ALL, ALL[0]]) == {"doubled": [JOBS[0]]}
+@pytest.mark.parametrize(("effects", "first", "found"), VERDICTS.values(), ids=VERDICTS)
+def test_each_nominal_time_has_one_effect_or_is_told(
+    effects: list[Effect], first: dict[str, Any], found: dict[str, list[str]]
+) -> None:
+    assert _verdict(effects, first=first) == found
 
 
 @pytest.mark.parametrize(
@@ -108,15 +109,6 @@ def test_an_effect_may_be_unseen_only_among_the_last_of_a_processor_that_took_it
     assert _verdict(ALL[1:], from_ms, first=first) == found
 
 
-@pytest.mark.parametrize("job", ["fire:tick:1500", "fire:once:2000", "fire:other:1000", "fire:tick:0"])
-def test_an_effect_for_no_nominal_time_is_unexpected(job: str) -> None:
-    assert _verdict([*ALL, _effect(job)]) == {"unexpected": [job]}
-
-
-def test_what_is_due_after_the_end_does_not_count() -> None:
-    assert _verdict([*ALL, _effect("fire:tick:4000")]) == {}
-
-
 def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
     output, effects = tmp_path / "log", Effects()
     line = json.dumps({"effect": "log", "job": "fire:tick:1000", "attempt": 1, "nominal_ms": 1_000, "at_ms": 1_005})
@@ -144,8 +136,3 @@ def test_a_line_that_is_half_an_effect_is_an_error(tmp_path: Path, line: str) ->
     output.write_text(line + "\n")
     with pytest.raises(WorldError, match="holds a line that is no effect"):
         Effects().read([output])
-
-
-@pytest.mark.parametrize(("per_cent", "value"), [(50, 2), (75, 3), (99, 4), (100, 4), (0, 1)])
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(per_cent: float, value: int) -> None:
-    assert percentile([4, 1, 3, 2], per_cent) == value

@@ -14,7 +14,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.kubernetes import api as api_module
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from tests.contract.lease_checks import of_racing_updates_one_wins
+from tests.contract.checks import of_racing_updates_one_wins
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
 from tests.factories import make_lease

@@ -14,7 +14,7 @@ from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.schema.schedule import Basis
-from tests.integration.mongo.examples import RETENTION_MS
+from tests.contract.backends import RETENTION_MS
 
 BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))
 

@@ -7,18 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import structlog
 from opentelemetry import trace
 from structlog.contextvars import get_contextvars
 
 from hascheduler.model.job import JobState
-from hascheduler.model.message import MessageKind, decode_message
+from hascheduler.model.message import decode_message
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, StartedJob
 from hascheduler.processor import Handlers, JobContext, PermanentError, Processor, ProcessorConfig
 from hascheduler.schema.definition import Definition
-from hascheduler.schema.retry import RetryPolicy
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from tests.unit.processor.world import ME, HandClock, World, until
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
@@ -145,41 +143,18 @@ async def test_an_attempt_belongs_where_its_job_says_and_else_where_its_message_
     [
         ("fail", "LookupError", "LookupError: no such thing at mongodb://***@db/"),
         ("give-up", "hascheduler.processor.outcomes.PermanentError", "PermanentError: never"),
+        ("hold", "timeout", "timed out after 1ms"),
     ],
 )
 async def test_a_failure_has_the_type_of_what_was_raised(definition: str, error_type: str, description: str) -> None:
     recorded = Recorded()
     async with at_work(handlers_of(recorded), recorded.tracer) as (world, _):
-        world.dispatch("a", definition)
+        world.dispatch("a", definition, rules=Definition(name="hold", timeout_ms=1 if definition == "hold" else None))
         await until(lambda: bool(recorded.names))
     told = recorded.one(f"attempt {definition}")
     assert told.status.status_code is trace.StatusCode.ERROR
     assert told.status.description == description
     assert {(told.attributes or {})[name] for name in ("error.type", "hascheduler.outcome")} == {error_type, "failed"}
-
-
-async def test_a_timeout_is_a_failure_of_its_own_type() -> None:
-    recorded = Recorded()
-    async with at_work(handlers_of(recorded), recorded.tracer) as (world, _):
-        world.dispatch("a", "hold", rules=Definition(name="hold", timeout_ms=1))
-        await until(lambda: bool(recorded.names))
-    assert (recorded.one("attempt hold").attributes or {})["error.type"] == "timeout"
-
-
-async def test_each_try_is_a_span_of_its_own_in_the_one_trace() -> None:
-    recorded = Recorded()
-    retry = RetryPolicy(attempts_max=2, backoff_ms=0)
-    async with at_work(handlers_of(recorded), recorded.tracer) as (world, _):
-        world.kept["a"] = CALLER
-        world.dispatch("a", "fail", rules=Definition(name="fail", retry=retry))
-        await ended(world, "a")
-        job = world.jobs["a"]
-        job.attempt, job.state, job.outcome, job.failures = 2, JobState.DISPATCHED, None, 1
-        world.tell(MessageKind.RUN, "a", 2)
-        await until(lambda: len(recorded.names) == 2)
-    spans = recorded.exporter.get_finished_spans()
-    assert [(span.attributes or {})["hascheduler.job.attempt"] for span in spans] == [1, 2]
-    assert {(trace_of(span), parent_of(span)) for span in spans} == {(CALLER.trace_id, span_id(CALLER))}
 
 
 async def test_what_is_given_back_has_not_failed() -> None:
@@ -205,24 +180,3 @@ async def test_the_lines_of_a_handler_carry_its_job_and_attempt_and_no_others(de
             assert outcome is not None
             assert outcome.result == {"job": id, "attempt": 1}
     assert get_contextvars() == {}
-
-
-async def test_every_line_of_an_attempt_carries_its_job_and_attempt() -> None:
-    lines: list[dict[str, Any]] = []
-
-    def keep(_logger: object, _method: str, event: structlog.typing.EventDict) -> str:
-        lines.append(dict(event))
-        raise structlog.DropEvent
-
-    structlog.configure(processors=[structlog.contextvars.merge_contextvars, keep])
-    try:
-        async with at_work(handlers_of(Recorded()), NO_TRACING) as (world, _):
-            world.vague["start"] = world.vague["finish"] = 1
-            world.dispatch("a", "ask")
-            await ended(world, "a")
-            await until(lambda: any(line["event"] == "finished" for line in lines))
-    finally:
-        structlog.reset_defaults()
-    told = [line for line in lines if line["event"] in ("unanswered", "started", "finished")]
-    assert [line["event"] for line in told] == ["unanswered", "started", "unanswered", "finished"]
-    assert {(line["job"], line["attempt"]) for line in told} == {("a", 1)}

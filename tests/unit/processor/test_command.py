@@ -145,20 +145,6 @@ async def kept(data: bytes, piece_size: int = 1_000_000) -> tuple[str, bool]:
     return output.text()
 
 
-@pytest.mark.parametrize(
-    ("data", "piece_size", "text"),
-    [
-        (b"", 1, ""),
-        ("aüb".encode(), 1, "aüb"),
-        (b"a\xffb", 9, "a\ufffdb"),
-        (b"x" * (2 * HALF_BYTES_MAX), 1_000, "x" * (2 * HALF_BYTES_MAX)),
-        (b"x" * (HALF_BYTES_MAX - 1) + "ü".encode() + b"x", 1_000, "x" * (HALF_BYTES_MAX - 1) + "üx"),
-    ],
-)
-async def test_an_output_that_fits_is_kept_whole(data: bytes, piece_size: int, text: str) -> None:
-    assert await kept(data, piece_size) == (text, False)
-
-
 @pytest.mark.parametrize("shift", [0, 1, 2, 3])
 @pytest.mark.parametrize("piece_size", [1_000, 1_000_000])
 async def test_a_cut_goes_through_no_character(shift: int, piece_size: int) -> None:

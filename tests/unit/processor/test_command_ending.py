@@ -179,8 +179,7 @@ async def test_the_grace_is_enough_to_clean_up_in(tmp_path: Path, book: Path) ->
         job = stage.world.dispatch("a", "command", {"argv": ["/bin/sh", "-c", program]})
         await until(lambda: len(listed(book)) == 1)
         stage.world.tell(MessageKind.CANCEL, "a")
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
     assert cleaned.exists()
     await until(lambda: not living(book))  # its file is there a moment before it has gone
 

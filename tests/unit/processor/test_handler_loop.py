@@ -144,7 +144,7 @@ async def test_what_has_not_begun_there_is_given_back_and_never_begins(work: Wor
         work.unblocked.set()
         await until(lambda: loop.stall is None)
         last = stage.world.dispatch("last", "leave")
-        await until(lambda: last.outcome is not None)
+        await last.ended()
         assert work.begun == ["blocking"]
 
 
@@ -162,7 +162,7 @@ async def test_the_error_of_one_that_blocked_says_so(
         await until(lambda: loop.stall is not None)
         if ending == "failure":
             work.unblocked.set()
-        await until(lambda: job.outcome is not None)
+        await job.ended()
         expected = "timed out after 700ms; " if ending == "timeout" else "ValueError: after it; "
         assert error_of(job).startswith(f"{expected}the event loop stood still for ")
         assert error_of(job).endswith(BLAMED)
@@ -261,9 +261,8 @@ async def test_the_system_exit_of_a_handler_is_its_own_failure(work: Work, make_
         await until(lambda: job.outcome is not None)
         assert error_of(job) == "RuntimeError: the handler raised SystemExit"
         after = stage.world.dispatch("thread", "thread")
-        await until(lambda: after.outcome is not None)
-        assert after.outcome is not None
-        assert after.outcome.result == "from a coroutine"
+        outcome = await after.ended()
+        assert outcome.result == "from a coroutine"
 
 
 async def test_the_end_of_the_loop_ends_the_processor(work: Work, make_loop: Any) -> None:
@@ -308,9 +307,8 @@ async def test_what_is_current_for_the_attempt_is_current_in_its_handler_and_in_
     work.handlers.handler("look")(look)
     async with running(work, make_loop) as (stage, _):
         job = stage.world.dispatch("a", "look")
-        await until(lambda: job.outcome is not None)
-        assert job.outcome is not None
-        assert job.outcome.state is JobState.SUCCEEDED, job.outcome
+        outcome = await job.ended()
+        assert outcome.state is JobState.SUCCEEDED, outcome
         assert seen == [{"job": "a", "attempt": 1}, "handler a/1"]
 
 

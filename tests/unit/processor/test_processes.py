@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[3]
 
 async def ended(stage: Stage, definition: str, payload: Any = None, **more: Any) -> Job:
     job = stage.world.dispatch("a", definition, payload, **more)
-    await until(lambda: job.outcome is not None)
+    await job.ended()
     return job
 
 

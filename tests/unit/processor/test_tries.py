@@ -18,7 +18,7 @@ from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLat
 from hascheduler.processor.attempts import StopReason
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import LIMIT_S, Job, Stage, staged, until
+from tests.unit.processor.world import Job, Stage, at_work, staged, until
 
 NOW = 1_000_000
 TRIES = RetryPolicy(attempts_max=3, backoff_ms=1_000, backoff_factor=2_000, backoff_max_ms=60_000)
@@ -37,21 +37,14 @@ def raising(error: Exception) -> Handlers:
 async def outcome_of(handlers: Handlers, **job: Any) -> AttemptOutcome:
     async with staged(handlers) as stage:
         dispatched = stage.world.dispatch("a", "raise", rules=Definition(name="raise", retry=TRIES), **job)
-        await until(lambda: dispatched.outcome is not None)
-        assert dispatched.outcome is not None
-        return dispatched.outcome
+        return await dispatched.ended()
 
 
-@pytest.mark.parametrize("failures", [0, 1])
-async def test_an_error_is_tried_again_after_the_pause_of_the_definition(failures: int) -> None:
+@pytest.mark.parametrize("failures", [0, 1, 2])
+async def test_an_error_is_tried_again_after_the_pause_of_the_definition_but_for_the_last(failures: int) -> None:
     outcome = await outcome_of(raising(ValueError("no luck")), failures=failures)
-    retry_at_ms = NOW + TRIES.pause_ms("a", failures + 1)
-    assert outcome == AttemptOutcome(JobState.FAILED, error="ValueError: no luck", retry_at_ms=WallMs(retry_at_ms))
-
-
-async def test_the_last_try_fails_for_good() -> None:
-    outcome = await outcome_of(raising(ValueError("no luck")), failures=2)
-    assert outcome == AttemptOutcome(JobState.FAILED, error="ValueError: no luck")
+    retry_at_ms = None if failures == 2 else WallMs(NOW + TRIES.pause_ms("a", failures + 1))
+    assert outcome == AttemptOutcome(JobState.FAILED, error="ValueError: no luck", retry_at_ms=retry_at_ms)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +66,11 @@ async def test_an_attempt_that_failed_keeps_the_handler_s_own_traceback_without_
     assert lines[-1] == "ValueError: no answer of mongodb://***@there/"
 
 
+async def test_an_error_is_cut_to_four_kibibytes() -> None:
+    outcome = await outcome_of(raising(ValueError("ü" * 10_000)))
+    assert 4_000 < len((outcome.error or "").encode()) <= 4_096
+
+
 async def test_a_traceback_is_logged_once() -> None:
     with structlog.testing.capture_logs() as lines:
         await outcome_of(raising(ValueError("no luck")))
@@ -91,46 +89,29 @@ async def test_no_try_begins_after_the_total_timeout() -> None:
     rules = Definition(name="raise", retry=TRIES, total_timeout_ms=10_000)
     async with staged(raising(ValueError("no luck"))) as stage:
         job = stage.world.dispatch("a", "raise", rules=rules, first_started_at_ms=WallMs(NOW - 9_500))
-        await until(lambda: job.outcome is not None)
-        assert job.outcome is not None
-        assert job.outcome.retry_at_ms is None
+        outcome = await job.ended()
+        assert outcome.retry_at_ms is None
 
 
 # Timeouts
 
 
 async def test_an_attempt_that_takes_too_long_is_stopped_and_tried_again() -> None:
-    handlers = Handlers()
-    seen: list[int | None] = []
-
-    @handlers.handler("slow")
-    async def slow(job: JobContext) -> None:
-        seen.append(job.deadline_ms)
-        await asyncio.Event().wait()
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=30))
-        await until(lambda: job.outcome is not None)
-        assert job.outcome is not None
-        assert (job.outcome.error, job.outcome.retry_at_ms is None) == ("timed out after 30ms", False)
-        assert seen == [NOW + 30]
+    async with at_work() as (work, stage):
+        job = stage.world.dispatch("a", "hold", rules=Definition(name="hold", timeout_ms=30))
+        outcome = await job.ended()
+        assert (outcome.error, outcome.retry_at_ms is None) == ("timed out after 30ms", False)
+        assert work.contexts["a"].deadline_ms == NOW + 30
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, "1 try"), (1, "2 tries")])
 async def test_the_end_of_all_attempts_is_the_end_of_the_job_and_says_how_many_there_were(
     failures: int, tries: str
 ) -> None:
-    handlers = Handlers()
-
-    @handlers.handler("slow")
-    async def slow(job: JobContext) -> None:
-        await asyncio.Event().wait()
-
-    rules = Definition(name="slow", timeout_ms=60_000, total_timeout_ms=10_000)
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980), failures=failures)
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.FAILED, error=f"timed out after 10s in all ({tries})")
+    rules = Definition(name="hold", timeout_ms=60_000, total_timeout_ms=10_000)
+    async with at_work() as (_, stage):
+        job = stage.world.dispatch("a", "hold", rules=rules, first_started_at_ms=WallMs(NOW - 9_980), failures=failures)
+        assert await job.ended() == AttemptOutcome(JobState.FAILED, error=f"timed out after 10s in all ({tries})")
 
 
 @pytest.mark.parametrize("how", ["thread", "coroutine"])
@@ -156,7 +137,7 @@ async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_trie
     async with staged(handlers) as stage:
         rules = Definition(name="slow", timeout_ms=20, retry=TRIES)
         job = stage.world.dispatch("a", "slow", rules=rules, failures=failures)
-        await until(lambda: job.outcome is not None)
+        await job.ended()
         again_ms = None if failures else WallMs(NOW + TRIES.pause_ms("a", 1))
         assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 20ms", retry_at_ms=again_ms)
 
@@ -180,8 +161,7 @@ async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -
         stage.world.tell(MessageKind.CANCEL, "a")
         await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
         go_on.set()
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
 
 
 async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,21 +193,10 @@ async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monke
 @asynccontextmanager
 async def overdue(rules: Definition, **more: Any) -> AsyncIterator[tuple[Stage, Job, threading.Event]]:
     """A job whose thread goes on after its timeout, as it has reported, until the event is set."""
-    handlers = Handlers()
-    over = threading.Event()
-
-    @handlers.handler("deaf")
-    def deaf(job: JobContext) -> str:
-        over.wait(LIMIT_S)
-        return "late"
-
-    async with staged(handlers, slots=1, deadline_ms=60_000, **more) as stage:
+    async with at_work(slots=1, deadline_ms=60_000, **more) as (work, stage):
         job = stage.world.dispatch("a", "deaf", rules=rules)
-        try:
-            await until(lambda: job.overdue_since_ms is not None)
-            yield stage, job, over
-        finally:
-            over.set()
+        await until(lambda: job.overdue_since_ms is not None)
+        yield stage, job, work.thread_release
 
 
 async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_it_has_ended(
@@ -243,25 +212,17 @@ async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_
         assert (job.state, second.state) == (JobState.RUNNING, JobState.DISPATCHED)
         assert stage.world.calls["report_overdue"] == 1, "it is told once"
         over.set()
-        await until(lambda: second.outcome is not None)
+        await second.ended()
         again_ms = WallMs(NOW + TRIES.pause_ms("a", 1))
         assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 20ms", retry_at_ms=again_ms)
         assert second.outcome == AttemptOutcome(JobState.SUCCEEDED, result="late"), "it has no timeout"
 
 
 async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answered() -> None:
-    handlers = Handlers()
-    over = threading.Event()
-
-    @handlers.handler("deaf")
-    def deaf(job: JobContext) -> None:
-        over.wait(LIMIT_S)
-
-    async with staged(handlers, deadline_ms=60_000) as stage:
+    async with at_work(deadline_ms=60_000) as (_, stage):
         stage.world.vague["report_overdue"] = 2
         stage.world.dispatch("a", "deaf", rules=Definition(name="deaf", timeout_ms=20))
         await until(lambda: stage.world.calls["report_overdue"] == 3)
-        over.set()
 
 
 async def test_a_drain_ends_although_an_overdue_thread_never_does_and_says_nothing_about_its_attempt(
@@ -282,8 +243,7 @@ async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_a
         stage.world.tell(MessageKind.CANCEL, "a")
         await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
         over.set()
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
     async with overdue(Definition(name="deaf", timeout_ms=20)) as (stage, job, over):
         job.attempt, job.processor = 2, "another"
         await until(lambda: any(held.stop_reason is StopReason.REVOKED for held in stage.processor._attempts.held))
@@ -307,7 +267,7 @@ async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it(
 
     async with staged(handlers) as stage:
         job = stage.world.dispatch("a", "both", rules=Definition(name="both", timeout_ms=20))
-        await until(lambda: job.outcome is not None)
+        await job.ended()
         assert (job.state, begun) == (JobState.FAILED, [])
 
 
@@ -328,8 +288,7 @@ async def test_a_cancel_goes_before_a_timeout() -> None:
         job.cancel_requested = True
         await until(lambda: stage.world.calls["stop_requests"] > 2)
         stopped.set()
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
 
 
 # Progress
@@ -361,7 +320,7 @@ async def test_the_newest_progress_is_stored_once_an_interval() -> None:
         await until(lambda: stage.world.calls["stop_requests"] > beats + 3)
         assert stage.world.calls["report"] == told
         go_on.set()
-        await until(lambda: job.outcome is not None)
+        await job.ended()
 
 
 async def test_a_thread_may_report_progress_and_a_lost_report_does_no_harm() -> None:
@@ -379,8 +338,7 @@ async def test_a_thread_may_report_progress_and_a_lost_report_does_no_harm() -> 
         job = stage.world.dispatch("a", "thread")
         await until(lambda: bool(job.progress))
         go_on.set()
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="done")
+        assert await job.ended() == AttemptOutcome(JobState.SUCCEEDED, result="done")
 
 
 @pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])
@@ -393,6 +351,5 @@ async def test_what_is_no_percentage_fails_the_job_with_a_clear_error(percent: A
 
     async with staged(handlers) as stage:
         job = stage.world.dispatch("a", "work")
-        await until(lambda: job.outcome is not None)
-        assert job.outcome is not None
-        assert "expected a number from 0 to 100" in (job.outcome.error or "")
+        outcome = await job.ended()
+        assert "expected a number from 0 to 100" in (outcome.error or "")

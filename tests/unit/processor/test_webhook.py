@@ -229,8 +229,7 @@ async def test_a_cancelled_job_hangs_up(receiver: Receiver) -> None:
         job = stage.world.dispatch("a", "webhook", {"url": receiver.url(), "timeout": "10m"})
         await until(lambda: len(receiver.requests) == 1)
         stage.world.tell(MessageKind.CANCEL, "a")
-        await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
         async with asyncio.timeout(20):
             await receiver.hung_up.wait()
 

@@ -1,6 +1,7 @@
 """A small world for one processor: a database of jobs, a queue and a clock, all in the hands of the test."""
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, HandlerProgress, StartedJob, StopRequests
-from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.processor import Handlers, JobContext, Processor, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.schema.definition import Definition
 
@@ -50,6 +51,11 @@ class Job:
     progress: list[HandlerProgress] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     overdue_since_ms: WallMs | None = None
+
+    async def ended(self) -> AttemptOutcome:
+        await until(lambda: self.outcome is not None)
+        assert self.outcome is not None
+        return self.outcome
 
 
 class World:
@@ -268,3 +274,72 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(LIMIT_S):
         while not condition():  # noqa: ASYNC110  # what changes knows nothing of those who wait
             await asyncio.sleep(0.002)
+
+
+class Work:
+    """Handlers that the test controls: ``hold`` waits, ``echo`` returns, ``fail`` raises, ``stubborn`` goes on."""
+
+    def __init__(self) -> None:
+        self.handlers = Handlers()
+        self.began: list[tuple[str, int]] = []
+        self.stopped: list[str] = []
+        self.contexts: dict[str, JobContext] = {}
+        self.release = asyncio.Event()
+        self.thread_release = threading.Event()
+        for definition, function in {
+            "hold": self.hold,
+            "echo": self.echo,
+            "fail": self.fail,
+            "stubborn": self.stubborn,
+            "thread": self.thread,
+            "deaf": self.deaf,
+        }.items():
+            self.handlers.handler(definition)(function)
+
+    async def hold(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        self.contexts[job.id] = job
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(job.id)
+            raise
+        return "held"
+
+    async def echo(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        return job.payload
+
+    async def fail(self, job: JobContext) -> Any:
+        raise ValueError("no good")
+
+    async def stubborn(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(job.id)
+        return "done all the same"
+
+    def thread(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        self.contexts[job.id] = job
+        while not self.thread_release.wait(0.002):
+            if job.stop_requested:
+                raise RuntimeError("stopped")
+        return "threaded"
+
+    def deaf(self, job: JobContext) -> str:
+        self.began.append((job.id, job.attempt))
+        self.thread_release.wait(LIMIT_S)
+        return "late"
+
+
+@asynccontextmanager
+async def at_work(**options: Any) -> AsyncIterator[tuple[Work, Stage]]:
+    work = Work()
+    async with staged(work.handlers, **options) as stage:
+        try:
+            yield work, stage
+        finally:
+            work.thread_release.set()

@@ -45,11 +45,6 @@ async def test_each_shard_gets_its_part_and_the_answers_are_in_the_order_of_the_
     assert all(dict(sent.scope["headers"])[b"content-length"] == str(len(sent.body)).encode() for sent in ring.log)
 
 
-async def test_the_first_part_names_the_batch_of_all(ring: Ring) -> None:
-    assert (await ring.ask(f"POST {PATH}", jobs(*MIXED))).json["batch"] == "batch:default"
-    assert [sent.scope["state"].get("batch_id") for sent in ring.log] == [None, "batch:default", "batch:default"]
-
-
 async def test_the_key_of_each_job_has_its_place_in_the_whole_batch(ring: Ring) -> None:
     body = jobs(*MIXED)
     body["jobs"][1]["idempotency_key"] = "own"

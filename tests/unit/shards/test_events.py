@@ -111,13 +111,6 @@ async def silent(scope: Scope, receive: Receive, send: Send) -> None:
     await JSONResponse({"type": "t", "detail": "no"}, 503, {"Retry-After": "3"})(scope, receive, send)
 
 
-async def test_the_first_comment_says_where_a_client_may_go_on() -> None:
-    three = ThreeShards()
-    async with caught_up(three) as sent:
-        assert sent.answer.headers["content-type"].startswith("text/event-stream")
-    assert all("keepalive=500ms" in query for query in three.queries)
-
-
 async def test_events_come_in_the_order_of_their_ids_once_every_shard_has_come_past_them() -> None:
     three = ThreeShards()
     async with caught_up(three) as sent:
@@ -127,6 +120,8 @@ async def test_events_come_in_the_order_of_their_ids_once_every_shard_has_come_p
         three.tell(0, 16)
         three.come_past(17)
         assert await jobs(sent, 4) == ["0:13", "1:14", "2:15", "0:16"]
+        assert sent.answer.headers["content-type"].startswith("text/event-stream")
+    assert all("keepalive=500ms" in query for query in three.queries)
 
 
 async def test_one_that_stands_still_holds_the_others_back_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,18 +172,6 @@ HOSTILE = [
 WITH_BODIES = [each for routes in ROUTES.values() for each in routes if each.startswith("P")]
 
 
-@pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("request_", WITH_BODIES)
-async def test_a_hostile_body_is_refused_by_who_gets_it(ring: Ring, request_: str, body: bytes) -> None:
-    ring.names.bound["tick"] = PARTITION
-    for place in ring.places:
-        place.answers["/v1/jobs:batch"] = (422, {"type": "x", "status": 422, "detail": "refused"})
-        place.answers["/v1/jobs/job:1"] = (200, {"tenant": ONE})
-    answer = await ring.ask(request_.format(id="job:1", name="tick"), body)
-    assert answer.status < 500
-    assert ring.log or ring.merged or answer.status in (400, 413, 422)
-
-
 async def test_a_hostile_body_is_no_defect_of_the_real_routes_either(ring: Ring) -> None:
     ring.gateway.places = shards()
     found = {}

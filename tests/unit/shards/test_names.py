@@ -1,6 +1,5 @@
 """The partition of each schedule's name: one at a time, for as long as anything has the name."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -57,14 +56,6 @@ async def test_a_name_is_bound_to_one_partition_and_confirmed_for_it_alone(deplo
     assert not await names.reserve("tick", 0)
     assert await names.partition_of("tick") == 1
     assert await deployment.stored("tick") == {"_id": "tick", "partition": 1, "use": 2, "at_ms": NOW}
-
-
-async def test_of_many_at_once_one_partition_gets_the_name(deployment: Deployment) -> None:
-    partitions = [number % 4 for number in range(32)]
-    got = await asyncio.gather(*(deployment.names.reserve("tick", each) for each in partitions))
-    assert {partition for partition, is_got in zip(partitions, got, strict=True) if is_got} == {
-        await deployment.names.partition_of("tick")
-    }
 
 
 async def test_a_broken_document_gives_its_name_to_nobody(deployment: Deployment) -> None:

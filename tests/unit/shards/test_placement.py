@@ -10,7 +10,8 @@ import pytest
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
-from tests.unit.shards.test_hosting import HandClock, status
+from tests.unit.daemon.doubles import HandClock
+from tests.unit.shards.test_hosting import status
 
 SHARDS, NAMES = ("default", "0001", "0002", "0003"), ("a", "b", "c")
 AFTER_MS, PAUSE_MS = 30_000, 5_000
@@ -46,7 +47,7 @@ class Shard:
 
 class Room:
     def __init__(self, name: str = "a", after_ms: int = AFTER_MS, candidates: int = 0) -> None:
-        self.clock, self.shards = HandClock(), [Shard(shard) for shard in SHARDS]
+        self.clock, self.shards = HandClock(0), [Shard(shard) for shard in SHARDS]
         self.placement = LeaderPlacement(
             SHARDS, self.hosted, name=name, clock=self.clock, after_ms=after_ms, candidates=candidates
         )

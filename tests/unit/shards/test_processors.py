@@ -10,7 +10,7 @@ import pytest
 
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.model.job import JobState
-from hascheduler.model.processor import id_in_shard, process_of
+from hascheduler.model.processor import process_of
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.health import DRAINING, NOT_REGISTERED
 from hascheduler.shards.offers import TURN_MS
@@ -275,10 +275,3 @@ async def test_one_processor_alone_comes_to_serve_all_shards(world: World) -> No
         shard.submit()
     await world.until(lambda: all_done(*world.shards))
     assert len(served.greetings[-1]) == len(world.shards)
-
-
-def test_ids_of_one_process_tell_it() -> None:
-    process = "p.q.01234567"
-    ids = [id_in_shard(process, shard) for shard in (0, 1, 30)]
-    assert ids == [process, f"{process}-2", f"{process}-31"]
-    assert [process_of(id) for id in ids] == [process] * 3

@@ -1,4 +1,4 @@
-"""An empty database on a real mongod for each test of MongoDB's own behaviour; the contracts test the ports."""
+"""An empty database on a real mongod for each test; the contracts test the ports."""
 
 from collections.abc import AsyncIterator
 
