@@ -25,7 +25,7 @@ demo: .venv/.ready servers ## the whole system, its leader killed again and agai
 demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
 	scripts/demo-failover $(ARGS)
 
-kind-up: .venv/.ready ## hascheduler in a kind cluster on this machine
+kind-up: ## hascheduler in a kind cluster on this machine
 	scripts/kind-up
 
 kind-down: ## that cluster gone
