@@ -166,7 +166,6 @@ PROCESSORS = st.builds(
 )  # fmt: skip
 LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, INTEGER, INTEGER)
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
-COUNTS = st.dictionaries(TEXT, POSITIVE, max_size=3)
 REPLICAS = st.builds(
     ReplicaStatus, id=NAME, name=NAME, beat=INTEGER, started_at_ms=WALL, http_endpoint=TEXT, liveness_endpoint=TEXT,
     ready=st.booleans(), stream_lag_ms=st.none() | INTEGER, position=TEXT, digest=TEXT, quarantined=INTEGER,
