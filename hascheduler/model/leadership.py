@@ -1,6 +1,5 @@
-"""The lease as it is stored: who leads, in which term. It serves liveness only; the journal is the fence.
-
-The head of a journal entry: what mirrors and candidates need of it, without the decisions themselves.
+"""The lease says who leads in which term, and serves liveness only. The journal is the fence; of an entry, its head has
+what mirrors and candidates need, without the decisions themselves.
 """
 
 from dataclasses import dataclass

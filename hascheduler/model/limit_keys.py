@@ -1,4 +1,5 @@
-"""The keys of limits per key: which field of a job a key names, and the value that a job has there.
+"""Keys of jobs: which field of a job a key names, and the value that a job has there. Limits per key and unique keys
+count by them.
 
 A key is ``payload.<field>`` (nested fields joined by dots), ``label.<key>`` or ``target``. Its value is computed once,
 when the job is made, and stored with it: so no mirror needs a payload, and a later change of the definition moves no
@@ -6,11 +7,8 @@ job to another value. A scalar is its text, so the number 5 and the text "5" are
 its beginning and its hash. A job without a value there (no such field, null, an empty text, a list or an object) has
 the empty text: all such jobs are one group, lest a misspelt field lift the limit.
 
-What makes submitted jobs of a definition duplicates of each other, and what becomes of a duplicate.
-
-Jobs of one tenant and definition that have the same values at all keys of ``by`` (the keys of
-`hascheduler.model.limit_keys`) have one *unique key*; the job that holds it is stored with it. A later submit under it
-meets that holder:
+Jobs of one tenant and definition that have the same values at all keys of ``by`` have one *unique key*; the job that
+holds it is stored with it. A later submit under it meets that holder:
 
 ============== ======================================== ==========================================================
 on_duplicate   the holder keeps its key                 else

@@ -1,9 +1,7 @@
-"""Points in time: integer milliseconds, and RFC 3339 where people read them.
+"""Points in time and spans: integer milliseconds in the code, RFC 3339 and ``"1m30s"`` or ``1.5`` for people.
 
 ``WallMs`` counts from the Unix epoch and may jump; ``MonoMs`` only grows, and only within one process.
 They are different types so that the one is never compared with the other.
-
-Spans of time as people write them (``"1m30s"``, ``"200ms"``, ``1.5``) and as the code keeps them (integer ms).
 """
 
 import re
