@@ -4,8 +4,8 @@
 
     Settings ───────────────► reference/settings.md
     the command table ──────► reference/cli.md
-    OpenAPI, routes ────────► reference/http.md, reference/http-bodies.md
-    calls that make problems► reference/problems.md
+    OpenAPI, routes ────────┐
+    calls that make problems┴► reference/http.md
     metric registries ──────► reference/metrics.md
     EventType, Event ───────► reference/events.md
     TRANSITIONS, Verdict ───► reference/job-states.md

@@ -1,58 +1,125 @@
-"""Every command with its help, as the command itself gives it."""
+"""Every command with its options; an option that many commands take is explained once."""
 
-import re
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
 
-from docs.generate.markdown import fenced, head
+from docs.generate.markdown import code, fenced, head, prose
 from hascheduler.cli.app import app
+from hascheduler.settings import PREFIX
 
-_WIDTH = 100
 _INTRO = """\
-`hascheduler COMMAND --help` shows the same. Commands that ask a replica take `--url` or `HASCHEDULER_URL`, and a token
-from `HASCHEDULER_TOKEN` or `HASCHEDULER_TOKEN_FILE`. `--json` prints one JSON document for programs.
+`hascheduler COMMAND --help` shows one command with all its options. An option is explained at the first command that
+takes it, or under [Shared options](#shared-options) if many do; later commands only name it. Durations are texts such
+as `90s`, instants are RFC 3339.
 
 | exit status | means |
 |---|---|
-| 0 | it was done |
-| 1 | the world: no answer, a job that failed, a finding |
-| 2 | the caller, or a database that a process can't start with: one line says what is wrong, and what would be right |
+| 0 | done |
+| 1 | it failed: no answer, a job that failed, a finding |
+| 2 | wrong usage or a database that a process cannot start with: one line says what is wrong and what would be right |
 | 130 | Ctrl-C |
-
-`hascheduler serve` and `hascheduler processor` take [settings](settings.md) as options; they are left out here.
 """
-_TAKE_SETTINGS = ("serve", "processor")
+_SHARED_BY = 5
+"""Options of so many commands are explained at the top of the page."""
+
+_TAKE_ALL_SETTINGS = (("serve",), ("processor",))
+
+
+class _Option(NamedTuple):
+    names: str
+    """As the help shows them, such as ``--wait SPAN``."""
+
+    help: str
+
+    @property
+    def short(self) -> str:
+        return self.names.split()[0].rstrip(",")
+
+    @property
+    def is_setting(self) -> bool:
+        return self.help.startswith(PREFIX)
+
+    @property
+    def is_filter(self) -> bool:
+        return self.help.startswith("Only ")
+
+    @property
+    def may_be_shared(self) -> bool:
+        return self.names.startswith("-") and not self.is_setting
+
+
+class _Command(NamedTuple):
+    words: tuple[str, ...]
+    help: str
+    example: str
+    options: tuple[_Option, ...]
 
 
 def page() -> str:
-    root = typer.main.get_command(app)
-    parts = [head("Command line", "hascheduler/cli", _INTRO)]
-    for words, text in _helps(root, ("hascheduler",), None):
-        level = "##" if len(words) <= 2 else "###"
-        parts += [f"{level} {' '.join(words)}\n", fenced(_without_settings(words, text))]
+    root, *commands = _commands(typer.main.get_command(app), (), None)
+    uses = Counter(option for command in commands for option in command.options if option.may_be_shared)
+    shared = list(dict.fromkeys((*root.options, *(option for option, count in uses.items() if count >= _SHARED_BY))))
+    parts = [
+        head("Command line", "hascheduler/cli", _INTRO),
+        "## Shared options\n",
+        _bullets(option for option in shared if not option.is_filter),
+        "### Filters of jobs and schedules\n",
+        _bullets(option for option in shared if option.is_filter),
+    ]
+    explained = set(shared)
+    for command in commands:
+        level = "##" if len(command.words) == 1 else "###"
+        parts += [f"{level} {' '.join(command.words)}\n", prose(command.help) + "\n"]
+        parts += _options(command, explained)
+        if command.example:
+            parts.append(fenced(command.example))
+        explained |= {option for option in command.options if not option.is_setting}
     return "\n".join(parts)
 
 
-def _helps(
-    command: Any, words: tuple[str, ...], parent: Any, called: str = ""
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    context = command.context_class(
-        command, info_name=called or words[-1], parent=parent, terminal_width=_WIDTH, max_content_width=_WIDTH
-    )
-    yield words, command.get_help(context)
+def _options(command: _Command, explained: set[_Option]) -> Iterator[str]:
+    own = [option for option in command.options if option not in explained and not option.is_setting]
+    known = [code(option.short) for option in command.options if option in explained]
+    settings = [code(option.short) for option in command.options if option.is_setting]
+    if own:
+        yield _bullets(own)
+    if known:
+        yield f"Also {', '.join(known)}.\n"
+    if command.words in _TAKE_ALL_SETTINGS:
+        yield "Each [setting](settings.md) is an option.\n"
+    elif settings:
+        yield f"[Settings](settings.md) as options: {', '.join(settings)}.\n"
+
+
+def _bullets(options: Iterable[_Option]) -> str:
+    return "\n".join(f"- {code(option.names)}: {prose(option.help)}" for option in options) + "\n"
+
+
+def _commands(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[_Command]:
+    context = command.context_class(command, info_name=words[-1] if words else "hascheduler", parent=parent)
+    yield _Command(words, _text(command), _example(command.epilog or ""), tuple(_taken(command, context)))
     if hasattr(command, "list_commands"):
         for name in command.list_commands(context):
-            if isinstance(command, TyperGroup):
-                yield from _helps(command.get_command(context, name), (*words, name), context)
-            else:  # a command that has commands besides: its arguments are none of theirs
-                yield from _helps(command.get_command(context, name), (*words, name), parent, f"{words[-1]} {name}")
+            yield from _commands(command.get_command(context, name), (*words, name), context)
 
 
-def _without_settings(words: tuple[str, ...], text: str) -> str:
-    if words[-1] not in _TAKE_SETTINGS or len(words) != 2:
-        return text
-    blocks = re.split(r"(?m)^(?=  --)", text)
-    return "".join(block for block in blocks if "HASCHEDULER_" not in block or not block.startswith("  --"))
+def _taken(command: Any, context: Any) -> Iterator[_Option]:
+    for parameter in command.get_params(context):
+        record = None if getattr(parameter, "hidden", False) else parameter.get_help_record(context)
+        if record and record[0] != "--help":
+            yield _Option(record[0], " ".join(record[1].split()))
+
+
+def _text(command: Any) -> str:
+    """Return the help without what it says of settings, which have a page of their own."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n"))
+    return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith("Each setting is an option"))
+
+
+def _example(epilog: str) -> str:
+    """Return the first example of a command's help, with the lines that continue it."""
+    lines = [line for line in epilog.splitlines() if line.startswith("  ")]
+    return "\n".join(line.strip() for line in lines[:1])

@@ -1,28 +1,63 @@
-"""Every route with its parameters, bodies and answers, from OpenAPI; and every body with its fields."""
+"""The rules of the API, a table of its routes from OpenAPI, and its problem types."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from docs.generate.markdown import cell, code, head, prose, table
+from docs.generate import problems
+from docs.generate.markdown import code, head, table
 from hascheduler.api.app import create_routes, description_of
 from hascheduler.model.token import POWERS, Role
 
-_INTRO = """\
-`GET /openapi.json` of any replica is the contract; this page shows it for readers, and `/docs` of a replica lets you
-try it. Durations are texts such as `"90s"` or numbers of seconds, instants are RFC 3339 with an offset. Unknown fields
-and query parameters are refused.
+_RULES = """\
+Every replica serves the API, its OpenAPI description at `/openapi.json`, and a viewer at `/docs` in which you can try
+each route. That description is the contract: it has every parameter, body and answer with its bounds, defaults and
+examples ([openapi.json](openapi.json) is the one of this release). This page has what holds for all routes.
 
-**Roles.** Where tokens are demanded, each request carries `Authorization: Bearer …`. *(all tenants)* needs a token for
-all tenants (`*`).
+## Rules
 
-**Errors.** Every route may also answer {general}. The types are in
-[Problem types](problems.md), the fields of bodies in [Bodies](http-bodies.md).
+**Values.** Durations are texts such as `"90s"`, `"1m30s"` or `"200ms"`, or numbers of seconds. Instants are RFC 3339
+with an offset. Unknown fields and query parameters are refused, not ignored. Job ids contain `:` and may stand in a
+path as they are.
+
+**Authentication.** If the replica demands tokens (`HASCHEDULER_AUTH`), send `Authorization: Bearer hsk_…`. A token
+has a role and a tenant. It sees and changes only that tenant's jobs and schedules; those of others are 404. Each role
+may do what the ones before it may: `viewer`, `submitter`, `operator`, `admin`. A `worker` token may only use
+`/v1/work`. Routes marked *all tenants* need a token for all tenants (`*`). See [Access and
+TLS](../operations/access.md).
+
+**Errors.** Every refusal is a [problem](#problem-types). A refused request has changed nothing, with one exception:
+503 `outcome-unknown` means that it may have. 429 and 503 carry `Retry-After` in seconds.
+
+**Idempotency.** The routes that create or start something take the header `Idempotency-Key`, 1 to 255 printable ASCII
+characters: {keyed}. For a day, the same body under the same key is answered with the job or schedule that the first
+request made; another body under that key is 409 `conflict`. Routes that do not support the header refuse it.
+
+**Revisions.** A schedule, definition, lane, calendar or tenant has its revision as `ETag`. Send it as `If-Match` to
+change only that revision (otherwise 412 `revision-mismatch`), or `If-None-Match: *` with PUT to only create. GET
+answers 304 if `If-None-Match` names the current revision. PATCH is a JSON merge patch: null removes a field, and a
+list is replaced as a whole.
+
+**Pages.** Lists take `limit` (100 by default, at most 200) and answer with `items` and `next`. Send `next` back as
+`after` until it is null; a page may have fewer than `limit` items, or none, and still have a `next`.
+
+**Waiting.** With `?wait=30s`, at most `5m`, a submit or `GET /v1/jobs/{{id}}` answers as soon as the job has ended,
+with its result. A submit whose job has not ended by then is answered with 202.
+
+**Many at once.** `jobs:cancel`, `jobs:retry`, `jobs:reprioritize`, `schedules:pause`, `schedules:resume`,
+`schedules:reset` and `schedules:trigger` take a filter. Repeat the request until the answer says `complete`.
+
+**Limits.** One token may use half of what a replica can do at once and one address three quarters: requests in
+flight, waits, fetches, event streams, large bodies. Beyond that the answer is 429 `share-used-up`, or 503 `too-busy`
+if nothing is free. Request heads and bodies must arrive within 10 s.
+
+**Warnings.** A `Warning` header (code 299) names input that is accepted but probably not meant, such as a lane that
+is not defined.
 """
-_GENERAL = ("400", "401", "403", "408", "413", "415", "421", "422", "429", "500", "503")
 _TITLES = {
     "jobs": "Jobs",
     "schedules": "Schedules",
@@ -36,40 +71,33 @@ _TITLES = {
     "access": "Tokens and the audit log",
     "health": "Health and metrics",
 }
-_METHODS = ("get", "post", "put", "patch", "delete")
-Schema = Mapping[str, Any]
+_FIRST_CLAUSE = re.compile(r".+?(?=[.;:](?:\s|\Z))", re.DOTALL)
 
 
 def page() -> str:
     app = _application()
-    roles = {route.name: _demand(route) for route in _routes(app.routes)}
-    by_tag: dict[str, list[str]] = {tag: [] for tag in _TITLES}
+    roles = {route.name: _role(route) for route in _routes(app.routes)}
+    rows: dict[str, list[tuple[str, str, str]]] = {tag: [] for tag in _TITLES}
+    keyed: list[str] = []
     for path, methods in app.openapi()["paths"].items():
-        for method in _METHODS:
-            if method in methods:
-                operation = methods[method]
-                by_tag[operation["tags"][0]].append(
-                    _operation(method, path, operation, roles.get(operation["operationId"], ""))
-                )
-    general = ", ".join(_GENERAL[:-1]) + f" or {_GENERAL[-1]}"
-    parts = [head("HTTP", "the API's OpenAPI description", _INTRO.format(general=general))]
-    for tag, operations in by_tag.items():
-        parts += [f"## {_TITLES[tag]}\n", *operations]
-    return "\n".join(parts)
-
-
-def bodies_page() -> str:
-    schemas = _application().openapi()["components"]["schemas"]
+        for method, operation in methods.items():
+            asked = f"{method.upper()} {path}"
+            role = roles.get(operation["operationId"], "")
+            rows[operation["tags"][0]].append((code(asked), _phrase(operation), role))
+            if any(each["name"] == "Idempotency-Key" for each in operation.get("parameters", ())):
+                keyed.append(code(asked))
     parts = [
-        head("HTTP bodies", "the API's OpenAPI description", "The fields of what [HTTP](http.md) takes and gives.\n")
+        head("HTTP", "the API's OpenAPI description", _RULES.format(keyed=", ".join(keyed))),
+        "## Routes\n",
+        "The role is the least one that may call the route.\n",
     ]
-    for name in sorted(schemas):
-        parts += [f"## {name}\n", _body(schemas[name])]
-    return "\n".join(parts)
+    for tag, routes in rows.items():
+        parts += [f"### {_TITLES[tag]}\n", table(("route", "what it does", "role"), routes)]
+    return "\n".join([*parts, problems.section()])
 
 
 def description() -> str:
-    """The OpenAPI document, as the package has it and replicas serve it."""
+    """Return the OpenAPI document, as the package has it and replicas serve it."""
     return description_of(_application())
 
 
@@ -86,100 +114,22 @@ def _routes(routes: Any) -> Iterator[APIRoute]:
             yield from _routes(route.original_router.routes)
 
 
-def _demand(route: APIRoute) -> str:
-    """The roles that may ask for the route; "" where nothing is demanded."""
+def _role(route: APIRoute) -> str:
+    """Return the least role that may call the route; "" if it needs none."""
     pending = [route.dependant]
     while pending:
         dependant = pending.pop()
         demand: Any = dependant.call
         if hasattr(demand, "power") and hasattr(demand, "of_all"):
-            roles = [role.value for role in Role if demand.power is None or demand.power in POWERS[role]]
-            return ", ".join(code(role) for role in roles) + (" *(all tenants)*" if demand.of_all else "")
+            if demand.power is None:
+                return "any"
+            least, *_ = sorted((role for role in Role if role.may(demand.power)), key=lambda role: len(POWERS[role]))
+            return code(least.value) + (", *all tenants*" if demand.of_all else "")
         pending += dependant.dependencies
     return ""
 
 
-def _operation(method: str, path: str, operation: Schema, demand: str) -> str:
-    parts = [f"### {method.upper()} {path}\n", prose(operation.get("description", operation["summary"])) + "\n"]
-    if demand:
-        parts.append(f"Roles: {demand}.\n")
-    parameters = operation.get("parameters", ())
-    if parameters:
-        rows = ((code(each["name"]), each["in"], _type(each["schema"]), _told(each)) for each in parameters)
-        parts.append(table(("parameter", "in", "type", "what it is"), rows))
-    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
-        parts.append(f"Body ({code(media_type)}): {_type(content.get('schema', {}))}\n")
-    answers = (
-        (code(status), _answer(answer), _when(answer["description"]))
-        for status, answer in sorted(operation["responses"].items())
-        if not status.endswith("XX")
-    )
-    parts.append(table(("status", "body", "when"), answers))
-    return "\n".join(parts)
-
-
-def _told(parameter: Schema) -> str:
-    text = parameter.get("description", "")
-    default = parameter["schema"].get("default")
-    return f"{text} [default {code(str(default))}]" if default not in (None, "", []) else text
-
-
-def _answer(answer: Schema) -> str:
-    schemas = [each.get("schema", {}) for each in answer.get("content", {}).values()]
-    return _type(schemas[0]) if schemas else ""
-
-
-def _when(description: str) -> str:
-    return "Done" if description == "Successful Response" else description
-
-
-def _body(schema: Schema) -> str:
-    lines = [prose(schema["description"]) + "\n"] if schema.get("description") else []
-    if "properties" in schema:
-        required = schema.get("required", ())
-        rows = (
-            (code(name), _type(field), "yes" if name in required else "", _field(field))
-            for name, field in schema["properties"].items()
-        )
-        lines.append(table(("field", "type", "required", "what it is"), rows))
-    elif "enum" in schema:
-        lines.append("One of " + ", ".join(code(str(value)) for value in schema["enum"]) + ".\n")
-    else:
-        lines.append(_type(schema) + "\n")
-    return "\n".join(lines)
-
-
-def _field(field: Schema) -> str:
-    text = str(field.get("description", ""))
-    [form, *others] = [each for each in field.get("anyOf", ()) if each != {"type": "null"}] or [field]
-    bounds = [
-        f"{word} {form[key]:.10g}"
-        for key, word in (("minimum", "at least"), ("maximum", "at most"), ("maxLength", "length at most"))
-        if key in form and not others
-    ]
-    default = field.get("default")
-    if default not in (None, "", [], {}):
-        bounds.append(f"default {code(str(default))}")
-    return f"{text} [{', '.join(bounds)}]" if bounds else text
-
-
-def _type(schema: Schema) -> str:
-    """A schema in a few words, linked where it is a body with a name."""
-    match schema:
-        case {"$ref": str(reference)}:
-            name = reference.rpartition("/")[2]
-            return f"[{name}](http-bodies.md#{name.lower()})"
-        case {"anyOf": list(members)} | {"oneOf": list(members)}:
-            return " or ".join(dict.fromkeys(_type(member) for member in members))
-        case {"enum": list(values)}:
-            return ", ".join(code(str(value)) for value in values)
-        case {"const": value}:
-            return code(str(value))
-        case {"type": "array", "items": dict(items)}:
-            return f"list of {_type(items)}"
-        case {"type": "object", "additionalProperties": dict(values)}:
-            return f"object of {_type(values)}"
-        case {"type": str(name)}:
-            return cell(name)
-        case _:
-            return "any"
+def _phrase(operation: dict[str, Any]) -> str:
+    """Return what the description begins with, without what follows its first clause."""
+    found = _FIRST_CLAUSE.match(operation.get("description", operation["summary"]))
+    return found.group() if found else str(operation["summary"])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.generate import cli, events, http, job_states, metrics, policies, problems, runbooks, settings
+from docs.generate import cli, events, http, job_states, metrics, policies, runbooks, settings
 from hascheduler.api.app import DESCRIPTION
 
 DOCS = Path(__file__).parents[1]
@@ -10,8 +10,6 @@ PAGES = {
     "reference/settings.md": settings.page,
     "reference/cli.md": cli.page,
     "reference/http.md": http.page,
-    "reference/http-bodies.md": http.bodies_page,
-    "reference/problems.md": problems.page,
     "reference/metrics.md": metrics.page,
     "reference/events.md": events.page,
     "reference/job-states.md": job_states.page,

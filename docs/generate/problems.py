@@ -1,4 +1,4 @@
-"""Every problem type that the API may answer with: collected from the calls that make problems."""
+"""Every problem type that the API may answer with, collected from the calls that make problems."""
 
 import ast
 import re
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 
-from docs.generate.markdown import code, fenced, head, table
+from docs.generate.markdown import code, fenced, table
 
 _PACKAGE = Path(__file__).parents[2] / "hascheduler"
 _MODULES = (*sorted((_PACKAGE / "api").rglob("*.py")), *sorted((_PACKAGE / "shards").rglob("*.py")))
 _KIND = re.compile(r"[a-z]+(-[a-z]+)*")
 _INTRO = """\
-Every refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
-refused request has written nothing; 503 `outcome-unknown` says that it may have. `type` is a URN that programs
-compare, `detail` is for people, `errors` names each field that is wrong and what would be right. 429 and 503 carry
-`Retry-After` in seconds.
+## Problem types
+
+A refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)). Programs compare `type`,
+people read `detail`, and `errors` names each wrong field with what would be right: at most 50, and `detail` says how
+many more there are. `path` counts from the top of the body, or names a parameter.
 """
 _EXAMPLE = """\
 {
@@ -66,22 +67,21 @@ _BY_FRAMEWORK = {"no-such-route": "404", "method-not-allowed": "405", "refused":
 """Those whose status is not written where they are made."""
 
 
-def page() -> str:
+def section() -> str:
     found: dict[str, set[str]] = {}
     for kind, status in _calls():
         found.setdefault(kind, set()).add(status or _BY_FRAMEWORK[kind])
     assert set(found) == set(_MEANINGS), f"explain, or remove from _MEANINGS: {set(found) ^ set(_MEANINGS)}"
     rows = (
-        (", ".join(sorted(statuses)), code(f"urn:hascheduler:problem:{kind}"), _MEANINGS[kind])
+        (", ".join(sorted(statuses)), code(kind), _MEANINGS[kind])
         for kind, statuses in sorted(found.items(), key=lambda item: (sorted(item[1]), item[0]))
     )
     return "\n".join(
         (
-            head("Problem types", "the calls in hascheduler/api and hascheduler/shards that make problems", _INTRO),
+            _INTRO,
             fenced(_EXAMPLE, "json"),
+            "Each type is `urn:hascheduler:problem:` and a word of this table.\n",
             table(("status", "type", "means, and what to do"), rows),
-            "A field of `errors` has `path` (from the top of the body, or the name of a parameter), `problem` and",
-            "`expected`. At most 50 are given; `detail` says how many more there are.\n",
         )
     )
 

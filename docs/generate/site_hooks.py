@@ -20,12 +20,13 @@ SHOWN_AS = {
     "README.md": "index.md",
 }
 _STANDS_AT = {shown: name for name, shown in SHOWN_AS.items() if name != "README.md"}
+_COPIED = {"reference/openapi.json": "hascheduler/api/openapi.json"}
 _SHIM, _SHIM_ELSEWHERE = "assets/iframe-worker.js", "https://unpkg.com/iframe-worker/shim"
 _LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)#\s:]+)(?P<after>(#[^)\s]*)?\))")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    for shown, name in _STANDS_AT.items():
+    for shown, name in (_STANDS_AT | _COPIED).items():
         files.append(File.generated(config, shown, abs_src_path=str(ROOT / name)))
     return files
 

@@ -53,8 +53,8 @@ A token has a role and a tenant, and sees and touches what is of that tenant alo
 |---|---|
 | viewer | read jobs, schedules, events; definitions, lanes, calendars, the cluster |
 | submitter | also submit and cancel jobs, and trigger schedules |
-| operator | also write, pause and backfill schedules, and retry and reprioritize jobs; for all tenants: write definitions, drain processors, record |
-| admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes, calendars and tenants |
+| operator | also write, pause and backfill schedules, and retry and reprioritize jobs; for all tenants: write definitions, record |
+| admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes, calendars and tenants, drain processors, pause everything |
 | worker | only take and end jobs (`/v1/work`), for all tenants |
 
 Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone.
