@@ -95,7 +95,7 @@ check-compiled: .venv/.ready servers compiled ## the core as native code: its te
 	$(COMPILED) $(BIN)/python -m tests.fuzz --minutes 0.3
 	$(COMPILED) $(BIN)/python -m tests.cluster_simulation --seeds 10
 
-compiled: build/compiled/.ready ## build/compiled: the core as native code, where there is a C compiler; see docs/operations/compiled.md
+compiled: build/compiled/.ready ## build/compiled: the core as native code, where there is a C compiler; see docs/install.md
 
 build/compiled/.ready: .venv/.ready hatch_build.py scripts/compile-core $(shell find hascheduler processors -type f -not -name "*.pyc")
 	@mkdir -p build && touch build/began  # what is edited while it compiles is newer than this

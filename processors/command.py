@@ -1,4 +1,4 @@
-"""``command``: runs one program for each attempt; its payload and the settings are in docs/how-to/ready-made.md.
+"""``command``: runs one program for each attempt; its payload and the settings are in docs/how-to/processors.md.
 
 At the time-out and when the job is cancelled all of the program's process group gets SIGTERM, and SIGKILL after 5 s;
 after half a second if the processor gives the job up. What a program leaves running in its group is killed too. One

@@ -1,4 +1,4 @@
-"""``webhook``: sends one HTTP request for each attempt; its payload and the settings are in docs/how-to/ready-made.md.
+"""``webhook``: sends one HTTP request for each attempt; its payload and the settings are in docs/how-to/processors.md.
 
 A name is resolved once, its addresses are judged, and the connection goes to exactly one of those: the URL of the
 request is rewritten to the address, so no code below can look the name up again, while the Host header and the TLS

@@ -7,9 +7,9 @@
     OpenAPI, routes ────────┐
     calls that make problems┴► reference/http.md
     metric registries ──────► reference/metrics.md
-    EventType, Event ───────► reference/events.md
-    TRANSITIONS, Verdict ───► reference/job-states.md
-    Criterion, PRESETS ─────► reference/policies.md
+    TRANSITIONS, Verdict ───┐
+    EventType, Event ───────┼► reference/states.md
+    Criterion, PRESETS ─────┘
     the alert rules ────────► operations/runbooks.md
 
 The same code gives the same bytes, so a test can compare. ``python -m docs.generate`` writes the pages,

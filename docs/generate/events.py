@@ -3,15 +3,17 @@
 import inspect
 from dataclasses import fields
 
-from docs.generate.markdown import code, fenced, head, plain_docstring, table
+from docs.generate.markdown import code, fenced, plain_docstring, table
 from hascheduler.api.ops import events
 from hascheduler.model.event import Event, EventType, encode_event
 from hascheduler.rabbitmq.publisher import RabbitEventExchange
 
 _INTRO = """\
-One event for each step of a job's life, and one where times of a schedule are missed: once for each move of its cursor
-that counts any, whichever replica leads. Events are made from the change stream alone, so every replica makes the same
-ones with the same ids, and a client may go on at another replica.
+## Events
+
+There is one event for each step of a job's life, and one for each time that a schedule's cursor passes missed times.
+Replicas make events from the change stream, each the same ones with the same ids, so a client may continue at another
+replica.
 """
 _MEANINGS = {
     EventType.SUBMITTED: "the job exists: a client submitted it, or its schedule fired",
@@ -21,8 +23,8 @@ _MEANINGS = {
     EventType.REPRIORITIZED: "the job has another priority",
     EventType.CANCEL_REQUESTED: "a running job was asked to stop",
     EventType.REVIVED: "a failed job waits again, because a client retried it",
-    EventType.SUCCEEDED: "the job ended well",
-    EventType.FAILED: "the job ended for good without success",
+    EventType.SUCCEEDED: "the job succeeded",
+    EventType.FAILED: "the job failed for good",
     EventType.CANCELLED: "the job was cancelled",
     EventType.SCHEDULE_MISSED: "times of the schedule got the verdict missed: there is no job for them",
 }
@@ -30,38 +32,38 @@ _FIELDS = {
     "id": "the position in the stream; send it as `Last-Event-ID` to go on after it",
     "at": "when the database took the write, by its clock",
     "type": "one of the types above",
-    "job": "the job's id; null where the event is of a schedule",
+    "job": "the job's id; null for an event of a schedule",
     "tenant": "its tenant, or the schedule's",
     "definition": "its definition, or that of the schedule's jobs",
     "schedule": "the schedule that made it, or that missed times",
     "attempt": "the attempt that the event is about",
     "processor": "that attempt's processor",
-    "failures": "how many tries failed; where the job is returned or failed",
-    "losses": "how many tries were lost with their processor; where the job is returned or failed",
-    "retry_at": "when it may run again; where it is returned",
-    "priority": "the new one; where it is reprioritized",
-    "count": "how many times were missed; of `schedule.missed`",
+    "failures": "how many tries failed, if the job is returned or failed",
+    "losses": "how many tries were lost with their processor, if the job is returned or failed",
+    "retry_at": "when it may run again, if it is returned",
+    "priority": "the new one, if it is reprioritized",
+    "count": "how many times `schedule.missed` is about",
     "nominal_at": "the first of them; times that fired may lie between it and the last",
     "through_at": "the last of them",
-    "error": "why the job failed, its first 500 characters without secrets; where it failed",
+    "error": "why the job failed: the first 500 characters, without secrets",
 }
 
 
-def page() -> str:
+def section() -> str:
     example = Event("1893456000.0000000007", 1_893_456_000_000, EventType.STARTED, "01J", "default", "log", attempt=1)
     sent = encode_event(example)
     assert len(sent) == len(fields(Event))
     return "\n".join(
         (
-            head("Events", "hascheduler/model/event.py", _INTRO),
+            _INTRO,
             table(("type", "means"), ((code(kind.value), _MEANINGS[kind]) for kind in EventType)),
-            "## Fields\n",
-            "A field is null where it does not apply, or where the change did not carry it.\n",
+            "### Fields of an event\n",
+            "A field is null if it does not apply, or if the change did not carry it.\n",
             table(("field", "what it is"), ((code(name), _FIELDS[name]) for name in sent)),
-            "## Over HTTP\n",
+            "### Events over HTTP\n",
             "`GET /v1/events`, with `type`, `definition`, … as filters.\n",
             _docstring(events),
-            "## On RabbitMQ\n",
+            "### Events on RabbitMQ\n",
             "With `HASCHEDULER_EVENTS_EXCHANGE=name` the leader publishes each event to that topic exchange.\n",
             _docstring(RabbitEventExchange),
         )

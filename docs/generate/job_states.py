@@ -2,14 +2,16 @@
 
 import inspect
 
-from docs.generate.markdown import code, fenced, head, table
+from docs.generate.markdown import code, fenced, table
 from hascheduler.model import verdict
 from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState
 
 _INTRO = """\
-The stores build the filters of their compare-and-set writes from this table, so a move that is not in it cannot be
-made. The attempt number is the fencing token: a processor that starts, reports on or finishes an
-attempt names it, and an old number changes nothing.
+## The life of a job
+
+The stores build the filters of their compare-and-set writes from this table, so no other move is possible. The
+attempt number is the fencing token: a processor that starts, reports on or finishes an attempt names it, and an old
+number changes nothing.
 """
 _PICTURE = """\
               claim                start             finish
@@ -25,7 +27,7 @@ _PICTURE = """\
 """
 
 
-def page() -> str:
+def section() -> str:
     moves = (
         (code(row.move.value), _states(row.sources), _states(row.targets), row.who, row.guard)
         for row in TRANSITIONS.values()
@@ -33,13 +35,12 @@ def page() -> str:
     verdicts = inspect.getdoc(verdict) or ""
     return "\n".join(
         (
-            head("States of a job, verdicts of a time", "hascheduler/model/job.py and verdict.py", _INTRO),
+            _INTRO,
             fenced(_PICTURE),
             f"Terminal: {_states(TERMINAL)}.\n",
-            "## Moves\n",
             table(("move", "from", "to", "made by", "guarded by"), moves),
             "## Verdicts\n",
-            "Every nominal time of a schedule ends with exactly one verdict.\n",
+            "Every nominal time of a schedule gets exactly one verdict.\n",
             fenced(_listing(verdicts)),
         )
     )

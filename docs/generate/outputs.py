@@ -3,17 +3,24 @@
 from pathlib import Path
 
 from docs.generate import cli, events, http, job_states, metrics, policies, runbooks, settings
+from docs.generate.markdown import head
 from hascheduler.api.app import DESCRIPTION
 
 DOCS = Path(__file__).parents[1]
+
+
+def states_page() -> str:
+    sections = (job_states.section(), events.section(), policies.section())
+    intro = "What a job, a fire time, an event and a policy are made of.\n"
+    return "\n".join((head("States, verdicts, events and criteria", "hascheduler/model", intro), *sections))
+
+
 PAGES = {
     "reference/settings.md": settings.page,
     "reference/cli.md": cli.page,
     "reference/http.md": http.page,
     "reference/metrics.md": metrics.page,
-    "reference/events.md": events.page,
-    "reference/job-states.md": job_states.page,
-    "reference/policies.md": policies.page,
+    "reference/states.md": states_page,
     "operations/runbooks.md": runbooks.page,
 }
 

@@ -3,19 +3,21 @@
 import ast
 import inspect
 
-from docs.generate.markdown import code, head, table
+from docs.generate.markdown import code, plain_docstring, table
 from hascheduler.model import policy
 from hascheduler.model.policy import DEFAULT_PRESET, PRESETS, Criterion, bonus_max_of, idle_key_start_of
 
 _INTRO = """\
-A policy is a list of criteria, compared one after the other; what they leave equal is ordered by arrival, which ends in
-the job's id. `HASCHEDULER_POLICY` takes a preset or a list with commas; a lane may have a list of its own. How they
-work together is in [Policies and criteria](../explanation/policies.md).
+## Criteria
+
+A policy is a list of criteria, compared one after the other, and then by arrival. `HASCHEDULER_POLICY` takes a preset
+or a list with commas; a lane may have its own list. [Policies](../explanation/policies.md) has the formulas.
 """
 
 
-def page() -> str:
+def section() -> str:
     meanings = _docstrings(Criterion)
+    criteria = ((code(each.value), plain_docstring(meanings[each.name])) for each in Criterion)
     presets = (
         (
             code(name) + (" (default)" if name == DEFAULT_PRESET else ""),
@@ -27,9 +29,9 @@ def page() -> str:
     )
     return "\n".join(
         (
-            head("Criteria and presets", "hascheduler/model/policy.py", _INTRO),
-            table(("criterion", "what goes first"), ((code(each.value), meanings[each.name]) for each in Criterion)),
-            "## Presets\n",
+            _INTRO,
+            table(("criterion", "what goes first"), criteria),
+            "### Presets\n",
             table(("preset", "order", "idle key starts at", "on-demand bonus at most (milli-points)"), presets),
         )
     )

@@ -13,7 +13,7 @@ from tests.unit.api.doubles import NOW, World
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 240
-IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "ready-made.md", "dashboard.md")
+IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "processors.md", "dashboard.md")
 """The how-to guides whose `sh` blocks are recipes; later ones use definitions of earlier ones."""
 
 HAS_HANDLERS = """

@@ -18,9 +18,9 @@ def test_no_generated_page_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_page_that_was_edited_by_hand_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     as_it_is = "reference/settings.md"
-    pages = {"reference/events.md": lambda: "something else\n", as_it_is: PAGES[as_it_is]}
+    pages = {"reference/metrics.md": lambda: "something else\n", as_it_is: PAGES[as_it_is]}
     monkeypatch.setattr("docs.generate.outputs.PAGES", pages)
-    assert stale() == ["docs/reference/events.md"]
+    assert stale() == ["docs/reference/metrics.md"]
 
 
 def test_each_generated_page_says_so() -> None:

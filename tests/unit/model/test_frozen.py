@@ -117,7 +117,7 @@ def test_classes_that_would_not_be_what_they_were_are_refused() -> None:
 
 
 def test_the_values_that_there_are_most_of_stay_small() -> None:
-    """A mirror may have a million of each; see docs/explanation/sizing.md."""
+    """A mirror may have a million of each; see docs/operations/capacity.md."""
     sizes = {each: each.__basicsize__ for each in (JobRef, ScheduleRef, Trigger, FireCounts)}
     assert sizes[JobRef] <= 168
     assert sizes[ScheduleRef] <= 96
