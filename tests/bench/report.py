@@ -10,13 +10,18 @@ from hascheduler.errors import InvalidInput
 from tests.bench.report_rows import ROWS, Row
 from tests.bench.results import Measured, Results, read_results
 
+_COMMAND = "python -m tests.bench "
 _HEAD = """\
 <!-- Written by `python -m tests.bench report`; what is changed here by hand is lost with the next one. -->
 
-Measured on {cores} cores ({cpu}, {memory_gb} GB) with everything on them: MongoDB {mongodb}, RabbitMQ {rabbitmq}, \
-Python {python}, replicas, processors and load. Where there were several runs, medians, with the least and the \
-largest; of what went wrong the worst run. Such a machine is two to three times slower at times, under long load above \
-all: figures of one date, of one table or ratios can be compared.
+# Benchmarks
+
+Measured on {cores} cores ({cpu}, {memory_gb} GB) that carry everything: MongoDB {mongodb}, RabbitMQ {rabbitmq}, \
+Python {python}, replicas, processors and load. Figures of several runs are medians, with the smallest and the \
+largest; failures are those of the worst run. Such a machine is two to three times slower at times: compare figures of \
+one date, of one table, or ratios.
+
+Commands are those after `python -m tests.bench`.
 """
 
 
@@ -62,7 +67,7 @@ def _table(results: Results) -> list[str]:
             if label in cases and label not in row.without:
                 measured = cases[label]
                 shown = f"{row.what.format(case=label)} | {_shown(row, label, measured)} | {row.goal}"
-                lines.append(f"| {shown} | {measured.date} | `{measured.command}` |")
+                lines.append(f"| {shown} | {measured.date} | `{measured.command.removeprefix(_COMMAND)}` |")
     return lines
 
 
@@ -78,7 +83,8 @@ def _shown(row: Row, label: str, measured: Measured) -> str:
 def peers_table(peers: Mapping[str, Any]) -> list[str]:
     """Return the lines about all systems that were measured in one run."""
     lines = [
-        f"Beside others, in one run on {peers['date']} with Python {peers['machine']['python']}, `{peers['command']}`:",
+        f"Beside other schedulers, in one run on {peers['date']} with Python {peers['machine']['python']},"
+        f" `{peers['command']}`:",
         "",
         "| system | keeps | no-op jobs/s | 1,000 schedules × 1 s: not fired, lag p99 | one of two killed: all go on |",
         "|---|---|---|---|---|",

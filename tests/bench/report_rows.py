@@ -18,7 +18,7 @@ class Row:
 
 
 _LATE = "{missed} missed, {doubled} doubled of {expected:,}; lag p50 {lag_p50_ms}, p99 {lag_p99_ms} ms"
-_FIRES = "schedules firing every second, to the start of the handler"
+_FIRES = "schedules firing every second, to start of the handler"
 _TAKEOVER = "p50 {dispatch_p50_ms}, p99 {dispatch_p99_ms}, at most {dispatch_max_ms} ms of {kills}"
 _AT_REST = "{cpu_percent} % of a core, {resident_mb} MB resident"
 _COST = "{cpu_ms_per_job} ms of CPU, {mongodb_ops_per_job} operations of MongoDB"
@@ -40,13 +40,13 @@ _CORE = "{decision_us} µs; adding a job {add_us} µs, {bytes_per_job} bytes"
 ROWS = (
     Row(
         "throughput",
-        "jobs that do nothing, over HTTP until all have succeeded: {case}",
+        "no-op jobs over HTTP until all have succeeded: {case}",
         "{jobs_per_s:,} jobs/s, {lost} lost, {doubled} doubled",
         headline="jobs_per_s",
     ),
     Row(
         "latency",
-        "submit to the start of the handler, {case}",
+        "submit to start of the handler, {case}",
         "p50 {start_p50_ms}, p99 {start_p99_ms} ms",
         headline="start_p99_ms",
     ),
@@ -60,8 +60,8 @@ ROWS = (
         headline="lag_p99_ms",
     ),
     Row("fires", f"2,000 {_FIRES}", _LATE, case="2,000 schedules", headline="lag_p99_ms"),
-    Row("storm", "schedules all due in one second, {case}", _STORM, goal="≤ 5,000 ms", headline="last_started_ms"),
-    Row("failover", "leader gets {case}, to the next term's first dispatch", _TAKEOVER, headline="dispatch_p99_ms"),
+    Row("storm", "schedules due in one second, {case}", _STORM, goal="≤ 5,000 ms", headline="last_started_ms"),
+    Row("failover", "leader gets {case}, to the first dispatch of the next", _TAKEOVER, headline="dispatch_p99_ms"),
     Row("schedules", "a replica with {case}, from its start", _WAITING, headline="ready_s"),
     Row("pending", "a replica with {case} jobs", _JOBS_WAIT, headline="ready_s"),
     Row(
@@ -71,28 +71,28 @@ ROWS = (
     ),
     # Older results have what it costs at rest, and how it grows.
     Row("cost", "what a job costs at {case}", _COST, headline="cpu_ms_per_job", without=("at rest", "growth")),
-    Row("idle", "a leading replica with nothing to do", _AT_REST, case="leader", goal="≤ 1 %, ≤ 80 MB"),
-    Row("idle", "a replica that follows", _AT_REST, case="follower", goal="≤ 1 %, ≤ 80 MB"),
+    Row("idle", "an idle leader", _AT_REST, case="leader", goal="≤ 1 %, ≤ 80 MB"),
+    Row("idle", "an idle follower", _AT_REST, case="follower", goal="≤ 1 %, ≤ 80 MB"),
     Row(
         "flood",
-        "one tenant submits {case}: the wait of another one's jobs",
+        "one tenant submits {case}: the wait of another's jobs",
         "p50 {quiet_flooded_p50_ms}, p99 {quiet_flooded_p99_ms} ms (alone {quiet_alone_p50_ms} and"
         " {quiet_alone_p99_ms})",
         headline="quiet_flooded_p99_ms",
     ),
     Row(
         "overload",
-        "{case} is submitted: what still gets done of the best, the wait of what is accepted",
+        "{case} is submitted: how much of the best still gets done",
         "{goodput_ratio} ({goodput_per_s} of {best_per_s} and {best_after_per_s} jobs/s), {goodput_ratio_of_cpu}"
-        " of what the CPU allows that the clients leave; wait p99 {wait_p99_ms} ms",
+        " of what the CPU left by the clients allows; wait p99 {wait_p99_ms} ms",
         goal="≥ 0.9",
         headline="goodput_ratio",
     ),
     Row(
         "slot-moves",
         "a partition with {case} moves to another shard",
-        "nothing of it starts for {pause_p50_ms}, at most {pause_max_ms} ms of {moves} moves"
-        " ({undisturbed_ms} without one), all of it is there after {moved_p50_ms}; {missed} missed, {doubled} doubled",
+        "starts stop for {pause_p50_ms}, at most {pause_max_ms} ms of {moves} moves"
+        " ({undisturbed_ms} without one), complete after {moved_p50_ms}; {missed} missed, {doubled} doubled",
         goal="≤ 2,000 ms, 0 missed, 0 doubled",
         headline="pause_p50_ms",
     ),
@@ -115,7 +115,7 @@ ROWS = (
     ),
     Row(
         "shards",
-        "{case} of 4 gets SIGKILL, to the first dispatch in each of the two",
+        "{case} of 4 gets SIGKILL, to the first dispatch in each",
         "p50 {dispatch_p50_ms}, p99 {dispatch_p99_ms}, at most {dispatch_max_ms} ms of {takeovers}",
         case="a replica with 2 shards",
         goal="p99 ≤ 150 ms",
@@ -123,7 +123,7 @@ ROWS = (
     ),
     Row(
         "shards",
-        "{case} of 4 comes back: nothing is dispatched in each while it is handed over",
+        "{case} of 4 comes back: time without a dispatch in each",
         "p50 {returned_p50_ms}, p99 {returned_p99_ms}, at most {returned_max_ms} ms of {takeovers}",
         case="a replica with 2 shards",
         goal="≤ 200 ms",
@@ -131,7 +131,7 @@ ROWS = (
     ),
     Row(
         "shards",
-        "{case} of 4 gets SIGKILL: fires in the other two, a second before and after",
+        "{case} of 4 gets SIGKILL: lag of fires in the other two, a second before and after",
         "p99 {others_before_p99_ms} and {others_after_p99_ms} ms, {unstarted} not started",
         case="a replica with 2 shards",
         goal="the same",

@@ -58,7 +58,7 @@ def test_the_table_has_what_was_measured_and_nothing_else(results: Path, tmp_pat
     assert [path.name for path in written] == ["bench.md", "bench-latency.png", "bench-cost.png"]
     rows = [line for line in written[0].read_text().splitlines() if "2030-01-01" in line]
     assert rows == [
-        "| 1,000 schedules firing every second, to the start of the handler | 0 missed, 0 doubled of 60,000;"
+        "| 1,000 schedules firing every second, to start of the handler | 0 missed, 0 doubled of 60,000;"
         " lag p50 9, p99 31 ms (28 to 47 in 3 runs) | 0 missed, 0 doubled, p99 ≤ 50 ms | 2030-01-01 | `make bench` |",
         "| what a job costs at 50 jobs/s | 4.1 ms of CPU, 5 operations of MongoDB |  | 2030-01-01 | `make bench` |",
     ]
