@@ -1,40 +1,45 @@
 """The runbook of every alert, from the rules that Prometheus reads."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from docs.generate.markdown import code, fenced, head, prose, table
+from docs.generate.markdown import code, fenced, head, prose
 
 _RULES = Path(__file__).parents[2] / "k8s" / "monitoring" / "rules.yaml"
+_SET_UP = (
+    "NAMESPACE=hascheduler  # or what the alert's label namespace says",
+    'hs() { kubectl -n "$NAMESPACE" exec deploy/scheduler -- env'
+    ' HASCHEDULER_TOKEN_FILE=/run/secrets/hascheduler/admin-token hascheduler "$@"; }',
+)
+"""What runbooks begin their commands with: the page has it once."""
+
 _INTRO = """\
-Each alert of `k8s/monitoring/rules.yaml` says whether to get up (`page`) or whether it can wait (`ticket`), and its
-runbook what to look at, what to do and what not to do. [Kubernetes](kubernetes.md) says how to install the rules.
+Each alert of `k8s/monitoring/rules.yaml` says whether to get up (`page`) or whether it can wait (`ticket`), what to
+look at, what to do and what not to do. [Kubernetes](kubernetes.md#metrics-alerts-a-dashboard) says how to install the
+rules. The commands begin with:
 """
-_LABELS = re.compile(r"\{\{ with \$labels\.namespace \}\}.*?\{\{ end \}\}", re.DOTALL)
 
 
 def page() -> str:
-    alerts = _alerts()
-    parts = [head("Runbooks", "k8s/monitoring/rules.yaml", _INTRO)]
-    rows = ((f"[{_name(rule)}](#{_name(rule).lower()})", rule["labels"]["severity"], _summary(rule)) for rule in alerts)
-    parts.append(table(("alert", "severity", "says"), rows))
-    for rule in alerts:
+    parts = [head("Runbooks", "k8s/monitoring/rules.yaml", _INTRO), fenced("\n".join(_SET_UP))]
+    for rule in _alerts():
+        severity, after = rule["labels"]["severity"], rule.get("for", "0s")
         parts += [
             f"## {_name(rule)}\n",
-            f"Severity {code(rule['labels']['severity'])}, after {code(str(rule.get('for', '0s')))}.",
-            prose(" ".join(rule["annotations"]["description"].split())) + "\n",
+            f"Severity {code(severity)}, after {code(str(after))}. "
+            + prose(" ".join(rule["annotations"]["description"].split()))
+            + "\n",
             fenced(rule["expr"], "promql"),
-            fenced(rule["annotations"]["runbook"]),
+            fenced(_without_set_up(rule["annotations"]["runbook"])),
         ]
     return "\n".join(parts)
 
 
 def asset() -> str:
-    """By the alert's name, as the dashboard shows them: it works where no other host can be reached."""
+    """Return the runbooks by the alert's name, which the dashboard shows without another host."""
     return json.dumps({_name(rule): rule["annotations"]["runbook"].strip() for rule in _alerts()}, indent=1) + "\n"
 
 
@@ -47,8 +52,5 @@ def _name(rule: dict[str, Any]) -> str:
     return str(rule["alert"])
 
 
-def _summary(rule: dict[str, Any]) -> str:
-    text = _LABELS.sub("", rule["annotations"]["summary"])
-    text = re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"*\1*", text)
-    text = text.replace("{{ or $labels.pod $labels.instance }}", "*instance*")
-    return re.sub(r"\{\{ \$value[^}]*\}\}", "*n*", text)
+def _without_set_up(runbook: str) -> str:
+    return "\n".join(line for line in runbook.splitlines() if line.strip() not in _SET_UP)
