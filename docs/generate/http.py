@@ -24,11 +24,10 @@ examples ([openapi.json](openapi.json) is the one of this release). This page ha
 with an offset. Unknown fields and query parameters are refused, not ignored. Job ids contain `:` and may stand in a
 path as they are.
 
-**Authentication.** If the replica demands tokens (`HASCHEDULER_AUTH`), send `Authorization: Bearer hsk_…`. A token
-has a role and a tenant. It sees and changes only that tenant's jobs and schedules; those of others are 404. Each role
-may do what the ones before it may: `viewer`, `submitter`, `operator`, `admin`. A `worker` token may only use
-`/v1/work`. Routes marked *all tenants* need a token for all tenants (`*`). See [Access and
-TLS](../operations/access.md).
+**Authentication.** If the replica demands tokens (`HASCHEDULER_AUTH`), send `Authorization: Bearer hsk_…`. A token has
+a role and a tenant. It sees and changes only that tenant's jobs and schedules; those of others are 404. Each role may
+do what the ones before it may: `viewer`, `submitter`, `operator`, `admin`. A `worker` token may only use `/v1/work`.
+Routes marked *all tenants* need a token for all tenants (`*`). See [Access and TLS](../operations/access.md).
 
 **Errors.** Every refusal is a [problem](#problem-types). A refused request has changed nothing, with one exception:
 503 `outcome-unknown` means that it may have. 429 and 503 carry `Retry-After` in seconds.
@@ -51,12 +50,12 @@ with its result. A submit whose job has not ended by then is answered with 202.
 **Many at once.** `jobs:cancel`, `jobs:retry`, `jobs:reprioritize`, `schedules:pause`, `schedules:resume`,
 `schedules:reset` and `schedules:trigger` take a filter. Repeat the request until the answer says `complete`.
 
-**Limits.** One token may use half of what a replica can do at once and one address three quarters: requests in
-flight, waits, fetches, event streams, large bodies. Beyond that the answer is 429 `share-used-up`, or 503 `too-busy`
-if nothing is free. Request heads and bodies must arrive within 10 s.
+**Limits.** One token may use half of what a replica can do at once and one address three quarters: requests in flight,
+waits, fetches, event streams, large bodies. Beyond that the answer is 429 `share-used-up`, or 503 `too-busy` if
+nothing is free. Request heads and bodies must arrive within 10 s.
 
-**Warnings.** A `Warning` header (code 299) names input that is accepted but probably not meant, such as a lane that
-is not defined.
+**Warnings.** A `Warning` header (code 299) names input that is accepted but probably not meant, such as a lane that is
+not defined.
 """
 _TITLES = {
     "jobs": "Jobs",

@@ -9,9 +9,9 @@ from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState
 _INTRO = """\
 ## The life of a job
 
-The stores build the filters of their compare-and-set writes from this table, so no other move is possible. The
-attempt number is the fencing token: a processor that starts, reports on or finishes an attempt names it, and an old
-number changes nothing.
+The stores build the filters of their compare-and-set writes from this table, so no other move is possible. The attempt
+number is the fencing token: a processor that starts, reports on or finishes an attempt names it, and an old number
+changes nothing.
 """
 _PICTURE = """\
               claim                start             finish

@@ -15,9 +15,9 @@ from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
 _INTRO = """\
 `/metrics` on the health port (`HASCHEDULER_HEALTH_PORT`) gives them without a token, `/metrics` of the API to tokens
-for all tenants. Counters of decisions move on the leader alone; gauges of shared state are the same on every
-replica, so take the largest. Labels with names that callers choose are bounded: what is beyond the bound is `other`.
-Beside these there are the usual `process_…` and `python_info`. The alerts on them are in
+for all tenants. Counters of decisions move on the leader alone; gauges of shared state are the same on every replica,
+so take the largest. Labels with names that callers choose are bounded: what is beyond the bound is `other`. Beside
+these there are the usual `process_…` and `python_info`. The alerts on them are in
 [Runbooks](../operations/runbooks.md).
 """
 

@@ -16,8 +16,8 @@ that is wrong, or contradicts another, ends the process with one line that names
 
 The prefix is ours: a variable `HASCHEDULER_…` that nothing reads ends replicas, processors and all other commands at
 their start, with the nearest name. Variables that Kubernetes makes of a Service (`HASCHEDULER_SERVICE_HOST`,
-`HASCHEDULER_PORT=tcp://…`) are let by; a Service named `hascheduler-http` would set `HASCHEDULER_HTTP_PORT`, which is a
-setting, so the manifests have `enableServiceLinks: false`.
+`HASCHEDULER_PORT=tcp://…`) are let by; a Service named `hascheduler-http` would set `HASCHEDULER_HTTP_PORT`, which is
+a setting, so the manifests have `enableServiceLinks: false`.
 
 Durations are texts such as `10s`, `1m30s` or `200ms`, or numbers of seconds. Each secret can be read from a file
 instead: {secrets}. Give all replicas of a deployment the same settings, but for names, addresses and files: a new
