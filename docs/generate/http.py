@@ -33,8 +33,8 @@ Routes marked *all tenants* need a token for all tenants (`*`). See [Access and 
 503 `outcome-unknown` means that it may have. 429 and 503 carry `Retry-After` in seconds.
 
 **Idempotency.** The routes that create or start something take the header `Idempotency-Key`, 1 to 255 printable ASCII
-characters: {keyed}. For a day, the same body under the same key is answered with the job or schedule that the first
-request made; another body under that key is 409 `conflict`. Routes that do not support the header refuse it.
+characters: {keyed}. The last one requires it. For a day, the same body under the same key is answered with what the
+first request made; another body under that key is 409 `conflict`. Routes that do not support the header refuse it.
 
 **Revisions.** A schedule, definition, lane, calendar or tenant has its revision as `ETag`. Send it as `If-Match` to
 change only that revision (otherwise 412 `revision-mismatch`), or `If-None-Match: *` with PUT to only create. GET

@@ -14,11 +14,10 @@ from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
 _INTRO = """\
-`/metrics` on the health port (`HASCHEDULER_HEALTH_PORT`) gives them without a token, `/metrics` of the API to tokens
-for all tenants. Counters of decisions move on the leader alone; gauges of shared state are the same on every replica,
-so take the largest. Labels with names that callers choose are bounded: what is beyond the bound is `other`. Beside
-these there are the usual `process_…` and `python_info`. The alerts on them are in
-[Runbooks](../operations/runbooks.md).
+`/metrics` on the health port (`HASCHEDULER_HEALTH_PORT`) needs no token; `/metrics` of the API needs one for all
+tenants. Counters of decisions grow on the leader only. Gauges of shared state are the same on every replica, so take
+the largest. Labels with names that callers choose are limited; the rest is `other`. The usual `process_…` and
+`python_info` are there too. [Runbooks](../operations/runbooks.md) has the alerts.
 """
 
 

@@ -11,17 +11,16 @@ _ROOT = Path(__file__).parents[2]
 _DEFAULT = re.compile(r" \[(?P<default>[^\[\]]*)\]\Z")
 _INTRO = """\
 Each setting of `hascheduler serve` and `hascheduler processor` is an environment variable and an option of the same
-name (`HASCHEDULER_HTTP_PORT` is `--http-port`); the option wins. Settings are read and checked once, at start: one
-that is wrong, or contradicts another, ends the process with one line that names it.
+name (`HASCHEDULER_HTTP_PORT` is `--http-port`); the option wins. Settings are read and checked once, at start: a
+process with a wrong or contradictory one exits with one line that names it.
 
-The prefix is ours: a variable `HASCHEDULER_…` that nothing reads ends replicas, processors and all other commands at
-their start, with the nearest name. Variables that Kubernetes makes of a Service (`HASCHEDULER_SERVICE_HOST`,
-`HASCHEDULER_PORT=tcp://…`) are let by; a Service named `hascheduler-http` would set `HASCHEDULER_HTTP_PORT`, which is
-a setting, so the manifests have `enableServiceLinks: false`.
+A variable `HASCHEDULER_…` that nothing reads is an error too, and the message names the nearest one. Variables that
+Kubernetes makes of a Service (`HASCHEDULER_SERVICE_HOST`, `HASCHEDULER_PORT=tcp://…`) are ignored, but a Service named
+`hascheduler-http` would set `HASCHEDULER_HTTP_PORT`, so the manifests have `enableServiceLinks: false`.
 
-Durations are texts such as `10s`, `1m30s` or `200ms`, or numbers of seconds. Each secret can be read from a file
-instead: {secrets}. Give all replicas of a deployment the same settings, but for names, addresses and files: a new
-leader decides by its own.
+Durations are texts such as `10s`, `1m30s` or `200ms`, or numbers of seconds. Secrets can be read from files:
+{secrets}. Give all replicas the same settings, except names, addresses and files, because a new leader decides by its
+own.
 """
 _SECTIONS = (
     ("Stores and broker", "mongodb_uri"),
