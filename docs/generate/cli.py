@@ -62,10 +62,12 @@ def page() -> str:
     root, *commands = _commands(typer.main.get_command(app), (), None)
     uses = Counter(option for command in commands for option in command.options if option.may_be_shared)
     shared = list(dict.fromkeys((*root.options, *(option for option, count in uses.items() if count >= _SHARED_BY))))
+    of_most = {option for option, count in uses.items() if count > len(commands) / 2}
     parts = [
         head("Command line", "hascheduler/cli", _INTRO),
         "## Shared options\n",
         _bullets(option for option in shared if not option.is_filter),
+        f"Most commands take {', '.join(sorted(code(option.short) for option in of_most))}; only this list has them.\n",
         "### Filters of jobs and schedules\n",
         _bullets(option for option in shared if option.is_filter),
     ]
@@ -73,16 +75,16 @@ def page() -> str:
     for command in commands:
         level = "##" if len(command.words) == 1 else "###"
         parts += [f"{level} {' '.join(command.words)}\n", prose(command.help) + "\n"]
-        parts += _options(command, explained)
-        if command.example:
+        parts += _options(command, explained, of_most)
+        if command.example != f"hascheduler {' '.join(command.words)}" and command.example:
             parts.append(fenced(command.example))
         explained |= {option for option in command.options if not option.is_setting}
     return "\n".join(parts)
 
 
-def _options(command: _Command, explained: set[_Option]) -> Iterator[str]:
+def _options(command: _Command, explained: set[_Option], of_most: set[_Option]) -> Iterator[str]:
     own = [option for option in command.options if option not in explained and not option.is_setting]
-    known = [code(option.short) for option in command.options if option in explained]
+    known = [code(option.short) for option in command.options if option in explained - of_most]
     settings = [code(option.short) for option in command.options if option.is_setting]
     if own:
         yield _bullets(own)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import http
+from docs.generate import cli, http
 from docs.generate.outputs import DOCS, PAGES, stale
 from tests.unit.api.doubles import the_routes
 
@@ -21,6 +21,11 @@ def test_a_page_that_was_edited_by_hand_is_stale(monkeypatch: pytest.MonkeyPatch
     pages = {"reference/metrics.md": lambda: "something else\n", as_it_is: PAGES[as_it_is]}
     monkeypatch.setattr("docs.generate.outputs.PAGES", pages)
     assert stale() == ["docs/reference/metrics.md"]
+
+
+def test_the_command_reference_explains_each_option_once() -> None:
+    explained = [line for line in cli.page().splitlines() if line.startswith("- `-")]
+    assert len(explained) == len(set(explained)) > 100
 
 
 def test_each_generated_page_says_so() -> None:
