@@ -114,7 +114,7 @@ def _routes(routes: Any) -> Iterator[APIRoute]:
 
 
 def _role(route: APIRoute) -> str:
-    """Return the least role that may call the route; "" if it needs none."""
+    """Return the least role that may call the route; empty if it needs none."""
     pending = [route.dependant]
     while pending:
         dependant = pending.pop()
@@ -129,6 +129,6 @@ def _role(route: APIRoute) -> str:
 
 
 def _phrase(operation: dict[str, Any]) -> str:
-    """Return what the description begins with, without what follows its first clause."""
+    """Return the first clause of the description."""
     found = _FIRST_CLAUSE.match(operation.get("description", operation["summary"]))
     return found.group() if found else str(operation["summary"])

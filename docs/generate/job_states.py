@@ -51,7 +51,7 @@ def _states(states: frozenset[JobState]) -> str:
 
 
 def _listing(docstring: str) -> str:
-    """The indented list of a docstring; each verdict has a line in it."""
+    """Return the indented list of a docstring, which must have a line for each verdict."""
     lines = [line[4:] for line in docstring.splitlines() if line.startswith("    ")]
     named = {line.split()[0] for line in lines if not line.startswith(" ")}
     missing = {each.value for each in verdict.Verdict} - named

@@ -7,7 +7,7 @@ _CODE = re.compile(r"(`+)(.+?)\1")
 
 
 def head(title: str, source: str, intro: str) -> str:
-    """The beginning of a generated page; ``source`` is the code that it comes from."""
+    """Return the beginning of a generated page; ``source`` is the code that it comes from."""
     note = f"<!-- Written by `python -m docs.generate` from {source}; edit that instead. -->"
     return f"{note}\n\n# {title}\n\n{intro.rstrip()}\n"
 
@@ -19,12 +19,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """``text`` on one line, with nothing that ends a cell."""
+    """Return ``text`` on one line, with nothing that ends a cell."""
     return prose(" ".join(text.split())).replace("|", "\\|")
 
 
 def prose(text: str) -> str:
-    """``text`` with nothing outside of code that HTML would take for a tag."""
+    """Return ``text`` with nothing outside of code that HTML would take for a tag."""
     parts: list[str] = []
     end = 0
     for code in _CODE.finditer(text):
@@ -42,7 +42,7 @@ def fenced(text: str, language: str = "text") -> str:
 
 
 def plain_docstring(text: str | None) -> str:
-    """A docstring as Markdown: its literals in single backquotes."""
+    """Return a docstring as Markdown: its literals in single backquotes."""
     return re.sub(r"``(.+?)``", r"`\1`", (text or "").strip())
 
 

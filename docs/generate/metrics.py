@@ -40,7 +40,7 @@ def page() -> str:
 
 
 def _gauges() -> Gauges:
-    """One of everything, so that each gauge shows its labels."""
+    """Return one of everything, so that each gauge shows its labels."""
     values = {
         "jobs_of_definition": {"d": {}},
         "jobs_of_lane": {"l": {}},

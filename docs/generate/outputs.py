@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[1]
 
 def states_page() -> str:
     sections = (job_states.section(), events.section(), policies.section())
-    intro = "What a job, a fire time, an event and a policy are made of.\n"
+    intro = "The values that the API, the commands and the dashboard show.\n"
     return "\n".join((head("States, verdicts, events and criteria", "hascheduler/model", intro), *sections))
 
 
@@ -35,7 +35,7 @@ def outputs() -> dict[Path, str]:
 
 
 def stale() -> list[str]:
-    """The generated pages that differ from what the code gives now, by their path."""
+    """Return the paths of generated pages that differ from what the code gives now."""
     return [
         str(path.relative_to(DOCS.parent))
         for path, text in outputs().items()

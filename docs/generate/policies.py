@@ -38,7 +38,7 @@ def section() -> str:
 
 
 def _docstrings(kind: type) -> dict[str, str]:
-    """What stands below each member of an enum."""
+    """Return the sentence below each member of an enum, by the name of the member."""
     [found] = [
         node
         for node in ast.parse(inspect.getsource(policy)).body

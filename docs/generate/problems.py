@@ -64,7 +64,7 @@ _MEANINGS = {
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
 }
 _BY_FRAMEWORK = {"no-such-route": "404", "method-not-allowed": "405", "refused": "4xx"}
-"""Those whose status is not written where they are made."""
+"""Problems whose status is not written where they are made."""
 
 
 def section() -> str:
@@ -87,7 +87,7 @@ def section() -> str:
 
 
 def _calls() -> Iterator[tuple[str, str | None]]:
-    """The kind and status of each call whose first two arguments are a status and a kind."""
+    """Yield the kind and status of each call whose first two arguments are a status and a kind."""
     for path in _MODULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):

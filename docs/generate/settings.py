@@ -68,7 +68,7 @@ def _variable(field: str) -> str:
 
 
 def _elsewhere() -> list[tuple[str, str]]:
-    """A variable that the code names and no table explains is an error here."""
+    """Return the variables that `Settings` does not have; fail if the code names one that nothing explains."""
     named = {
         name
         for folder in ("hascheduler", "processors")

@@ -37,7 +37,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def relinked(shown: str, target: str) -> str:
-    """The link on the page ``shown`` of the site that leads to where ``target`` leads in the repository."""
+    """Return the link on the page ``shown`` of the site that leads to where ``target`` leads in the repository."""
     stands_at = _STANDS_AT.get(shown, f"docs/{shown}")
     meant = posixpath.normpath(posixpath.join(posixpath.dirname(stands_at), target))
     if meant in SHOWN_AS:
@@ -50,7 +50,7 @@ def relinked(shown: str, target: str) -> str:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """The theme takes one script from elsewhere; here it comes with the site."""
+    """Load the theme's one foreign script from the site itself."""
     folder = posixpath.dirname(page.file.dest_uri) or "."
     return output.replace(_SHIM_ELSEWHERE, posixpath.relpath(_SHIM, folder))
 
