@@ -1,4 +1,4 @@
-"""Every document can be read, in a known form: all replicas quarantine one that can't be."""
+"""Check that every document can be read in a known form: all replicas quarantine one that can't."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,12 +31,12 @@ _HINTS: Mapping[Collection, str] = {
 _REPLACED = (
     Collection.SCHEDULES, Collection.DEFINITIONS, Collection.LANES, Collection.CALENDARS, Collection.TENANTS,
 )  # fmt: skip
-"""A replacement mends these, but not a revision, which it would have to name."""
+"""Collections in which a replacement repairs a document, but an edit, which must name the revision, does not."""
 _HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"
 
 
 def decode_or_finding(collection: Collection, document: Mapping[str, Any]) -> Any:
-    """The decoded value, or the `Finding` that says why there is none."""
+    """Return the decoded value, or the `Finding` that says why it can't be read."""
     id = document.get("_id")
     try:
         return DECODERS[collection](id, document)
@@ -45,7 +45,7 @@ def decode_or_finding(collection: Collection, document: Mapping[str, Any]) -> An
 
 
 def unreadable(collection: Collection, id: object, error: InvalidInput) -> Finding:
-    """The finding that the document by that id can't be read."""
+    """Return the finding that the document with that id can't be read."""
     document = f"{collection}/{short_id(id)}"
     if error.path == ("v",):
         return Finding(
@@ -61,7 +61,7 @@ def unreadable(collection: Collection, id: object, error: InvalidInput) -> Findi
 
 
 def read_schema(document: Mapping[str, Any]) -> Finding | None:
-    """The finding about the stored schema version, if this release can't read it."""
+    """Return the finding about the stored schema version if this release can't read it."""
     id = document.get("_id")
     try:
         version = decode_schema_version(id, document).version

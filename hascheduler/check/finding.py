@@ -1,4 +1,4 @@
-"""What rules depend on and report: the settings and graces of a check, findings, their collector and their report."""
+"""The settings and graces of a check, its findings, their collector and their report."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -9,17 +9,17 @@ from hascheduler.model.values.instants import LATEST_MS, format_instant
 
 MINUTE_MS = 60_000
 FINDINGS_KEPT_MAX = 100
-"""How many findings of each kind are kept with their texts; the others are only counted."""
+"""How many findings of each kind are kept with their texts; others are only counted."""
 SUSPECTS_MAX = 1_000
-"""How many suspects of each kind get the second look."""
+"""How many suspects of each kind get a second scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckConfig:
-    """The settings must be those of the replicas. Graces come on top of them.
+    """The settings of the replicas, which must be the same here, and the graces that are added to them.
 
-    ``motion_ms`` covers what a leader does at once and the difference of clocks; ``patience_ms`` what may take a
-    failover, a restart or an outage of the broker; ``expiry_ms`` how late the database may delete what has expired.
+    ``motion_ms`` covers what a leader does at once and the difference of clocks; ``patience_ms`` covers a failover, a
+    restart or an outage of the broker; ``expiry_ms`` is how late the database may delete expired documents.
     """
 
     job_retention_ms: int
@@ -63,10 +63,11 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``document`` is ``collection/id``, or what stands for many; ``what`` has the numbers.
+    """One broken document.
 
-    ``witness`` is the version of what was looked at: a finding that motion could explain holds only if a later look
-    finds the same one. None: motion can't explain it.
+    ``document`` is ``collection/id``, or names several; ``what`` holds the numbers. ``witness`` is the version that was
+    scanned: a finding that motion could explain holds only if a later scan finds the same version. None if motion can't
+    explain it.
     """
 
     kind: FindingKind
@@ -83,8 +84,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """``findings`` are at most `FINDINGS_KEPT_MAX` of each kind, ``counts`` count all; ``complete``: the whole scan was
-    carried out."""
+    """At most `FINDINGS_KEPT_MAX` ``findings`` of each kind, and the ``counts`` of all.
+
+    ``complete`` is True if the whole scan was done.
+    """
 
     at_ms: int
     findings: tuple[Finding, ...]
@@ -94,7 +97,7 @@ class CheckReport:
 
 
 def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
-    """One of several shards, by their names, which stand before the documents."""
+    """Return one report of several shards, whose names precede the documents."""
     counts: Counter[str] = Counter()
     looked_at: Counter[str] = Counter()
     for report in reports.values():
@@ -114,7 +117,7 @@ def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
 
 
 Report = Callable[[Iterable[Finding | None]], None]
-"""Takes what a rule has found; None: nothing."""
+"""Called with what a rule found; None if nothing."""
 
 
 class FindingCollector:
@@ -125,11 +128,11 @@ class FindingCollector:
         self._counts: Counter[FindingKind] = Counter()
         self._suspects: dict[FindingKind, dict[str, Finding]] = {}
         self.overflowed = False
-        """Whether there were more suspects than the second look covers."""
+        """True if there were more suspects than the second scan covers."""
 
     @property
     def suspects(self) -> Mapping[FindingKind, Mapping[str, Finding]]:
-        """Findings that motion could explain, by kind, then by document."""
+        """Return the findings that motion could explain, by kind, then by document."""
         return self._suspects
 
     @property
@@ -137,7 +140,7 @@ class FindingCollector:
         return {kind.value: self._counts[kind] for kind in FindingKind if self._counts[kind]}
 
     def listed(self) -> tuple[Finding, ...]:
-        """The findings by kind, in the order of `FindingKind`."""
+        """Return the findings by kind, in the order of `FindingKind`."""
         return tuple(finding for kind in FindingKind for finding in self._kept.get(kind, {}).values())
 
     def add(self, found: Iterable[Finding | None]) -> None:
@@ -154,7 +157,7 @@ class FindingCollector:
                 self.overflowed = True
 
     def second_look(self, found: Iterable[Finding]) -> None:
-        """``found`` by the second look at the suspects: a suspect whose document is unchanged is a finding."""
+        """Add ``found``, the result of the second scan: a suspect whose document is unchanged is a finding."""
         for finding in found:
             suspect = self._suspects.get(finding.kind, {}).pop(finding.document, None)
             if suspect is not None and suspect.witness == finding.witness:
@@ -170,11 +173,11 @@ class FindingCollector:
 
 
 def instant_or_ms(at_ms: int) -> str:
-    """RFC 3339, or the bare milliseconds where a stored value is out of range."""
+    """Return the instant as RFC 3339, or as bare milliseconds if the stored value is out of range."""
     return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
 
 
 def short_id(id: object) -> str:
-    """An ``_id`` of any stored type, in at most 200 characters."""
+    """Return an ``_id`` of any stored type in at most 200 characters."""
     text = id if isinstance(id, str) else repr(id)
     return text if len(text) <= 200 else text[:199] + "…"

@@ -1,7 +1,7 @@
-"""A live job is in motion, or waits for something that will come: it is not stuck, orphaned, stranded or overdue.
+"""Check that live jobs are in motion, or wait for something that will come: not stuck, orphaned, stranded or overdue.
 
-The leader, the processor and the API each have a time within which they must act. A rule reports a job only when that
-time and a grace are over, by every clock involved.
+The leader, the processor and the API each have a time within which they must act. A rule reports a job only after that
+time and a grace, by every clock involved.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _TIMEOUT_GRACE_MS = DispatchConfig().timeout_grace_ms
 
 @dataclass(frozen=True, slots=True)
 class RegisteredProcessor:
-    """A processor and its last heartbeat, by the database's clock; None: its record has no ``expire_at``."""
+    """A processor and its last heartbeat, by the database's clock; None if its record has no ``expire_at``."""
 
     processor: ProcessorRef
     heard_at_ms: int | None
@@ -32,7 +32,7 @@ class RegisteredProcessor:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """The end of a job that another one waits for, and when it was; of a batch, that of ``job``, which is of it."""
+    """The end of a job that another one waits for, and when it ended; for a batch, the end of its job ``job``."""
 
     state: JobState
     at_ms: int | None = None
@@ -41,35 +41,35 @@ class EndedJob:
 
 @dataclass
 class CheckContext:
-    """The state of the deployment that documents are checked against; the scan fills it anew in each pass."""
+    """The state of the deployment against which documents are checked; each pass of the scan fills it anew."""
 
     now: int
     config: CheckConfig
     max_concurrency: int | None = None
     processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
-    """All that have a record."""
+    """All processors that have a record."""
     definitions: dict[str, Definition] = field(default_factory=dict)
     calendars: dict[str, Calendar] = field(default_factory=dict)
     leases: dict[str, LeaseRecord] = field(default_factory=dict)
     pauses: dict[str, StandingPause] = field(default_factory=dict)
     max_running: dict[str, int] = field(default_factory=dict)
-    """By tenant, of those that have such a cap."""
+    """By tenant, for those that have such a cap."""
     replicas: dict[str, ReplicaStatus] = field(default_factory=dict)
-    """By id: those with a recent heartbeat, by the database's clock."""
+    """By id, those with a recent heartbeat by the database's clock."""
     held: set[int] = field(default_factory=set)
-    """The partitions of which something may be on its way to another database, or from it."""
+    """Partitions whose documents may be on their way to or from another database."""
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or Definition(name=name)
 
     def silent_for_ms(self, processor_id: str | None) -> int | None:
-        """How long that processor has been silent; None: it is not registered, or its last heartbeat is unknown."""
+        """Return how long that processor has been silent; None if it, or its last heartbeat, is unknown."""
         registered = self.processors.get(processor_id or "")
         return None if registered is None or registered.heard_at_ms is None else self.now - registered.heard_at_ms
 
 
 def check_job(job: JobRef, context: CheckContext) -> Finding | None:
-    """At most one finding: the first rule that applies explains the later ones."""
+    """Return at most one finding: the first rule that applies explains the later ones."""
     for rule in (_orphaned, _not_started, _cancel_ignored, _overtime, _expired):
         if (found := rule(job, context)) is not None:
             return found
@@ -77,8 +77,10 @@ def check_job(job: JobRef, context: CheckContext) -> Finding | None:
 
 
 def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], context: CheckContext) -> Finding | None:
-    """A pending job whose dependency can't succeed any more; ``ended`` has those of its dependencies that ended, and of
-    each batch a job that did not succeed."""
+    """Return a finding for a pending job with a dependency that can't succeed any more.
+
+    ``ended`` holds its dependencies that ended, and for each batch a job that did not succeed.
+    """
     if job.state is not JobState.PENDING or job.ignores_failures:
         return None
     for id in job.waits_for:
@@ -210,10 +212,10 @@ class OccupiedSlots:
 
 
 def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots) -> Finding | None:
-    """A job that has been due for long, that nothing holds back, and for which a live processor has a free slot.
+    """Return a finding for a job that is long due and free to run while a live processor has a free slot.
 
-    Only the core knows in full what may hold a job back (lanes, tiers, learned costs, rates). So this rule covers only
-    jobs without such limits, and only a wait that no order of the queue explains: there is room for all.
+    Only the core knows everything that may hold a job back (lanes, tiers, learned costs, rates). So this rule covers
+    only jobs without such limits, and only a wait that no order of the queue explains: there is room for all.
     """
     if job.state is not JobState.PENDING or job.serial or job.waits_for or job.cancel_requested_at_ms is not None:
         return None

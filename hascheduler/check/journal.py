@@ -1,7 +1,7 @@
-"""The journal is one sequence, of which nothing is left unapplied; the lease agrees with it, and somebody leads.
+"""Check that the journal is one sequence without unapplied entries, that the lease agrees, and that somebody leads.
 
-No gap, terms that only rise, one beginning a term. Every shard that a processor serves is led, and all replicas have
-the same time-zone data.
+The sequence has no gap, terms only rise, and each term begins once. Every shard that a processor serves has a leader,
+and all replicas have the same time-zone data.
 """
 
 from collections.abc import Collection as SomeOf
@@ -36,7 +36,7 @@ class DatedHead:
 
 
 class JournalOrder:
-    """Follows the entries of one journal in their order. Trimming takes the oldest, so any entry may be the first."""
+    """Follows the entries of one journal in order. Trimming deletes the oldest, so any entry may be the first."""
 
     def __init__(self, now: int, config: CheckConfig) -> None:
         self._kept_since_ms = now - config.journal_retention_ms + 5 * MINUTE_MS
@@ -67,7 +67,7 @@ class JournalOrder:
         yield from self._judge_terms(before, entry)
 
     def _was_not_trimmed(self, before: DatedHead, entry: DatedHead) -> bool:
-        """Trimming compares leaders' clocks: where those disagree, it may take entries from the middle."""
+        """Return False if trimming explains the gap: it compares leaders' clocks, which may disagree."""
         if before.at_ms is None or entry.at_ms is None:
             return True
         return self._kept_since_ms < before.at_ms <= entry.at_ms
@@ -92,7 +92,7 @@ def check_decisions(
     jobs: Mapping[str, Mapping[str, Any]],
     schedules: Mapping[str, Mapping[str, Any]],
 ) -> Finding | None:
-    """The finding that decisions of an entry were never applied, judged by the documents that they concern."""
+    """Return the finding that decisions of an entry were never applied, judged by their documents."""
     undone = [decision for decision in decisions if _is_undone(decision, jobs, schedules)]
     if not undone:
         return None
@@ -156,7 +156,7 @@ def _order(entry: DatedHead, what: str) -> Finding:
 
 
 def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: CheckConfig) -> Iterator[Finding]:
-    """``began``: an entry of the journal's highest term. Motion may explain any finding: leases change often."""
+    """Return a finding about the lease; ``began`` is an entry of the journal's highest term. Motion may explain any."""
     newest = 0 if began is None else began.head.term
     document, witness, since_ms = f"leases/{lease.name}", f"{lease.term}", None
     what = hint = ""
@@ -190,7 +190,10 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
 
 
 def check_is_led(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[Finding]:
-    """A processor of a shard without a leader gets no jobs. ``led``: the shards with a lease or a journal."""
+    """Return a finding for a shard without a leader, whose processors get no jobs.
+
+    ``led`` are the shards with a lease or a journal.
+    """
     processor = registered.processor
     if led and processor.shard not in led:
         yield Finding(
@@ -203,7 +206,7 @@ def check_is_led(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[
 
 
 def check_zone_data(replicas: Iterable[ReplicaStatus], now: int, config: CheckConfig) -> Iterator[Finding]:
-    """Find replicas that run for longer than a rolling upgrade takes, with other time-zone data than others do."""
+    """Return replicas whose time-zone data differ from others' for longer than a rolling upgrade takes."""
     names: dict[str, list[str]] = {}
     for replica in replicas:
         if replica.zone_data is not None and now - replica.started_at_ms > config.patience_ms:

@@ -1,15 +1,15 @@
-"""A schedule's cursor follows the time, each time that it has passed has one verdict, and its jobs can be stored.
+"""Check that a schedule's cursor follows the time, that each passed time has one verdict, and that its jobs fit.
 
-Nothing is due for long and undecided, and nothing is decided before its time. A verdict is a fired job, or a place in
-one recorded run. (Releases through 0.2.0 accepted payloads that are too large once their placeholders are filled.)
+No time is long due and undecided, and none is decided early. A verdict is a fired job, or a place in one recorded run.
+(Releases through 0.2.0 accepted payloads that are too large once their placeholders are filled.)
 
 The times come from the triggers that were in force, as far as the schedule still knows them: the present one since the
-last edit, and the times that earlier ones had left undecided then. The three lists (times, fires, runs) are in order of
+last edit, and the times that earlier ones left undecided then. The three lists (times, fires, runs) are in order of
 time and are read once, side by side, so memory does not grow with them.
 
-In a zone, a leader with other time-zone data may have decided a local time at another instant. So there a verdict of no
-nominal time stands for one without a verdict within a day of it, and one for several times, or a run of another number
-of times than there are, for all of those.
+A leader with other time-zone data may have decided a local time at another instant. So in a zone, a verdict on no
+nominal time counts for a time without a verdict within a day of it, and a verdict on several times, or a run with
+another number of times than there are, counts for all of those.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,11 @@ PAYLOAD_FIELDS = ("job", "payload", "payloads", "render", "labels")
 
 
 def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: bool) -> Iterator[Finding]:
-    """``led``: a replica leads, not paused, and should have decided. `InvalidInput` if the times can't be computed."""
+    """Return a finding if the cursor is late.
+
+    ``led`` is True if a replica leads, is not paused, and should have decided. Raise `InvalidInput` if the times can't
+    be computed.
+    """
     due_at_ms = _first_due(schedule, now - config.motion_ms) if led else None
     if due_at_ms is not None:
         behind_s = (now - due_at_ms) // 1_000
@@ -57,7 +61,7 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
 
 
 def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Findings about a schedule that renders its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
+    """Return findings about a schedule that renders its payload; ``document`` has the fields of `PAYLOAD_FIELDS`."""
     size = rendered_payload_bytes_max(document["_id"], document)
     if size > PAYLOAD_BYTES_MAX:
         yield Finding(
@@ -70,7 +74,7 @@ def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _first_due(schedule: ScheduleRef, now: int) -> int | None:
-    """When the first undecided time was due, if that is past. Times that don't fire are decided with their period."""
+    """Return when the first undecided time was due, if past; times that don't fire are decided with their period."""
     for times in undecided(schedule, schedule.cursor_ms, now, schedule.offsets):
         fires_max = times.trigger.max_fires
         first_ms = times.first() if fires_max is None or schedule.tally.fired < fires_max else None
@@ -91,9 +95,10 @@ _MOVED_MS_MAX = 86_400_000
 
 
 def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, times_max: int) -> list[UndecidedTimes]:
-    """The times through the cursor (and ``through_ms``) that must still have a verdict: the newest ``times_max`` or so.
+    """Return the times through the cursor (and ``through_ms``) that must still have a verdict.
 
-    Verdicts that were decided by ``kept_since_ms`` may have expired. `InvalidInput` if the times can't be computed.
+    These are about the newest ``times_max``. Verdicts decided by ``kept_since_ms`` may have expired. Raise
+    `InvalidInput` if the times can't be computed.
     """
     # A time that a calendar left out has a verdict as well, whatever the calendar says today.
     every_time = without_calendars(schedule)
@@ -143,13 +148,13 @@ class VerdictCursor:
         self._begun = False
         self._asked_ms = -1
         self.passed: list[int] = []
-        """Instants of verdicts that lie before the time that was asked for last, and were not asked for themselves."""
+        """Instants of verdicts before the last time asked for that nobody asked for."""
         self.odd: list[int] = []
-        """The ends of runs passed of which `is_odd` is true."""
+        """The ends of runs passed for which `is_odd` is True."""
         self.is_odd: Callable[[VerdictRun], bool] | None = None
 
     async def at(self, nominal_ms: int) -> int:
-        """How many verdicts that time has; callers ask in the order of time."""
+        """Return how many verdicts that time has; callers ask in order of time."""
         await self._begin()
         while self._fire is not None and self._fire < nominal_ms:
             if self._fire != self._asked_ms:
@@ -174,7 +179,7 @@ class VerdictCursor:
         return (self._fire == nominal_ms) + len(self._active)
 
     def alone_through(self, nominal_ms: int) -> int:
-        """The last time through which the run that covers ``nominal_ms`` is the only verdict; else ``nominal_ms``."""
+        """Return the last time through which the run around ``nominal_ms`` is the only verdict; else ``nominal_ms``."""
         if len(self._active) != 1 or self._fire == nominal_ms:
             return nominal_ms
         end_ms: int = self._active[0].last_ms
@@ -194,9 +199,9 @@ class VerdictCursor:
 async def check_times(
     schedule: ScheduleRef, decided: Sequence[UndecidedTimes], verdicts: VerdictCursor, pause: Pause
 ) -> list[Finding]:
-    """Findings about the ``decided`` times, in order; at most one of each kind.
+    """Return findings about the ``decided`` times, in order; at most one of each kind.
 
-    ``pause`` is awaited every `_PAUSE_EVERY` times. `InvalidInput` if the times can't be computed.
+    ``pause`` is awaited every `_PAUSE_EVERY` times. Raise `InvalidInput` if the times can't be computed.
     """
     missing, doubled = TimeSpanCount(), TimeSpanCount()
     moves = bool(offset_zones(schedule))
@@ -232,7 +237,7 @@ async def check_times(
 
 
 def _is_nominal(schedule: ScheduleRef, decided: Sequence[UndecidedTimes], at_ms: int) -> bool:
-    """Return true for a nominal time of a trigger that was in force, or may have been before ``decided`` begins."""
+    """Return True for a nominal time of a trigger that was in force, or may have been before ``decided`` begins."""
     if at_ms <= decided[0].after_ms:
         return at_ms <= schedule.since_ms or next_nominal(decided[0].trigger, at_ms - 1) == at_ms
     return any(
@@ -250,9 +255,10 @@ def _count(decided: Sequence[UndecidedTimes], run: VerdictRun) -> int:
 
 
 def _without_moved(missing: Sequence[int], moved: Sequence[int], odd: Sequence[int]) -> TimeSpanCount:
-    """Return ``missing`` but for those for which one of the ``moved`` verdicts stands, or one of the ``odd``.
+    """Return ``missing`` without those for which one of the ``moved`` or ``odd`` verdicts counts.
 
-    Each stands for one; an odd one, and one right after a cursor, and so not at a whole second, for all within a day.
+    Each verdict counts for one time; an odd one, and one right after a cursor, and so not at a whole second, for all
+    within a day.
     """
     jumps = [*odd, *(at_ms for at_ms in moved if at_ms % 1_000)]
     whole = [at_ms for at_ms in moved if at_ms % 1_000 == 0]

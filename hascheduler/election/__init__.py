@@ -1,4 +1,4 @@
-"""May I lead? A pure state machine over one lease record.
+"""Who may lead: a pure state machine over one lease record.
 
 ::
 

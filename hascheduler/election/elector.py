@@ -13,7 +13,7 @@ from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs, WallMs
 
 JITTER = 1.2
-"""A retry may be late by a fifth of its period; the deadline must leave room for one that is."""
+"""A retry may be a fifth of its period late; the deadline must leave room for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LeaseAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LeaseAttempt:
-    """One compare-and-set: create ``proposed`` where ``expected`` is None, otherwise replace ``expected`` by it."""
+    """One compare-and-set: create ``proposed`` if ``expected`` is None, otherwise replace ``expected`` by it."""
 
     expected: LeaseRecord | None
     proposed: LeaseRecord
@@ -72,7 +72,7 @@ class Elector:
         self._suspected: LeaseRecord | None = None
         self._suspected_until = now
         self.challenge_delay_ms = 0
-        """For so long a free lease is left to candidates that are preferred. Only an order: any candidate may lead."""
+        """How long this candidate leaves a free lease to preferred ones. Only an order: any candidate may lead."""
 
     @property
     def record(self) -> LeaseRecord | None:
@@ -81,7 +81,7 @@ class Elector:
 
     @property
     def observed(self) -> bool:
-        """Whether the lease, or its absence, has been seen at all; before that nothing is tried."""
+        """True once the lease, or its absence, has been seen; before that this candidate tries nothing."""
         return self._observed
 
     @property
@@ -90,11 +90,11 @@ class Elector:
         return self._record.term if self._record else 0
 
     def leads(self, now: MonoMs) -> bool:
-        """Whether the lease is this candidate's and its last renewal is fresh enough to be trusted."""
+        """Return True while the lease is this candidate's and its last renewal is fresh enough to be trusted."""
         return self._trusted_until is not None and now < self._trusted_until
 
     def observe(self, record: LeaseRecord | None, now: MonoMs) -> None:
-        """The lease was read, or came by in the stream. Older versions than the known one are ignored."""
+        """Take a version of the lease that was read or came by in the stream; ignore one older than the known one."""
         known = self._record
         if record is not None:
             self._highest_term = max(self._highest_term, record.term)
@@ -111,26 +111,29 @@ class Elector:
             self._next_try_at = now
 
     def observe_term(self, term: int) -> None:
-        """A term was seen elsewhere (in the journal): the next one must be higher, even if the lease was deleted."""
+        """Take a term seen elsewhere (in the journal): the next must be higher, even if the lease was deleted."""
         self._highest_term = max(self._highest_term, term)
 
     def holder_died(self, holder: str, now: MonoMs) -> None:
-        """Proof of death: ``holder``'s process is gone, so its lease need not be waited for."""
+        """Take the proof that ``holder``'s process is gone: its lease is free at once."""
         self._dead_holder = holder
         self._died_at = now
 
     def holder_stands_still(self, holder: str, now: MonoMs) -> None:
-        """Suspicion: the version of ``holder``'s lease that is known now may be challenged, for one retry period.
+        """Allow a challenge of the known version of ``holder``'s lease, for one retry period.
 
-        Only that version. A holder that renews meanwhile is not suspected any more, and where its renewal has not come
-        by yet, the compare-and-set fails.
+        Only of that version: a holder that renews is no longer suspected, and if its renewal has not come by yet, the
+        compare-and-set fails.
         """
         if self._record is not None and self._record.holder == holder:
             self._suspected = self._record
             self._suspected_until = MonoMs(now + self._config.retry_period_ms)
 
     def next_attempt(self, now: MonoMs, wall: WallMs) -> LeaseAttempt | None:
-        """The write to try now, or None. A leader renews each retry period; a follower takes a lease that is free."""
+        """Return the write to try now, or None.
+
+        A leader renews each retry period; a follower takes a lease that is free.
+        """
         if not self._observed or now < max(self._next_try_at, self._rest_until):
             return None
         record = self._record
@@ -158,11 +161,11 @@ class Elector:
     def concluded(self, attempt: LeaseAttempt, answer: LeaseAnswer, began: MonoMs, now: MonoMs) -> None:
         """Take the answer to ``attempt``, which began at ``began``.
 
-        After any answer but WON the caller reads the lease and lets `observe` see it: the record may have changed by
-        our own hand in a write whose answer never came. Until then an earlier trust stands, up to its deadline.
+        After any answer but WON the caller reads the lease and passes it to `observe`: a write of our own whose answer
+        never came may have changed the record. Until then an earlier trust stands, up to its deadline.
 
-        A lost challenge of a record that nothing has replaced proves that the record is not what is stored (the lease
-        was restored from a backup, or set back by hand): it is forgotten, and must be read again.
+        If a challenge is lost although nothing newer was seen, the known record is not the stored one (the lease was
+        restored from a backup, or set back by hand): forget it, so that it is read again.
         """
         if answer is LeaseAnswer.WON:
             self.observe(attempt.proposed, now)
@@ -174,9 +177,9 @@ class Elector:
             self._observed = False
 
     def release(self, now: MonoMs, wall: WallMs) -> LeaseAttempt | None:
-        """Give the lease up, so that the others take over at once; None when it is not ours to give.
+        """Return the write that gives the lease up, so that others take over at once; None if it is not ours.
 
-        This candidate rests for two retry periods: a holder that gives up has a reason, and another should try.
+        This candidate then rests for two retry periods: a holder that gives up has a reason, and another should try.
         """
         record = self._record
         self._trusted_until = None
@@ -188,11 +191,11 @@ class Elector:
         )
 
     def step_down(self) -> None:
-        """Stop trusting the lease without writing it: another leader was met in the journal."""
+        """Stop trusting the lease without writing it: the journal shows another leader."""
         self._trusted_until = None
 
     def wake_at_ms(self, now: MonoMs) -> MonoMs:
-        """When `next_attempt` may have something new to say, if nothing is observed before."""
+        """Return when to call `next_attempt` again, if nothing is observed before."""
         if not self._observed:
             return MonoMs(now + self._config.retry_period_ms)
         if self._trusted_until is not None:
@@ -204,7 +207,7 @@ class Elector:
         return record is not None and record.holder == self._config.candidate_id
 
     def _free_at(self, record: LeaseRecord | None, now: MonoMs) -> int:
-        """Since when the lease may be taken, or when it may be if nothing changes."""
+        """Return from when on the lease may be taken, if nothing changes."""
         # Our own name in a lease we do not trust any more: no other candidate can renew it, so we may take it again.
         if record is None or not record.holder or self._holds(record):
             return self._changed_at
@@ -219,7 +222,7 @@ class Elector:
         return 0 if self._holds(record) else self.challenge_delay_ms
 
     def _wait_ms(self, record: LeaseRecord) -> int:
-        """The holder's own lease duration where it is longer: it may have been started with other settings."""
+        """Return the longer of the holder's lease duration and ours: it may run with other settings."""
         return max(record.lease_duration_ms, self._config.lease_duration_ms)
 
     def _try(self, attempt: LeaseAttempt, now: MonoMs) -> LeaseAttempt:

@@ -1,4 +1,4 @@
-"""Has the leader stood still for so long that its lease need not be waited for? A pure judgement over signs and time.
+"""Judge whether the leader has stalled for so long that others need not wait for its lease. Pure: signs and time in.
 
 ::
 
@@ -10,19 +10,19 @@ The two witnesses:
 
 1. *The stream.* Nothing of the leader came by (its beats, renewals, journal entries), though everything did that was
    written up to a threshold after its last sign: a beat of this replica that was sent then has come back. A replica
-   that is cut off, starved or paused itself sends no beat, or sees none come back, so it proves nothing; and where its
-   own beats were interrupted, the count begins again.
+   that is cut off, starved or paused itself sends no beat, or sees none come back, so it proves nothing; if its own
+   beats were interrupted, the count begins again.
 2. *Its process.* It has greeted this replica before, and now leaves one connection after the other without a greeting.
 
 The threshold grows with how late the leaders' signs were lately, so a machine that is short of CPU teaches patience.
 
-A wrong suspicion is harmless, as the journal fences the leader that was followed, and is bounded all the same. Each
-replica keeps count of every early takeover that it sees, its own or another's. Where the leader that was followed is
-back before it was silent for another threshold, and beats of any replica were late around that time, the suspicion was
-wrong: the replica suspects no leader for ten minutes, after the next one for twenty, up to two hours and forty minutes.
-A leader that stood still alone, while all else was on time, was followed rightly, however soon it is back; after three
-of those in ten minutes it counts as wrong too. And a leader that was followed does not suspect its successor for a
-minute, so no two replicas depose each other in a circle.
+A wrong suspicion is harmless, as the journal fences the old leader, and is bounded all the same. Each replica counts
+every early takeover that it sees, its own or another's. If the old leader is back before it was silent for another
+threshold, and beats of any replica were late around that time, the suspicion was wrong: the replica suspects no leader
+for ten minutes, after the next wrong suspicion for twenty, up to two hours and forty minutes. If only the leader
+stalled while all else was on time, the suspicion was right, however soon the leader is back; after three of those in
+ten minutes it counts as wrong too. An old leader does not suspect its successor for a minute, so no two replicas depose
+each other in a circle.
 
 Owner: `LeaderSuspicion` of the signs, the lateness and the budget. All instants are of this replica's monotonic clock.
 """
@@ -34,15 +34,15 @@ from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import MonoMs
 
 SIGNS_MIN = 3
-"""So many signs of a leader have come before its silence means anything."""
+"""The silence of a leader counts only after this many signs of it."""
 UNANSWERED_MIN = 2
-"""So many connections in a row have stayed without a greeting: one may have met a moment without CPU."""
+"""How many connections in a row must go without a greeting: a single one may have met a moment without CPU."""
 _LATE_NUM, _LATE_DEN = 3, 2
 """A sign is late after one and a half retry periods: beats and renewals come once in each."""
 _PATIENCE_NUM, _PATIENCE_DEN = 7, 4
-"""The threshold is at least so many times the retry period, and the longest time between two signs lately."""
+"""The threshold is at least this many times the retry period, and the longest recent time between two signs."""
 _DOUBT_NUM, _DOUBT_DEN = 5, 8
-"""The part of the threshold after which both witnesses are asked; beats that are on time never reach it."""
+"""The part of the threshold after which both witnesses are asked; beats on time never reach it."""
 _LATELY_MS = 600_000
 _REST_MS = 600_000
 _REST_DOUBLINGS_MAX = 4
@@ -52,14 +52,14 @@ _SPARED_MS = 60_000
 
 
 class Comeback(StrEnum):
-    """The judgement on a suspicion, when the leader that was followed for it is soon back."""
+    """The judgement on a suspicion, once the old leader is soon back."""
 
     RIGHT = "right"
     WRONG = "wrong"
 
 
 class LeaderSuspicion:
-    """``standstill_after_ms`` 0: nothing is ever suspected."""
+    """Owner of the signs of one leader and of the budget of suspicions; ``standstill_after_ms`` 0 suspects nothing."""
 
     def __init__(self, candidate_id: str, standstill_after_ms: int, retry_period_ms: int) -> None:
         self._candidate_id = candidate_id
@@ -90,7 +90,7 @@ class LeaderSuspicion:
     # What is seen
 
     def lease_seen(self, lease: LeaseRecord | None, now: MonoMs) -> None:
-        """The newest version of the lease that is known here; it may be the same as before."""
+        """Take the newest known version of the lease; it may be the same as before."""
         before, self._lease = self._lease, lease
         if lease == before:
             return
@@ -109,9 +109,9 @@ class LeaderSuspicion:
         self._lease_changed_at = now
 
     def sign_seen(self, replica_id: str, now: MonoMs) -> Comeback | None:
-        """The stream brought a beat or a journal entry of that replica.
+        """Take a beat or a journal entry of that replica from the stream.
 
-        Not None: a leader that was followed early is back, or what was said when it came back has to be taken back.
+        Return a judgement if this brings an old leader back, or corrects the judgement made when it came back.
         """
         if self._lease is not None and replica_id == self._lease.holder:
             self._sign(now)
@@ -129,29 +129,29 @@ class LeaderSuspicion:
         return None
 
     def gone(self, replica_id: str) -> None:
-        """That replica has left, or its record has expired."""
+        """Forget a replica that has left, or whose record has expired."""
         self._beat_at.pop(replica_id, None)
 
     def heard(self, heard_ms: MonoMs | None, now: MonoMs) -> None:
-        """Everything that was written before ``heard_ms`` has come by, as a beat of this replica shows."""
+        """Take that everything written before ``heard_ms`` has come by, as a beat of this replica shows."""
         known, self._heard = self._heard, heard_ms
         if heard_ms is not None and (known is None or heard_ms - known > self._late_after_ms):
-            # This replica's own beats were interrupted: the leader's may have been by the same.
+            # This replica's own beats were interrupted: the same may have interrupted the leader's.
             self._silent_since = now
 
     def restarted(self) -> None:
-        """A snapshot follows: what it brings is no sign of now."""
+        """Forget the signs, as a snapshot follows: what it brings is old."""
         self._signs = 0
         self._beat_at.clear()
         self._followed = ""
         self._heard = None
 
     def greeted(self) -> None:
-        """The leader's process answered a connection."""
+        """Count a connection that the leader's process answered."""
         self._greeted, self._unanswered = True, 0
 
     def unanswered(self) -> None:
-        """The leader's process took or left a connection without a greeting in time."""
+        """Count a connection to the leader's process that got no greeting in time."""
         self._unanswered += 1
 
     # The judgement
@@ -161,7 +161,7 @@ class LeaderSuspicion:
         return self._greeted
 
     def is_watching(self, now: MonoMs) -> bool:
-        """Whether there is a leader that may be suspected, now or later."""
+        """Return True if there is a leader that may be suspected, now or later."""
         lease = self._lease
         return (
             self._after_ms > 0
@@ -173,17 +173,17 @@ class LeaderSuspicion:
         )
 
     def doubtful_in_ms(self, now: MonoMs) -> int | None:
-        """When it will have been silent for so long that both witnesses should be asked; None: not as things stand."""
+        """Return how soon its silence is long enough to ask both witnesses; None if not as things stand."""
         if not self.is_watching(now) or self._signs < SIGNS_MIN:
             return None
         return max(self._silent_since + self.threshold_ms(now) * _DOUBT_NUM // _DOUBT_DEN - now, 0)
 
     def suspicious_in_ms(self, now: MonoMs) -> int:
-        """When it will have been silent for the whole threshold, if it stays so."""
+        """Return how soon it has been silent for the whole threshold, if it stays silent."""
         return max(self._silent_since + self.threshold_ms(now) - now, 0)
 
     def is_standing_still(self, now: MonoMs) -> bool:
-        """Whether both witnesses have spoken: the lease may be challenged, if it still is as it was seen."""
+        """Return True if both witnesses agree: the lease may be challenged, if it has not changed since."""
         return (
             self.doubtful_in_ms(now) == 0
             and self._heard is not None
@@ -193,18 +193,18 @@ class LeaderSuspicion:
         )
 
     def silent_ms(self, now: MonoMs) -> int:
-        """Since the last sign of the leader."""
+        """Return the time since the last sign of the leader."""
         return now - self._last_sign_at
 
     def threshold_ms(self, now: MonoMs) -> int:
-        """How long a leader has to be silent."""
+        """Return how long a leader has to be silent to be suspected."""
         while self._gaps and now - self._gaps[0][0] > _LATELY_MS:
             self._gaps.popleft()
         longest_ms = max(self._retry_ms, self._gaps[0][1] if self._gaps else 0)
         return max(self._after_ms, longest_ms * _PATIENCE_NUM // _PATIENCE_DEN)
 
     def resting_ms(self, now: MonoMs) -> int:
-        """For how long no leader is suspected, after suspicions that were wrong."""
+        """Return for how long no leader is suspected any more, after wrong suspicions."""
         return max(self._rest_until - now, 0)
 
     # How it comes to that
@@ -214,13 +214,13 @@ class LeaderSuspicion:
         return self._retry_ms * _LATE_NUM // _LATE_DEN
 
     def _is_live(self, now: MonoMs) -> bool:
-        """Whether what comes by was written just now: a replica that was paused hears a whole past in one moment."""
+        """Return True if what comes by was written just now: after a pause, a whole past arrives in one moment."""
         return self._heard is not None and now - self._heard <= self._late_after_ms
 
     def _sign(self, now: MonoMs) -> None:
         gap_ms = now - self._last_sign_at
         if self._signs and self._is_live(now):
-            # An interruption of this replica's own beats says nothing of the leader.
+            # An interruption of this replica's own beats says nothing about the leader.
             self._note(min(gap_ms, now - self._silent_since), now)
         self._signs = min(self._signs + 1, SIGNS_MIN)
         self._last_sign_at = self._silent_since = now
@@ -232,7 +232,7 @@ class LeaderSuspicion:
         self._gaps.append((now, gap_ms))
 
     def _is_early(self, before: LeaseRecord, lease: LeaseRecord, now: MonoMs) -> bool:
-        """Whether the lease was taken from a holder that had neither released it nor let it run out."""
+        """Return True if the lease was taken from a holder that had neither released it nor let it run out."""
         return (
             self._is_live(now)
             and bool(before.holder)

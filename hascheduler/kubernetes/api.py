@@ -1,6 +1,6 @@
-"""The API server: where it is and who we are there, and one exchange with it, which ends in time.
+"""The API server: its address, our credentials, and one exchange with it, bounded in time.
 
-Errors of the API server and of the way to it stop here, as `StoreUnavailable`.
+Errors of the API server and of the connection to it become `StoreUnavailable` here.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _NO_FILE = PemFile("", "")
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """``token`` is a file, read for each exchange, as its content changes every hour or so."""
+    """Address and credentials. ``token`` is a file, read for each exchange, as its content changes every hour or so."""
 
     url: str
     namespace: str
@@ -38,9 +38,9 @@ class ClusterAccess:
 
 
 def in_cluster(environment: Mapping[str, str], service_account: str, namespace: str = "") -> ClusterAccess:
-    """The access of a pod, with the files of the folder ``service_account``; in the pod's own namespace, or that one.
+    """Return the access of a pod, with the files of the folder ``service_account``.
 
-    `InvalidInput` where this is no pod, or one without a token.
+    Its namespace is the given one or the pod's own. Raise `InvalidInput` if this is no pod, or a pod without a token.
     """
     host = environment.get(HOST, "")
     if not host:
@@ -70,7 +70,7 @@ def _read(setting: str, file: Path, expected: str) -> str:
 
 
 class KubernetesApi:
-    """Owner of the connections; `close` ends them. A CA file that is none is an `InvalidInput`."""
+    """Owner of the connections; `close` ends them. An invalid CA file raises `InvalidInput`."""
 
     def __init__(self, access: ClusterAccess) -> None:
         self.access = access
@@ -85,7 +85,7 @@ class KubernetesApi:
         )
 
     async def exchange(self, doing: str, method: str, path: str, body: object = None) -> httpx.Response:
-        """Ask, ``doing`` something; `StoreUnavailable` where there is no answer, and then it may have been done."""
+        """Send a request, ``doing`` something; raise `StoreUnavailable` without an answer: it may have been applied."""
         try:
             token = self.access.token.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
@@ -107,7 +107,7 @@ class KubernetesApi:
 
 @asynccontextmanager
 async def _faults(doing: str) -> AsyncIterator[None]:
-    """An exchange, ``doing`` something, that ends within `EXCHANGE_LIMIT_S` or is `StoreUnavailable`."""
+    """Bound an exchange, ``doing`` something, by `EXCHANGE_LIMIT_S`, or raise `StoreUnavailable`."""
     try:
         async with asyncio.timeout(EXCHANGE_LIMIT_S):
             yield
@@ -121,8 +121,11 @@ async def _faults(doing: str) -> AsyncIterator[None]:
 
 
 def refused(doing: str, access: ClusterAccess, status: int, body: Any, *, verb: str, lease: str) -> StoreUnavailable:
-    """An answer that is neither success nor an expected outcome. What it says of later (``Retry-After``) is not kept:
-    who asks once in a retry period is patient, and a leader that waits for longer has lost its lease."""
+    """Return the error for an answer that is neither success nor expected.
+
+    Its ``Retry-After`` is not kept: one request in a retry period is patient, and a leader that waits longer has lost
+    its lease.
+    """
     said = f" ({_short(body['message'])})" if isinstance(body, Mapping) and body.get("message") else ""
     match status:
         case 401:

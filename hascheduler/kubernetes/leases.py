@@ -1,12 +1,12 @@
-"""Who leads, as one Lease a name. Every write is one compare-and-set on its resource version.
+"""The lease as one Lease object a name. Every write is one compare-and-set on its resource version.
 
-A resource version changes with every edit, a label's too; (holder, term, renewals) are what the port compares. So a
-write is tried on the version that was last seen here, which is the present one as long as no other has written: one
-exchange for a renewal. Where it is not, the Lease is read, compared, and written once more.
+A resource version changes with every edit, even of a label; the port compares (holder, term, renewals). So a write
+tries the version last seen here, which is current as long as nobody else has written: a renewal is one exchange. If it
+is not current, the Lease is read, compared, and written once more.
 
 Reading a `LeaseRecord` never fails, as people with the right to may edit a Lease, and other programs take one too. What
-is missing or makes no sense is 0 or empty: a version that no candidate takes for a newer one than its own, held by the
-holder named there, free once that holder has let it rest for a lease.
+is missing or makes no sense is 0 or empty: no candidate takes such a version for a newer one than its own. It is held
+by the holder it names, and free once that holder has not renewed it for a lease duration.
 """
 
 from collections.abc import Mapping
@@ -20,23 +20,23 @@ from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
 
 Lease = Mapping[str, Any]
-"""A stored one: it has a resource version and a uid."""
+"""A stored Lease: it has a resource version and a uid."""
 
 TERM, RENEWALS, ENDPOINT = "hascheduler/term", "hascheduler/renewals", "hascheduler/endpoint"
 DURATION_MS = "hascheduler/lease-duration-ms"
 _LABELS = {"app.kubernetes.io/name": "hascheduler", "app.kubernetes.io/component": "scheduler"}
 _INT32_MAX = 2**31 - 1
 _WHOLE_MAX = 2**53 - 2**32
-"""All terms that will ever follow still fit; and it is no number that people type, so that none follows it beyond."""
+"""All future terms still fit, and people do not type such a number, so nothing follows it beyond."""
 _DURATION_MS_MAX = 600_000
-"""No candidate waits for longer for a holder that may be gone, unless its own settings say a longer time."""
+"""No candidate waits longer for a holder that may be gone, unless its own settings say so."""
 _NOT_FOUND, _CONFLICT = 404, 409
 
 
 class KubernetesLeaseStore:
-    """`hascheduler.ports.LeaseStore`. ``name`` is the Lease's; without it, ``hascheduler-`` and the record's name are.
+    """`hascheduler.ports.LeaseStore`. ``name`` is the Lease's name, by default ``hascheduler-`` and the record's name.
 
-    Owner of the newest version of each Lease that was seen here; whether it still is the newest the write finds out.
+    Owner of the newest version of each Lease seen here; the write finds out if it still is the newest.
     """
 
     def __init__(self, api: KubernetesApi, name: str = "") -> None:
@@ -107,7 +107,7 @@ def _is(lease: Lease, expected: LeaseRecord) -> bool:
 
 
 def new_lease(record: LeaseRecord, name: str) -> dict[str, Any]:
-    """The first Lease of its name."""
+    """Return the first Lease of its name."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -117,7 +117,7 @@ def new_lease(record: LeaseRecord, name: str) -> dict[str, Any]:
 
 
 def replaced_lease(stored: Lease, record: LeaseRecord) -> dict[str, Any]:
-    """``stored`` with another record in it, and all else as it was; it takes the place of that very version only."""
+    """Return ``stored`` with another record and everything else as it was; it replaces exactly that version."""
     metadata = {name: value for name, value in stored["metadata"].items() if name != "managedFields"}
     others = metadata.get("annotations") or {}
     return {
@@ -128,7 +128,7 @@ def replaced_lease(stored: Lease, record: LeaseRecord) -> dict[str, Any]:
 
 
 def _is_lease(body: Any) -> bool:
-    """Whether it is what the API server answers with: all else in it may be missing."""
+    """Return True if this is what the API server answers with; everything else in it may be missing."""
     metadata = body.get("metadata") if isinstance(body, dict) else None
     return (
         isinstance(metadata, dict)
@@ -177,13 +177,13 @@ def _seconds(duration_ms: int) -> int:
 
 
 def _duration_ms(seconds: object, exact: object) -> int:
-    """The annotation's, unless it is not what the field was rounded from: the field was edited since."""
+    """Return the annotation's duration, unless the field was edited since and no longer matches it."""
     rounded, exact_ms = _count(seconds), _whole(exact)
     return min(exact_ms if exact_ms and _seconds(exact_ms) == rounded else rounded * 1_000, _DURATION_MS_MAX)
 
 
 def _micro_time(at_ms: int) -> str:
-    """With exactly six decimals: the API server takes no other number of them."""
+    """Return the time with exactly six decimals: the API server takes no other number of them."""
     return format_instant(at_ms).removesuffix("Z") + "000Z"
 
 

@@ -39,8 +39,8 @@ class Change:
     """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is the document's ``_id``, of any type.
 
     ``position`` is that of the event (see `hascheduler.model.event`), "" for a document of a snapshot or a fetch.
-    ``at_ms`` is when the database took the write, where the event has it. ``ahead``: the document was read when the
-    event arrived, and may be of a later time.
+    ``at_ms`` is when the database took the write, if the event says so. ``ahead``: the document was read when the
+    event arrived, and may be newer than the event.
     """
 
     collection: Collection
@@ -75,10 +75,9 @@ class JobGone:
 
 @dataclass(frozen=True, slots=True)
 class BatchSeen:
-    """What the database has of the jobs of a batch.
+    """The state of a batch's jobs in the database.
 
-    ``is_live``: some have not ended. ``failed`` is one that failed or was cancelled, and which of the two; None: there
-    is none.
+    ``is_live``: some have not ended. ``failed`` is one job that failed or was cancelled, with its state, or None.
     """
 
     batch: str
@@ -124,7 +123,7 @@ class CalendarSeen:
 
 @dataclass(frozen=True, slots=True)
 class CalendarGone:
-    """The calendar was deleted, or can no longer be read: what depends on it waits for it."""
+    """The calendar was deleted, or can no longer be read: its schedules wait for it."""
 
     name: str
 
@@ -146,7 +145,7 @@ class PauseSeen:
 
 @dataclass(frozen=True, slots=True)
 class PauseGone:
-    """What it had paused goes on."""
+    """The pause was lifted: what it had paused goes on."""
 
     id: str
 
@@ -158,7 +157,7 @@ class HoldSeen:
 
 @dataclass(frozen=True, slots=True)
 class HoldGone:
-    """The hold was deleted, or can no longer be read: it counts as one that was never there."""
+    """The hold was deleted, or can no longer be read: it no longer holds anything."""
 
     key: str
 
@@ -226,7 +225,7 @@ class SchemaGone:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A document that can't be read: its place, and the reason. The others go on without it."""
+    """A document that can't be read, with the reason. The others go on without it."""
 
     collection: Collection
     id: str
@@ -234,7 +233,7 @@ class Quarantined:
 
 
 def batch_read(batch: str, *, is_live: bool, failed: tuple[str, str] | None) -> Change:
-    """Return the answer to a fetch of ``batch`` (see `BatchSeen`): as if it were a document among the jobs."""
+    """Return the answer to a fetch of ``batch`` (see `BatchSeen`), in the form of a document among the jobs."""
     return Change(Collection.JOBS, Operation.PUT, batch, {"is_live": is_live, "failed": failed})
 
 
@@ -243,7 +242,7 @@ CoreFact = (
     | ProcessorGone | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | CalendarSeen
     | CalendarGone | HoldSeen | HoldGone
 )  # fmt: skip
-"""What the dispatch core is told of the live documents."""
+"""The facts about live documents that the dispatch core gets."""
 Seen = (
     CoreFact | TokenSeen | TokenGone | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen
     | SchemaGone | Quarantined

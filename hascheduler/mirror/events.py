@@ -1,8 +1,8 @@
-"""The events of a job, and of a schedule, that one change of the stream shows.
+"""Make the events of a job or a schedule from one change of the stream.
 
-A function of the change and of the job's state before, so every replica that follows the stream makes the same events.
-They say no more than that: where a change was not seen (``rev`` was edited by hand), the missing events are not made
-up. A change that the mirror is ahead of, as it read the document meanwhile, gives its events all the same.
+They follow from the change and the job's state before it alone, so every replica that follows the stream makes the same
+events. If a change was not seen (``rev`` was edited by hand), its events are missing: none are made up. A change that
+the mirror is ahead of, because it read the document meanwhile, still gives its events.
 """
 
 from collections.abc import Mapping
@@ -32,13 +32,13 @@ _CARRIED = {
     EventType.CANCEL_REQUESTED: "cancel_requested_at_ms",
     **dict.fromkeys(_ENDS.values(), "finished_at_ms"),
 }
-"""The field that says when a change was made, for databases whose events have no time."""
+"""The field with the time of each change, for databases whose events have no time."""
 
 
 def events_of(change: Change, known: JobRef | None) -> list[Event]:
-    """The events in ``change`` of a job that was ``known`` before; at most `EVENTS_OF_A_CHANGE_MAX`.
+    """Return the events in ``change`` of a job that was ``known`` before; at most `EVENTS_OF_A_CHANGE_MAX`.
 
-    A patch of a job that is not known here does not say its tenant and definition.
+    If the job is not known here, events of a patch have no tenant and no definition.
     """
     if not change.position or change.operation is _DELETE or not isinstance(change.id, str):
         return []
@@ -58,11 +58,10 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
 
 
 def events_of_schedule(change: Change, known: ScheduleRef | None) -> list[Event]:
-    """The times of the schedule that ``change`` counts as missed; ``known``: the schedule before.
+    """Return an event if ``change`` counts times of the schedule as missed; ``known`` is the schedule before.
 
-    The cursor passes each time once, by a write that demands where it was, and that same write says which were missed.
-    So one change alone counts the same times under each leader. A whole document also holds what an earlier change
-    said.
+    The cursor passes each time once, by a write that compares its old place, and the same write says which times were
+    missed. So exactly one change counts them, whoever leads. A whole document also repeats what an earlier change said.
     """
     missed = decode_missed(change.fields.get("missed"))
     if missed is None or known is None or not change.position:
@@ -88,7 +87,7 @@ def events_of_schedule(change: Change, known: ScheduleRef | None) -> list[Event]
 def _types_of_patch(fields: Mapping[str, object]) -> list[EventType]:
     state = fields.get("state")
     if state == _PENDING and "attempt" in fields:
-        # An attempt number that grows without a claim: no decision about the old attempt may be carried out any more.
+        # The attempt number grows without a claim, so that no decision about the old attempt can be applied any more.
         return [EventType.REVIVED]
     if isinstance(state, str):
         return [_ENTERED[state]] if state in _ENTERED else []
@@ -118,7 +117,7 @@ def _types_of_document(fields: Mapping[str, object], known: JobRef | None, befor
 def _event(
     type: EventType, change: Change, id: str, subject: tuple[str | None, str | None], before: JobRef | None
 ) -> Event:
-    """``subject``: the tenant and the definition of the job."""
+    """Return the event; ``subject`` is the tenant and the definition of the job."""
     fields: Mapping[str, Any] = change.fields
     job = str(change.id)
     processor = None
@@ -154,7 +153,7 @@ def _event(
     )
 
 
-# Names of their own, as a look-up in the enumeration costs more than the comparison it is for.
+# Module names, because looking up an enum member costs more than comparing it.
 _SUBMITTED, _RETURNED, _REPRIORITIZED = EventType.SUBMITTED, EventType.RETURNED, EventType.REPRIORITIZED
 _PATCH, _DELETE = Operation.PATCH, Operation.DELETE
 _WAITING = frozenset({EventType.SUBMITTED, EventType.REVIVED})
@@ -162,7 +161,7 @@ _COUNTED = frozenset({EventType.RETURNED, EventType.FAILED})
 
 
 def _value(name: str, fields: Mapping[str, Any], before: JobRef | None) -> Any:
-    """The value after the change: from the change, or as it was before."""
+    """Return the value after the change: the changed one, or the one before."""
     return fields[name] if name in fields else getattr(before, name, None)
 
 

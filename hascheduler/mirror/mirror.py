@@ -1,11 +1,11 @@
-"""The fold: changes in, one `Folded` out. Owner of the live version of every document that this replica knows.
+"""Fold changes into the live version of every document that this replica knows, and own it.
 
 Invariants: at any point of the stream the live documents are exactly those whose newest majority-committed version is
 readable and live; `digest` is equal on replicas that have folded the same stream to the same position; the quarantine
-is bounded, and a document leaves it when it is mended or deleted; the events of jobs are in the order of the stream.
+is bounded, and a document leaves it when it is repaired or deleted; events are in the order of the stream.
 
-While a partition is held silently (`hascheduler.model.partition`), its jobs and schedules are copies of what another
-database counts: changes to them make no events, and the live ones are not counted.
+While a partition is held silently (`hascheduler.model.partition`), its jobs and schedules are copies that another
+database counts: changes to them make no events, and live ones are not counted here.
 """
 
 from collections import OrderedDict
@@ -27,25 +27,25 @@ from hascheduler.model.partition import partition_in, partition_of, partition_of
 
 QUARANTINE_MAX = 1_000
 MARKED_EVERY = 4
-"""Beats of one replica between two marks; each mark is a point of the stream that all mirrors pass."""
-# Python looks each member of an enumeration up through a descriptor, at 0.1 us: these are asked for with each change.
+"""How many beats of one replica lie between two marks; each mark is a point of the stream that all mirrors pass."""
+# Looking up an enum member costs 0.1 µs, and every change needs these.
 _JOBS, _SCHEDULES, _JOURNAL, _REPLICAS, _HOLDS = (
     Collection.JOBS, Collection.SCHEDULES, Collection.JOURNAL, Collection.REPLICAS, Collection.HOLDS
 )  # fmt: skip
 _OF_TENANTS = frozenset({_JOBS, _SCHEDULES})
 _PUT, _DELETE = Operation.PUT, Operation.DELETE
 _UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, _REPLICAS, Collection.META, Collection.HOLDS})
-"""They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
-digests only as long as all of them mirror what is digested."""
+"""Left out of the digest, which people compare by eye: they change with every heartbeat. Replicas of neighbouring
+releases have equal digests only if all of them mirror every collection that is digested."""
 _DIGESTED = {collection: f"{collection}/" for collection in TABLES if collection not in _UNDIGESTED}
-"""What a document's id follows in the digest."""
+"""The prefix of a document's id in the digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The digest at one point of the stream, which has the same name in every mirror.
 
-    ``ahead`` is the mirror's at that point; ``is_settled``: no document was to be read.
+    ``ahead`` is the mirror's at that point; ``is_settled``: no document was waiting to be read.
     """
 
     point: str
@@ -56,14 +56,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What one fold gave.
+    """The result of one fold.
 
-    ``facts`` are what the changes say of the live documents, in order; old versions and repeats say nothing.
-    ``events`` are what happened to jobs, and what schedules missed, in order; snapshots and fetches have none. An event
-    that does not name the tenant of its job is of a job that has yet to be read, or had to be before it ended.
-    ``marks`` are the digests at those points of the stream that these changes passed.
-    ``wanted`` are the documents to be read whole: call `Mirror.fold_fetched` with the answer, after the reading began.
-    A document that was wanted before and not answered is wanted again: a read that failed must not be forgotten.
+    ``facts`` are the changes of live documents, in order; old versions and repeats give none.
+    ``events`` are what happened to jobs, and what schedules missed, in order; snapshots and fetches give none. An event
+    without a tenant is of a job that is not read yet, or was not read before it ended.
+    ``marks`` are the digests at the points of the stream that these changes passed.
+    ``wanted`` are the documents to read whole; pass the answer to `Mirror.fold_fetched`, however late. A document that
+    was wanted before and not answered is wanted again, so that a failed read is not forgotten.
     """
 
     facts: list[Seen]
@@ -81,21 +81,21 @@ class Mirror:
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
         self.silent_partitions: frozenset[int] = frozenset()
-        """The partitions that are held silently."""
+        """The partitions held silently."""
         self._events: list[Event] = []
         self._marks: list[Mark] = []
         self.live_counts = LiveCounts()
         self.ahead = 0
-        """How often a document was folded that may be ahead of the stream."""
+        """How many documents were folded that may be ahead of the stream."""
 
     # State
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
-        """The live nouns of a collection by id; read only."""
+        """Return the live nouns of a collection by id; read only."""
         return self._nouns[collection]
 
     def journal_head(self, name: str) -> JournalHead | None:
-        """The newest journal entry that the stream has delivered."""
+        """Return the newest journal entry that the stream has delivered."""
         return self._journal.get(name)
 
     @property
@@ -113,11 +113,11 @@ class Mirror:
         return self._folded(self._fold_all(changes))
 
     def want(self, collection: Collection, id: str) -> None:
-        """Have the document read again: the database has it in a state other than the one known here."""
+        """Have the document read again, as the database has it in a state other than the one known here."""
         self._wanted[(collection, id)] = None
 
     def fold_fetched(self, asked: Iterable[tuple[Collection, str]], changes: Sequence[Change]) -> Folded:
-        """Like `fold`, for an answer that may be ahead of the stream, or behind it where a delete overtook it."""
+        """Fold an answer that may be ahead of the stream, or behind it if a delete overtook it."""
         self.ahead += 1
         current = [change for change in changes if (change.collection, change.id) in self._fetching]
         facts = self._fold_all(current)
@@ -135,7 +135,7 @@ class Mirror:
         return facts
 
     def _folded(self, facts: list[Seen]) -> Folded:
-        # What was wanted while an answer was on its way is wanted still: it may be newer than the answer.
+        # What was wanted while an answer was on its way stays wanted: it may be newer than the answer.
         self._fetching |= self._wanted
         self._wanted.clear()
         events, self._events = self._events, []
@@ -168,7 +168,7 @@ class Mirror:
         key = (collection, change.id)
         self.ahead += change.ahead
         if self.silent_partitions and self._is_of_silent(change):
-            pass  # its events were told where it came from
+            pass  # the database it comes from has told its events
         elif collection is _JOBS and change.position:
             self._events += events_of(change, self._nouns[_JOBS].get(change.id))
         elif collection is _SCHEDULES and change.position:
@@ -212,7 +212,7 @@ class Mirror:
                     self.live_counts.replaced(collection, None, noun)
 
     def _is_of_silent(self, change: Change) -> bool:
-        """Whether the change is of a job or schedule in a partition that is held silently, as far as it tells."""
+        """Return True if the change is of a job or schedule in a partition held silently, as far as it tells."""
         collection = change.collection
         if collection not in _OF_TENANTS or not isinstance(change.id, str):
             return False
@@ -237,7 +237,7 @@ class Mirror:
     def _follows(
         self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], facts: list[Seen]
     ) -> Any | None:
-        """The noun that ``patch`` follows on, or None when the patch is old or the document must be read."""
+        """Return the noun that ``patch`` changes, or None if the patch is old or the document must be read."""
         known = self._nouns[key[0]].get(key[1])
         if known is None:
             if table.ends(patch):
@@ -261,7 +261,7 @@ class Mirror:
         self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], known: Any, facts: list[Seen]
     ) -> None:
         if table.ends(patch):
-            self._drop(table, key, facts, patch)  # the rest of the patch is not read any more
+            self._drop(table, key, facts, patch)  # the rest of the patch does not matter any more
             return
         decoded = table.decode_patch(patch)
         if decoded is None:
@@ -270,7 +270,7 @@ class Mirror:
             self._accept(table, key, known, table.patched(known, decoded), facts)
 
     def _advance(self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], facts: list[Seen]) -> bool:
-        """Fold a patch of unnumbered fields alone, which are frequent and change nothing else; whether it was one."""
+        """Fold a patch of unnumbered fields alone, which is frequent; return False if it is another patch."""
         known = self._nouns[key[0]].get(key[1])
         if known is None or table.advanced is None or not patch.keys() <= table.unnumbered:
             return False
@@ -312,9 +312,9 @@ class Mirror:
     def _drop(
         self, table: Table, key: tuple[Collection, str], facts: list[Seen], last: Mapping[str, Any] | None = None
     ) -> None:
-        """The document is gone, or ended as ``last`` says.
+        """Drop a document that was deleted, or ended as ``last`` says.
 
-        Reported even of a document that was never seen: the core may have promised it.
+        Report it even if it was never seen: the core may have promised it.
         """
         self._quarantine.pop(key, None)
         self._wanted.pop(key, None)

@@ -1,11 +1,11 @@
-"""What a mirror sums up of its documents as they come and go: a fingerprint of all, and the numbers of live ones.
+"""Keep a digest of a mirror's documents and the counts of live ones, as documents come and go.
 
-The fingerprint: equal sets of documents have equal digests, in whatever order they were built. Each (collection, id,
-revision) is hashed to 64 bits and the hashes are added modulo 2**64 (Clarke et al., Incremental Multiset Hash
-Functions, 2003). Replicas of neighbouring releases show their digests: the formula stays.
+Equal sets of documents have equal digests, in whatever order they were built. Each (collection, id, revision) is hashed
+to 64 bits and the hashes are added modulo 2**64 (Clarke et al., Incremental Multiset Hash Functions, 2003). Replicas of
+neighbouring releases compare their digests: the formula must not change.
 
-The numbers are those of live jobs by state and by definition, lane and tenant, and of paused schedules: counting a
-million jobs for each request would hold up everything else.
+The counts are of live jobs by state and by definition, lane and tenant, and of paused schedules. Counting a million
+jobs for each request would block everything else.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ UNHASHED_MAX = 5_000
 
 
 class Digest:
-    """Owner of the sum of the hashes of all members, and of those not hashed yet: most are gone before it is read."""
+    """Owner of the sum of all members' hashes, and of members not hashed yet: most are gone before it is read."""
 
     __slots__ = ("_sum", "_unhashed")
 
@@ -30,7 +30,7 @@ class Digest:
         self._unhashed: dict[tuple[str, int], int] = {}  # how often each is to be added; less than 0: subtracted
 
     def replace(self, member: str, before: int | None, after: int | None) -> None:
-        """The revision of ``member`` was ``before`` and is ``after`` now; None: it was, or is, not a member."""
+        """Replace the revision ``before`` of ``member`` by ``after``; None if it was, or is, not a member."""
         if before == after:
             return
         if before is not None:
@@ -74,18 +74,18 @@ class LiveCounts:
         self._of_lane: Table = {}
         self._of_tenant: Table = {}
         self._uncounted: Counter[_Place] = Counter()
-        """What the tables lack. A job that came and went between two readings is in neither."""
+        """What the tables lack. A job that came and went between two reads is never added."""
         self.schedules_paused = 0
 
     @property
     def jobs(self) -> Mapping[str, int]:
-        """Live jobs by state."""
+        """Return the live jobs by state."""
         self._add_up()
         return self._jobs
 
     @property
     def of_definition(self) -> Mapping[str, Mapping[str, int]]:
-        """Live jobs by definition, then by state."""
+        """Return the live jobs by definition, then by state."""
         self._add_up()
         return self._of_definition
 
@@ -100,7 +100,7 @@ class LiveCounts:
         return self._of_tenant
 
     def replaced(self, collection: Collection, before: Any | None, after: Any | None) -> None:
-        """The document was ``before`` and is ``after`` now; None: it did, or does, not exist."""
+        """Count that the document was ``before`` and is ``after`` now; None if it did, or does, not exist."""
         if collection is _JOBS:
             if before is not None:
                 self._count(before, -1)

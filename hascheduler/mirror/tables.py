@@ -1,6 +1,6 @@
-"""For each collection: how to read its documents, and which facts to report.
+"""How to read the documents of each collection, and which facts to report: one row a collection.
 
-One row a collection, so that the fold itself depends on none of them.
+The fold itself depends on none of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,11 +31,11 @@ from hascheduler.schema.token import Token
 class Table:
     """``decode(id, fields)`` makes the noun and ``encode`` the fields again; ``arrived`` and ``left`` report it.
 
-    ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, but for those
-    of ``unnumbered`` alone; it is "" where patches are not numbered. Documents for which ``ends`` holds leave the
-    mirror. ``advanced(noun, patch)`` is the noun after a patch of unnumbered fields alone: those are frequent.
-    ``decode_patch(fields)`` reads a patch by itself, where that can be done, and ``patched(noun, decoded)`` is the noun
-    after it: that saves encoding the noun and decoding it again.
+    ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, except writes of
+    ``unnumbered`` fields alone; it is "" if patches are not numbered. Documents for which ``ends`` is true leave the
+    mirror. ``advanced(noun, patch)`` is the noun after a patch of unnumbered fields alone, which is frequent.
+    ``decode_patch(fields)`` reads a patch by itself if possible, and ``patched(noun, decoded)`` is the noun after it:
+    this saves encoding the noun and decoding it again.
     """
 
     decode: Callable[[object, Any], Any]
@@ -58,7 +58,7 @@ def _table(
     gone: Callable[[str], seen.Seen],
     revision: Callable[[Any], tuple[int, ...]] | None = None,
 ) -> Table:
-    """Without a ``revision`` every write of the noun is an edit, and raises its ``rev``."""
+    """Return a table row; without ``revision`` every write of the noun is an edit, and raises its ``rev``."""
 
     def left(id: str, _last: Mapping[str, Any]) -> seen.Seen:
         return gone(id)
@@ -107,7 +107,7 @@ TABLES: dict[Collection, Table] = {
         encode=encode_schedule_ref,
         arrived=seen.ScheduleSeen,
         left=lambda name, _last: seen.ScheduleGone(name),
-        # The cursor advances without an edit; what takes it back, a reset, raises rev.
+        # The cursor advances without an edit; a reset, which takes it back, raises rev.
         revision=lambda schedule: (schedule.rev, schedule.cursor_ms),
         revised="rev",
         unnumbered=LEADER_FIELDS,
@@ -118,7 +118,7 @@ TABLES: dict[Collection, Table] = {
     Collection.CALENDARS: _part(Calendar, seen.CalendarSeen, seen.CalendarGone),
     Collection.TENANTS: _part(Tenant, seen.TenantSeen, seen.TenantGone),
     Collection.PAUSES: _part(StandingPause, seen.PauseSeen, seen.PauseGone),
-    # Whoever holds or lifts raises the revision; the leader says what it has released.
+    # Making or lifting a hold raises rev; the leader records what it has released.
     Collection.HOLDS: _table(
         decode_hold, encode_hold, seen.HoldSeen, seen.HoldGone, lambda hold: (hold.rev, hold.released)
     ),

@@ -1,8 +1,8 @@
-"""All that the pure side and the daemon ask of the world. Adapters implement these; the daemon knows nothing else.
+"""Everything the pure side and the daemon ask of the world. Adapters implement these; the daemon knows nothing else.
 
-Faults: every method may raise `StoreUnavailable` (stores, journal, stream) or `BrokerUnavailable` (transport) when
-there was no answer in time; whether a write was carried out is then unknown, and each write here may be repeated.
-Expected outcomes are return values. No method waits for ever: adapters set time limits on every call.
+Every method may raise `StoreUnavailable` (stores, journal, stream) or `BrokerUnavailable` (transport) if there was no
+answer in time. It is then unknown whether a write was applied, and every write here may be repeated. Expected outcomes
+are return values. No method waits for ever: adapters set a time limit on every call.
 """
 
 from hascheduler.ports.jobs import (

@@ -1,4 +1,4 @@
-"""Looking for what is broken in the database; `hascheduler.check` says what that is."""
+"""The port that checks the database against the invariants of `hascheduler.check`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Protocol
 from hascheduler.check.finding import CheckReport
 
 ScanProgress = Callable[[str, int], None]
-"""What is looked at, and how many documents of it have been."""
+"""Called with the name of a section and how many of its documents are checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanBounds:
-    """How much of the database one look may ask for. None: no bound.
+    """How much of the database one scan may read; None means no bound.
 
-    It pauses ``pause_s`` after each ``batch`` of documents, and after ``limit_s`` leaves the rest for the next look.
-    Of each schedule the newest ``times_max`` times are compared with their verdicts, of at most ``compared_max``
-    schedules; of the journal the newest ``entries_max`` entries of each name are read, of pending jobs the first
-    ``pending_max``. If tenants have places, those of ``placed_max`` schedules are looked at, and of as many jobs of
-    each of ``tenants_max`` tenants. What may be in motion is looked at again after ``look_again_s``.
+    A scan pauses ``pause_s`` after each ``batch`` of documents, and after ``limit_s`` leaves the rest to the next scan.
+    It compares the newest ``times_max`` times of at most ``compared_max`` schedules with their verdicts, and reads the
+    newest ``entries_max`` journal entries of each name and the first ``pending_max`` pending jobs. If tenants have
+    places, it checks those of ``placed_max`` schedules, and as many jobs of each of ``tenants_max`` tenants. What may
+    be in motion is checked again after ``look_again_s``.
     """
 
     batch: int
@@ -34,7 +34,7 @@ class ScanBounds:
 
 
 THOROUGH = ScanBounds(batch=1_000, pause_s=0.0, times_max=2_000_000)
-"""For people who wait for it."""
+"""For people who wait for the result."""
 LIGHT = ScanBounds(
     batch=200,
     pause_s=0.02,
@@ -46,10 +46,12 @@ LIGHT = ScanBounds(
     placed_max=2_000,
     tenants_max=200,
 )
-"""For a leader, beside its work; schedules and tenants take turns."""
+"""For a leader beside its work; schedules and tenants take turns."""
 
 
 class InvariantScan(Protocol):
     async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
-        """What is broken. It only reads, and whatever is stored, it comes to its end; `StoreUnavailable` where there
-        was no answer."""
+        """Return what is broken.
+
+        A scan only reads, and finishes whatever is stored. Raise `StoreUnavailable` if there was no answer.
+        """

@@ -1,7 +1,7 @@
-"""Jobs as the API writes and reads them, and the token buckets that it takes from right before the write.
+"""How the API writes and reads jobs, and the token buckets that it takes from before a write.
 
-What concerns many jobs at once goes in slices: each call does a bounded part of the work, and the caller goes on until
-there is nothing left. A slice never meets the same job twice, as what it changes no longer matches.
+Changes of many jobs go in slices: each call does a bounded part of the work, and the caller repeats it until nothing is
+left. No job is in two slices, as a changed job no longer matches.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from hascheduler.schema.filters import JobFilter
 class SubmitAnswer(StrEnum):
     NEW = "new"
     KNOWN = "known"
-    """It is there already, by its id or by its idempotency key: nothing was written."""
+    """The job exists, by its id or its idempotency key: nothing was written."""
     OTHER = "other"
     """Something else was submitted under that idempotency key: nothing was written."""
     DUPLICATE = "duplicate"
@@ -33,7 +33,7 @@ class SubmitAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """``document`` is the stored job: the new one, or the one that was met."""
+    """``document`` is the stored job: the new one, or the one found."""
 
     answer: SubmitAnswer
     document: StoredDocument
@@ -42,14 +42,14 @@ class Submission:
 class CancelAnswer(StrEnum):
     CANCELLED = "cancelled"
     ALREADY_RUNNING = "already_running"
-    """The running attempt was asked to stop; a result that arrives first wins."""
+    """The running attempt was asked to stop; if it finishes first, its result counts."""
     ALREADY_DONE = "already_done"
 
 
 class ReprioritizeAnswer(StrEnum):
     OK = "ok"
     ALREADY_RUNNING = "already_running"
-    """It is with a processor: its priority is of no more consequence."""
+    """A processor has it: its priority no longer matters."""
     ALREADY_DONE = "already_done"
 
 
@@ -62,8 +62,10 @@ class RetryAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryKey:
-    """The idempotency key of a retry: ``digest`` is that of the key, ``request_hash`` that of what was asked for. It
-    holds for `IDEMPOTENCY_MS` (of `model.documents.job`), for the job that was revived under it."""
+    """The idempotency key of a retry: ``digest`` is the key's digest, ``request_hash`` that of the request.
+
+    It is valid for `IDEMPOTENCY_MS` (of `model.documents.job`), for the job that was revived under it.
+    """
 
     digest: str
     request_hash: str
@@ -71,19 +73,19 @@ class RetryKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRetry:
-    """``met``: whether the job was revived under that key before (KNOWN, or OTHER for another request)."""
+    """``met`` is KNOWN if the job was revived under that key before, OTHER if that was another request."""
 
     answer: RetryAnswer
     met: SubmitAnswer = SubmitAnswer.NEW
 
 
 def stored_retry_key(key: RetryKey | None, at_ms: WallMs) -> dict[str, Any] | None:
-    """How a job remembers, in its ``retry_keys``, that it was revived under ``key``."""
+    """Return the entry for ``key`` in the ``retry_keys`` of a revived job."""
     return None if key is None else {"key": key.digest, "request": key.request_hash, "at_ms": at_ms}
 
 
 def keyed_retry(before: StoredDocument, key: RetryKey | None, at_ms: WallMs) -> KeyedRetry:
-    """The answer to a retry that met the job as it was ``before``."""
+    """Return the answer to a retry that found the job as ``before``."""
     for held in before.get("retry_keys") or ():
         if key is not None and held["key"] == key.digest and held["at_ms"] > at_ms - IDEMPOTENCY_MS:
             is_same = held["request"] == key.request_hash
@@ -98,24 +100,24 @@ _AsItIs = GetPydanticSchema(lambda *_: core_schema.any_schema())
 
 
 class JobSelection(JobFilter):
-    """The jobs that a filter means, with what the API and the core add; ``unschedulable`` means nothing in it."""
+    """The jobs that a filter selects, with what the API and the core add; ``unschedulable`` is ignored."""
 
     made_by: Annotated[ScheduleId | None, _AsItIs] = None
     """Tells schedules of one name apart"""
     ids: Annotated[Collection[str] | None, _AsItIs] = None
-    """Which are meant at all"""
+    """Only jobs with these ids"""
     not_of: Annotated[Collection[str], _AsItIs] = ()
     """Tenants whose jobs are left out, if no ``tenant`` is given"""
 
 
 def revived_states(which: JobSelection) -> tuple[JobState, ...]:
-    """Return the states of which `JobStore.retry_some` revives jobs: failed, and cancelled if that is asked for."""
+    """Return the states from which `JobStore.retry_some` revives jobs: failed, or cancelled if ``which`` says so."""
     return (JobState.CANCELLED,) if which.states == (JobState.CANCELLED,) else (JobState.FAILED,)
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """``next`` is where to go on; None: this was all. A page may hold few jobs, or none, and have a next one."""
+    """A page and where the next one begins, None after the last. A page may be empty and have a next one."""
 
     documents: Sequence[StoredDocument]
     next: ListPosition | None
@@ -123,20 +125,22 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """How many match, by each state that was asked for; of those in ``at_least`` there may be more."""
+    """How many jobs match, by each requested state; in the states of ``at_least`` there may be more."""
 
     by_state: Mapping[JobState, int]
     at_least: frozenset[JobState] = frozenset()
 
 
 ERROR_BEGINNING_MAX = 512
-"""The beginning of an error, which is enough to recognise the fault."""
+"""How many characters of an error are kept: enough to recognise the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """``error`` is the beginning of its error, at most `ERROR_BEGINNING_MAX` characters; ``at_ms`` is when it failed,
-    or was submitted where that is not known."""
+    """A failed job with the first `ERROR_BEGINNING_MAX` characters of its ``error``.
+
+    ``at_ms`` is when it failed, or was submitted if that is not known.
+    """
 
     id: str
     definition: str
@@ -151,19 +155,19 @@ class FailedJob:
 
 @dataclass(frozen=True, slots=True)
 class FailedJobs:
-    """``complete``: there are no others."""
+    """Some failed jobs; all of them if ``complete``."""
 
     jobs: Sequence[FailedJob]
     complete: bool
 
 
 FAILED_FIELDS = ("definition", "tenant", "target", "schedule", "batch", "finished_at_ms", "submitted_at_ms")
-"""The fields that `failed_job_of` reads beside the id and the beginning of the error."""
+"""The fields that `failed_job_of` reads besides the id and the beginning of the error."""
 _ATTRIBUTE_LENGTH_MAX = 256
 
 
 def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
-    """The failed job, whatever is stored: a field that was broken by hand is shown as a text, and its time is 0."""
+    """Return the failed job, whatever is stored: a field broken by hand is shown as text, a broken time as 0."""
     definition, tenant, target, schedule, batch = (
         None if job.get(name) is None else str(job[name])[:_ATTRIBUTE_LENGTH_MAX] for name in FAILED_FIELDS[:5]
     )
@@ -186,7 +190,7 @@ def failed_job_of(job: StoredDocument, error: str) -> FailedJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelledSome:
-    """``asked`` were running and are asked to stop; nothing is left when both are 0."""
+    """How many were cancelled, and how many running ones were ``asked`` to stop; if both are 0, none are left."""
 
     cancelled: int
     asked: int
@@ -202,8 +206,10 @@ class KnownJob:
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """A job that depends on others, as it was at ``rev``. ``failed_of_dependency``: it never ran, as one of them failed
-    or was cancelled."""
+    """A job that depends on others, as it was at ``rev``.
+
+    ``failed_of_dependency``: it never ran, because one of them failed or was cancelled.
+    """
 
     id: str
     rev: int
@@ -212,12 +218,12 @@ class Dependent:
     ignores_failures: bool
     failed_of_dependency: bool
     retried_under: frozenset[str] = frozenset()
-    """The digests of the latest keys that it was revived under."""
+    """The digests of the latest keys under which it was revived."""
     batch: str | None = None
 
 
 DEPENDENT_FIELDS = ("rev", "state", "depends_on", "ignores_failures", "error", "retry_keys", "batch")
-"""The fields that `dependent_of` reads beside the id."""
+"""The fields that `dependent_of` reads besides the id."""
 
 
 def dependent_of(job: StoredDocument) -> Dependent:
@@ -236,96 +242,109 @@ def dependent_of(job: StoredDocument) -> Dependent:
 
 class JobStore(Protocol):
     async def submit(self, job: NewJob) -> Submission:
-        """Insert, acknowledged by a majority, unless it is there: of equal submits at once, one inserts.
+        """Insert the job, acknowledged by a majority, unless it exists: of equal submits at once, one inserts.
 
-        A job with an idempotency key is kept for `IDEMPOTENCY_MS` (of `model.documents.job`) at least; then the key is
-        free again. Where it has a ``unique`` key too, that one comes second. What becomes of the job that holds its
-        unique key, `model.documents.unique_job.fate_of` says. One that it replaces gives its key away before it is
-        inserted, and is cancelled after that: what breaks off in between leaves both to run, never neither.
+        A job with an idempotency key is kept for at least `IDEMPOTENCY_MS` (of `model.documents.job`); then the key is
+        free again. If the job has a ``unique`` key too, the idempotency key comes first.
+        `model.documents.unique_job.fate_of` decides about the job that holds the unique key. A replaced job gives up
+        its key before the new one is inserted, and is cancelled after that: a failure in between lets both run, never
+        neither.
         """
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
-        """As `submit`, one answer each; they appear in the stream in this order, but those that may replace others, in
-        their order, at any place."""
+        """Submit each job as `submit` does, with one answer each.
+
+        They appear in the stream in this order, except that jobs which may replace others appear, in their order, at
+        any place.
+        """
 
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
-        """All of them, each NEW, or none: in one write, whatever breaks off. They appear in the stream in this order.
+        """Insert all jobs, each NEW, or none, in one atomic write. They appear in the stream in this order.
 
-        Where idempotency keys are held already nothing is written: each KNOWN, if all of them are held by the same
-        jobs, else None. `InvalidInput` where one of them can't be stored. None of them has a ``unique`` key.
+        If some idempotency keys are held already, write nothing and return KNOWN for each if the same jobs hold all of
+        them, else None. Raise `InvalidInput` if one job can't be stored. No job here has a ``unique`` key.
         """
 
     async def get(self, job_id: str) -> StoredDocument | None: ...
 
     async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
-        """At most ``limit``, the newest by submission first, then by descending id; without payload, result and
-        attempts. The work for a page is bounded: where few match, it ends before it is full.
+        """Return at most ``limit`` jobs, newest submission first, then by descending id.
 
-        Jobs that are submitted meanwhile shift no page: they come before the first.
+        They lack payload, result and attempts. The work for a page is bounded: if few jobs match, the page ends before
+        it is full. New jobs shift no page: they come before the first.
         """
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
-        """The jobs of ``ids`` that are there, in no order. The id of a batch gives one row for each tenant and state of
-        its jobs, with that id."""
+        """Return the existing jobs of ``ids``, in no order.
+
+        The id of a batch gives one row for each tenant and state of its jobs, with that id.
+        """
 
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
-        """At most ``limit`` jobs of that batch."""
+        """Return at most ``limit`` jobs of that batch."""
 
     async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
-        """How many match and are in one of ``states``, but no more than ``limit``."""
+        """Return how many match and are in one of ``states``, at most ``limit``."""
 
     async def counts(self, which: JobSelection, limit: int) -> JobCounts:
-        """How many match in each of the states that ``which`` names (all, if none), each no more than ``limit``.
+        """Return how many match in each state that ``which`` names (all, if none), each at most ``limit``.
 
-        The work is bounded: where it ends before all that may match was looked at, the newest by submission are
-        counted, and the states are in ``at_least``.
+        The work is bounded: if it ends early, the newest submissions are counted, and the states are in ``at_least``.
         """
 
     async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
-        """At most ``limit`` failed jobs that match, the newest by submission first; the states of ``which`` mean
-        nothing. The work is bounded: where few match, it ends before there are so many."""
+        """Return at most ``limit`` failed jobs that match, newest submission first.
+
+        The states of ``which`` are ignored. The work is bounded: if few jobs match, it ends before there are ``limit``.
+        """
 
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
-        """Pending or dispatched → cancelled; running → asked to stop; None when there is no such job."""
+        """Cancel a pending or dispatched job, or ask a running one to stop; None if there is no such job."""
 
     async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
-        """Change the priority of a pending job; None when there is no such job."""
+        """Change the priority of a pending job; None if there is no such job."""
 
     async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
-        """Failed or cancelled → pending, with all its tries before it and a new attempt number; None when there is no
-        such job. In the same write it remembers ``key``: under it the job is revived no second time."""
+        """Make a failed or cancelled job pending again, with all its tries and a new attempt number.
+
+        The same write remembers ``key``, so that it revives the job only once. None if there is no such job.
+        """
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
-        """The job that holds that idempotency key at that time; it will not be lost."""
+        """Return the job that holds that idempotency key at that time; it is safe with a majority."""
 
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
-        """At most ``limit`` jobs (of ``tenant``, if one is given) that were said to depend on some of ``ids``, of jobs
-        or batches, but for those that are ``known``; by id."""
+        """Return at most ``limit`` jobs that depend on some of ``ids`` (jobs or batches), by id.
+
+        Leave out those that are ``known``, and if a ``tenant`` is given, those of others.
+        """
 
     async def retry_dependent(
         self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
     ) -> bool:
-        """As `retry`, but it waits for these jobs. False, and nothing written: ``job`` has another ``rev`` by now."""
+        """Retry the job as `retry` does, but let it wait for these jobs; False if it has another ``rev`` by now."""
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
-        """A slice of those that have not ended, and were not asked to stop."""
+        """Cancel a slice of the jobs that have not ended and were not asked to stop."""
 
     async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
-        """A slice of the pending ones that have another priority; how many were changed."""
+        """Change a slice of the pending jobs that have another priority, and return how many."""
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        """A slice of the failed ones, or of the cancelled ones if ``which`` says so, that ended at ``at_ms`` or before;
-        how many were changed."""
+        """Retry a slice of the failed jobs that ended by ``at_ms``, or of cancelled ones if ``which`` says so.
+
+        Return how many.
+        """
 
 
 class BucketStore(Protocol):
-    """Token buckets, one a tenant, for all replicas together."""
+    """Token buckets, one a tenant, shared by all replicas."""
 
     async def take(self, tenant: str, limit: RateLimit, tokens: int) -> int:
-        """0: taken. Otherwise nothing was taken, and it is how many milliseconds until the bucket holds so many.
+        """Take tokens and return 0, or take none and return in how many milliseconds the bucket holds enough.
 
-        A bucket begins full, and full again when its limit changes. ``tokens`` are at most ``limit.count``. After an
-        unknown answer they may be gone.
+        A bucket starts full, and is full again when its limit changes. ``tokens`` is at most ``limit.count``. After an
+        unknown answer the tokens may be gone.
         """

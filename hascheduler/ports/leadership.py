@@ -1,4 +1,4 @@
-"""Who leads, what was decided and how it is carried out, and what leaders and movers keep for later."""
+"""The lease, the journal and how its decisions are applied, and what leaders and movers keep for later."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from hascheduler.schema.replica import ReplicaStatus
 
 class Clock(Protocol):
     def wall_ms(self) -> WallMs:
-        """Milliseconds since the Unix epoch; may jump."""
+        """Return milliseconds since the Unix epoch; may jump."""
 
     def mono_ms(self) -> MonoMs:
-        """Milliseconds that only grow."""
+        """Return milliseconds that only grow."""
 
 
 class LeaseStore(Protocol):
     """Who leads, by name. Every write is one compare-and-set, acknowledged by a majority."""
 
     async def get(self, name: str) -> LeaseRecord | None:
-        """The newest majority-committed record."""
+        """Return the newest majority-committed record."""
 
     async def create(self, record: LeaseRecord) -> bool:
         """Insert the first record of its name; False if there is one."""
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        """Replace ``expected`` (same holder, term and renewals) by ``proposed``; False when it is no longer that."""
+        """Replace ``expected`` (same holder, term and renewals) by ``proposed``; False if it has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,61 +47,62 @@ class Journal(Protocol):
     """The ordered record of every decision: one entry per (name, seq), written once, never changed."""
 
     async def tail(self, name: str) -> JournalHead | None:
-        """The head of the newest entry, read so that no earlier acknowledged insert can be missing."""
+        """Return the head of the newest entry, read so that no earlier acknowledged insert can be missing."""
 
     async def insert(self, entry: JournalEntry) -> bool:
-        """Insert, acknowledged by a majority; False when that seq is already written (by whomever)."""
+        """Insert the entry, acknowledged by a majority; False if anybody has already written that seq."""
 
     async def get(self, name: str, seq: int) -> JournalEntry | None: ...
 
     async def read(self, name: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
-        """The entries strictly between, in order."""
+        """Return the entries strictly between, in order."""
 
     async def trim(self, name: str, through_seq: int, before_ms: WallMs) -> int:
-        """Delete entries up to ``through_seq`` that are older than ``before_ms``; how many."""
+        """Delete entries up to ``through_seq`` that are older than ``before_ms``, and return how many."""
 
 
 class ClaimStore(Protocol):
-    """Carries decisions out, in groups."""
+    """Applies decisions to the database, in groups."""
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
-        """One settlement for each decision, in their order; applying a decision twice settles it alike twice.
+        """Apply the decisions and return one settlement each, in order; a repeat returns the same settlements.
 
-        Fires come before dispatches of the jobs they insert. A dispatch demands ``pending`` and the attempt before
-        it; a requeue or fail demands its attempt. A fire whose job no database can hold is REFUSED: its time is
-        recorded as unstorable, and the cursor passes it. No exception for the database's absence: that is UNKNOWN.
+        Fires come before dispatches of the jobs they insert. A dispatch requires ``pending`` and the attempt before
+        it; a requeue or fail requires its attempt. A fire whose job is too large to store is REFUSED: its time is
+        recorded as unstorable, and the cursor passes it. If the database does not answer, the settlement is UNKNOWN,
+        not an exception.
         """
 
 
 class AccountStore(Protocol):
     async def save(self, name: str, term: int, accounts: AccountsSnapshot) -> bool:
-        """Replace what is stored; False when a later term has stored something. Need not survive a fail-over."""
+        """Replace the stored accounts; False if a later term has stored some. They need not survive a failover."""
 
     async def load(self, name: str) -> AccountsSnapshot:
-        """What was saved last, or empty accounts; `InvalidInput` when that can't be read."""
+        """Return the accounts saved last, or empty ones; raise `InvalidInput` if they can't be read."""
 
 
 class ReplicaBoard(Protocol):
-    """Where each replica writes its own record; one that is not renewed for a minute disappears."""
+    """The replicas' own records; one that is not renewed for a minute disappears."""
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
-        """What the database's clock said at that write, where it tells."""
+        """Write the record, and return the database's clock at that write if it tells."""
 
     async def remove(self, replica_id: str) -> None: ...
 
 
 FAILOVERS_MAX = 20
-"""How many are kept of each name."""
+"""How many failovers are kept of each name."""
 
 
 class FailoverStore(Protocol):
-    """The newest `FAILOVERS_MAX` of each name. Nothing that is decided rests on them."""
+    """The newest `FAILOVERS_MAX` failovers of each name. No decision depends on them."""
 
     async def save(self, failover: Failover) -> None:
-        """Keep it, in the place of one of the same term, and forget those that are too old. May be repeated."""
+        """Store it in place of one of the same term, and delete those that are too old. May be repeated."""
 
     async def newest(self, name: str, limit: int) -> Sequence[Failover]:
-        """The newest ``limit``, the latest term first; those that can't be read are left out."""
+        """Return the newest ``limit``, the latest term first; leave out those that can't be read."""
 
 
 class HoldStore(Protocol):
@@ -112,5 +113,7 @@ class HoldStore(Protocol):
         """Return all readable holds by their keys."""
 
     async def put(self, hold: Hold) -> bool:
-        """Insert the hold or replace one of an earlier revision, acknowledged by a majority; False if the stored one
-        has this revision or a later one."""
+        """Insert the hold or replace one of an earlier revision, acknowledged by a majority.
+
+        False if the stored one has this revision or a later one.
+        """

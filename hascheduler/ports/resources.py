@@ -1,6 +1,6 @@
 """What the API writes and reads besides jobs: schedules, verdicts, named nouns, tokens and the audit log.
 
-No request reads a token here: they are mirrored, see `hascheduler.ports.ClusterView.token`.
+Requests are authenticated by the mirror, see `hascheduler.ports.ClusterView.token`, not by a read here.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,10 +20,10 @@ StoredDocument = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ListPosition:
-    """A place in a list that has the newest first: right after the document ``id``, of that instant.
+    """A place in a list with the newest first: right after the document ``id`` of that instant.
 
-    Without an ``id`` it is right before all documents of that instant: such a place names none, as it may be that of
-    another tenant.
+    Without an ``id`` it is right before all documents of that instant; such a place names no document, as it could be
+    another tenant's.
     """
 
     at_ms: int
@@ -35,10 +35,10 @@ Resource_contra = TypeVar("Resource_contra", contravariant=True)
 
 class ScheduleStore(Protocol):
     async def create(self, document: StoredDocument) -> StoredDocument | None:
-        """Insert; None when the name is taken."""
+        """Insert the schedule; None if the name is taken."""
 
     async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
-        """Set ``fields`` and raise ``rev`` by one; None when there is none by that name at that revision.
+        """Set ``fields`` and raise ``rev`` by one; None if there is no such name at that revision.
 
         What the leader writes meanwhile (the cursor, the tally) is no edit and stays.
         """
@@ -48,30 +48,31 @@ class ScheduleStore(Protocol):
     async def list(
         self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
-        """By name, those after ``after``, that have all ``labels`` and make jobs of that tenant, or of any."""
+        """Return schedules after the name ``after``, by name, with all ``labels``, of that tenant or of any."""
 
     async def among(
         self, names: Sequence[str], labels: Mapping[str, str], limit: int, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
-        """At most ``limit`` of those with these names, by name, that have all ``labels`` and make jobs of that tenant,
-        or of any."""
+        """Return at most ``limit`` of those with these names, by name, filtered as by `list`."""
 
     async def names_among(
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
     ) -> Sequence[str]:
-        """The names of all that `among` gives without a limit, in no order."""
+        """Return the names of all that `among` would return without a limit, in no order."""
 
     async def count(self, tenant: str, limit: int) -> int:
-        """How many make jobs of that tenant; of more than ``limit`` it says ``limit``."""
+        """Return how many make jobs of that tenant, at most ``limit``."""
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
-        """False when there is none (at that revision)."""
+        """Delete it; False if there is none (at that revision)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRecord:
-    """What became of one nominal time, or of a run of them; ``job_state`` tells of the job of a fired one, and
-    ``began_at_ms`` when that first began to run, None where it has not."""
+    """The verdict on one nominal time, or on a run of them.
+
+    ``job_state`` is the state of a fired time's job, ``began_at_ms`` when that first began to run, None if it has not.
+    """
 
     run: VerdictRun
     job_state: JobState | None = None
@@ -79,13 +80,13 @@ class VerdictRecord:
 
 
 class VerdictSelection(VerdictFilter):
-    """The verdicts that a filter means. A schedule that is no more has neither a tenant nor labels."""
+    """The verdicts that a filter selects. A deleted schedule has neither a tenant nor labels."""
 
     def takes(self, record: StoredDocument, schedule: StoredDocument | None) -> bool:
-        """Return whether the stored ``schedule``, the present one of the record's name, has the tenant and the labels.
+        """Return True if the present ``schedule`` of the record's name has the tenant and the labels.
 
-        A record of an earlier schedule by that name, perhaps of another tenant, is not its own. One of 0.2.0 does not
-        say of which it is: it is of the present one if that was there before the time.
+        A record of an earlier schedule by that name, perhaps of another tenant, does not count. A record of 0.2.0 does
+        not name its schedule: it belongs to the present one if that existed before the time.
         """
         if self.tenant is None and not self.labels:
             return True
@@ -108,7 +109,7 @@ class DecidedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class VerdictPage:
-    """``next`` is where to go on; None: this was all. A page may hold few verdicts, or none, and have a next one."""
+    """A page and where the next one begins, None after the last. A page may be empty and have a next one."""
 
     verdicts: Sequence[DecidedVerdict]
     next: ListPosition | None
@@ -118,35 +119,34 @@ class VerdictStore(Protocol):
     async def list(
         self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
-        """The records with one of ``verdicts`` that begin strictly between the instants, the newest first; none of
-        another schedule by the same name.
+        """Return the records with one of ``verdicts`` that begin strictly between the instants, newest first.
 
-        Fired ones are known by their jobs, the others by their own records; both are kept for the retention time. An
-        unstorable one that has a job after all has fired.
+        Records of another schedule by the same name are left out. Fired times are known by their jobs, the others by
+        their own records; both are kept for the retention time. An unstorable time that has a job after all has fired.
         """
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
-        """At most ``limit`` of all schedules, the newest decision first, then by descending id; none has fired.
+        """Return at most ``limit`` that did not fire, of all schedules, newest decision first, then by descending id.
 
-        The work for a page is bounded: where few match, it ends before it is full.
+        The work for a page is bounded: if few match, the page ends before it is full.
         """
 
 
 class ResourceStore(Protocol[Resource_contra]):
-    """Definitions, lanes or tenants: each is written as a whole, under its name."""
+    """Definitions, lanes or tenants; each is written as a whole, under its name."""
 
     async def create(self, noun: Resource_contra) -> StoredDocument | None:
-        """Insert with rev 1; None when the name is taken."""
+        """Insert with rev 1; None if the name is taken."""
 
     async def replace(self, noun: Resource_contra, rev: int) -> StoredDocument | None:
-        """Replace the one at that revision, which grows by one; None when there is none. ``noun.rev`` is ignored."""
+        """Replace the one at that revision and raise it by one; None if there is none. Ignore ``noun.rev``."""
 
     async def get(self, name: str) -> StoredDocument | None: ...
 
     async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]: ...
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
-        """False when there is none (at that revision)."""
+        """Delete it; False if there is none (at that revision)."""
 
 
 class TokenStore(Protocol):
@@ -154,25 +154,27 @@ class TokenStore(Protocol):
         """Insert; a repeat after an unknown answer is harmless."""
 
     async def list(self, tenant: str | None, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        """By id, those after ``after``, of that tenant or of all."""
+        """Return those after the id ``after``, by id, of that tenant or of all."""
 
     async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
-        """Insert; then of the sessions with ids like it delete those that have expired by ``now``, and of its parent's
-        the oldest where more than ``living_max`` are left. A repeat after an unknown answer is harmless.
+        """Insert the session, and delete those that `ended_sessions` names of all with ids like it.
 
-        Where several begin at once, there may be more for a moment; after the last of them there are not.
+        A repeat after an unknown answer is harmless. If several begin at once, there may be more than ``living_max``
+        for a moment, but not after the last of them.
         """
 
     async def revoke(self, id: str, tenant: str | None) -> bool:
-        """Delete, with all its sessions; False when there is none by that id (and of that tenant, where one is given).
+        """Delete the token with all its sessions; False if there is none by that id (and of ``tenant``, if given).
 
-        The sessions go first: after a failure in between another call finds the token, and finishes.
+        The sessions go first: after a failure in between, another call finds the token and finishes.
         """
 
 
 def ended_sessions(stored: Iterable[StoredDocument], parent: str | None, living_max: int, now: WallMs) -> Sequence[str]:
-    """The digests of the ``stored`` sessions to be deleted: what has expired by ``now``, and of the
-    ``parent`` the oldest of more than ``living_max``."""
+    """Return the digests of the ``stored`` sessions to delete.
+
+    These are the ones expired by ``now``, and of ``parent`` the oldest beyond ``living_max``.
+    """
     expired: list[StoredDocument] = []
     living: list[StoredDocument] = []
     for each in stored:
@@ -183,13 +185,13 @@ def ended_sessions(stored: Iterable[StoredDocument], parent: str | None, living_
 
 
 def _instant(stored: object) -> int:
-    """A session that ends at no readable time has ended: none is made so."""
+    """Return the instant, or 0 if it can't be read: such a session was not made by us and has ended."""
     return stored if isinstance(stored, int) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """All that is given must hold. ``who`` is the name or the id of a token; ``path`` is what paths begin with."""
+    """Every given field must match. ``who`` is the name or the id of a token; ``path`` is a prefix of paths."""
 
     who: str | None = None
     tenant: str | None = None
@@ -199,11 +201,13 @@ class AuditFilter:
 
 class AuditStore(Protocol):
     async def append(self, records: Sequence[AuditRecord]) -> None:
-        """Insert those that are not there yet, so that a repeat after an unknown answer is harmless."""
+        """Insert the records that are not stored yet, so that a repeat after an unknown answer is harmless."""
 
     async def list(self, which: AuditFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        """The newest first, those before the id ``after``."""
+        """Return the records before the id ``after``, newest first."""
 
     async def trim(self, records_max: int) -> int:
-        """Delete the oldest beyond ``records_max``, some thousands at most; how many. Where several do it at once, a
-        few more may go."""
+        """Delete the oldest beyond ``records_max``, some thousands at most, and return how many.
+
+        If several do it at once, a few more may go.
+        """

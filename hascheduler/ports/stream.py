@@ -1,4 +1,4 @@
-"""What changed: the one ordered stream of the database, and events of jobs and schedules for their followers."""
+"""The one ordered change stream of the database, and the events of jobs and schedules for their followers."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
@@ -14,8 +14,8 @@ from hascheduler.model.event import Event, EventType
 class Batch:
     """What the stream delivered: changes in order (perhaps none).
 
-    ``resume`` is the token after them, opaque; ``position`` the cluster time of the last event ("" before the first),
-    a text that two replicas may compare. ``is_full``: as many as a batch holds, so the next one is there already.
+    ``resume`` is the opaque token after them; ``position`` is the cluster time of the last event ("" before the first),
+    a text that two replicas may compare. ``is_full``: the batch is full, so the next one is ready.
     """
 
     changes: Sequence[Change]
@@ -28,17 +28,17 @@ class ChangeStream(Protocol):
     """One open stream over all mirrored collections: one total order."""
 
     async def next_batch(self, wait_ms: int) -> Batch:
-        """The next changes, or an empty batch after ``wait_ms``.
+        """Return the next changes, or an empty batch after ``wait_ms``.
 
-        Raises `HistoryLost` when it can't go on (history gone, invalidated, a collection dropped or renamed), and
-        `StoreUnavailable` when it may be resumed after the last batch's token.
+        Raise `HistoryLost` if the stream can't go on (history gone, invalidated, a collection dropped or renamed), and
+        `StoreUnavailable` if it may be resumed after the last batch's token.
         """
 
     def snapshot(self) -> AsyncIterator[Sequence[Change]]:
-        """All live documents, as PUTs in slices, read at or after the moment the stream starts from.
+        """Yield all live documents, as PUTs in slices, read at or after the moment the stream starts from.
 
-        Only for a stream that was opened without a token. Live: every document but finished jobs and all but the
-        newest journal entry.
+        Only for a stream that was opened without a token. Finished jobs and all but the newest journal entry are not
+        live.
         """
 
     async def close(self) -> None: ...
@@ -46,15 +46,15 @@ class ChangeStream(Protocol):
 
 class ChangeSource(Protocol):
     async def open(self, resume: Any | None) -> ChangeStream:
-        """The stream after that token, or, with None, from now on: follow it with `ChangeStream.snapshot`."""
+        """Open the stream after that token, or from now on if None: then read `ChangeStream.snapshot`."""
 
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
-        """The present state of those documents: a PUT for each that is there, a DELETE for each that is not."""
+        """Return the present state of those documents: a PUT for each that exists, a DELETE for each that does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; None, or no types: any. An event without a tenant matches no tenant."""
+    """Which events are wanted; None, or no types, means any. An event without a tenant matches no tenant."""
 
     types: frozenset[EventType] = frozenset()
     definition: str | None = None
@@ -82,7 +82,7 @@ class NewEvents:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """The events up to ``position`` are not known here, for that ``reason``; the feed goes on from there."""
+    """The events up to ``position`` are not available here, because of ``reason``; the feed goes on from there."""
 
     reason: str
     position: str
@@ -90,44 +90,44 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Lagging:
-    """The follower was too slow: ``missed`` events were forgotten before it took them. The last answer it gets."""
+    """The follower was too slow and lost ``missed`` events; its last answer."""
 
     missed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """This replica ends, and the feed with it."""
+    """This replica stops, and the feed with it."""
 
 
 class Follower(Protocol):
     """One follower of the events; only for one task."""
 
     async def next(self, wait_ms: int) -> NewEvents | Missed | Lagging | Closing:
-        """What comes next; after ``wait_ms``, as a rule, a `NewEvents` without events.
+        """Return what comes next, normally a `NewEvents` without events after ``wait_ms``.
 
-        Before this replica knows its position it waits for that, and answers with a `NewEvents` at the position "".
+        Before this replica knows its position it waits for that, and returns a `NewEvents` at the position "".
         """
 
 
 class EventFeed(Protocol):
     @property
     def position(self) -> str:
-        """Every event up to here is known; "" before this replica knows its place."""
+        """Return the position up to which every event is known; "" before this replica knows one."""
 
     def follow(self, after: str | None, which: EventFilter) -> AbstractContextManager[Follower]:
-        """Follow the wanted events after that position, or, with None, from now on.
+        """Follow the wanted events after that position, or from now on if None.
 
-        `Overloaded` where too many follow already, or this replica ends. Where this replica can't go on from the
+        Raise `Overloaded` if too many follow already, or this replica stops. If this replica can't go on from the
         position, the first answer is `Missed`.
         """
 
 
 class EventExchange(Protocol):
-    """Where all events are published: each at least once, a repeated one with the same id."""
+    """Publishes every event at least once; a repeat has the same id."""
 
     async def run(self) -> None:
-        """Keep the connection, until cancelled; never raises because of the broker."""
+        """Keep the connection until cancelled; never raise because of the broker."""
 
     async def publish(self, events: Sequence[Event]) -> bool:
-        """Whether the broker has all of them; if not, or not for certain, they are to be published again."""
+        """Publish the events; False if the broker may not have all of them, so that they must be published again."""

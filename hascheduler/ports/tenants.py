@@ -1,4 +1,4 @@
-"""The documents of tenants that go from one database to another: what they are called, and how new they are."""
+"""The documents of a tenant that move from one database to another: their keys and versions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the API may ask of the replica it runs in: what it sees of the whole, and its gauges, cheap at any time."""
+"""What the API may ask the replica it runs in: its view of the cluster and its gauges, cheap at any time."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,9 +22,9 @@ from hascheduler.schema.token import Token
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """How this replica sees the whole now. The mappings are its own: read at once, and left as they are.
+    """How this replica sees the cluster now. The mappings are its own: read them at once and do not change them.
 
-    Times are in milliseconds, None where there is nothing to tell.
+    Times are in milliseconds, None if there is nothing to measure.
     """
 
     leading: bool
@@ -32,51 +32,50 @@ class Gauges:
     term: int | None
     stream_lag_ms: int | None
     loop_age_ms: int
-    """Since the loop that decides last came round."""
+    """Time since the dispatch loop last turned."""
     quarantined: int
     broker_accepting: bool
     jobs: Mapping[str, int]
-    """Live jobs by state; the next three by name, then by state, without names that have none."""
+    """Live jobs by state; the next three are by name, then by state, without names that have none."""
     jobs_of_definition: Mapping[str, Mapping[str, int]]
     jobs_of_lane: Mapping[str, Mapping[str, int]]
     jobs_of_tenant: Mapping[str, Mapping[str, int]]
     definitions: Collection[str]
-    """The defined ones; jobs may name others. So too the next two."""
+    """Names that are defined; jobs may name others. The next two likewise."""
     lanes: Collection[str]
     tenants: Collection[str]
     unschedulable: int
     waited_ms: Mapping[str, int]
-    """By lane, how long the job has waited that is due the longest."""
+    """By lane, how long the oldest due job has waited."""
     wait_bound_ms: int | None
-    """A job that waits longer is overtaken by none that comes after it; None: there is no such bound."""
+    """A job that waits longer is not overtaken by later ones; None if there is no such bound."""
     schedules: Mapping[str, int]
     """By state: active, paused."""
     processors: Mapping[str, int]
     """By state: live, draining, lost."""
     slots: Mapping[str, int]
-    """Slots of the processors that live: occupied, free."""
+    """Slots of live processors: occupied, free."""
     decision_lag_ms: int | None = None
-    """How long this leader's decisions take to be carried out; None where it decides nothing."""
+    """How long this leader's decisions take to be applied; None if it decides nothing."""
     findings: Mapping[str, int] | None = None
-    """By kind, what the last look through the database found; None where this replica does not lead, or has not looked.
-    """
+    """What the last check of the database found, by kind; None if this replica does not lead or has not checked."""
     unable: Mapping[str, int] = field(default_factory=dict)
-    """Processors that live and are not given the jobs that they could run, by reason: not_consuming, resting."""
+    """Live processors that get no jobs although they could run some, by reason: not_consuming, resting."""
     dependencies: int = 0
-    """How many jobs and batches all jobs together have yet to wait for."""
+    """How many jobs and batches all jobs together still wait for."""
     mirrors_differ: int = 0
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
-    """That of everything."""
+    """The pause of everything, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderLag:
-    """How long the leader's decisions take to be carried out, as it said last, and the least of the last minutes.
+    """How long the leader's decisions take to be applied, as it reported last, and the least of the last minutes.
 
-    Where it decides nothing, or is of an earlier release, it is how far its stream is behind; 0 where nothing is known.
-    ``busy`` is the part of the processors' slots in which jobs run, over some seconds: what is left of it waits for the
-    scheduler. 1 where nothing is known of processors.
+    If it decides nothing, or is of an earlier release, this is how far its stream is behind; 0 if nothing is known.
+    ``busy`` is the part of the processors' slots in which jobs run, over some seconds; the rest waits for the
+    scheduler. It is 1 if no processor is known.
     """
 
     now_ms: int = 0
@@ -86,7 +85,7 @@ class LeaderLag:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What this replica sees of the whole: all of it from its mirror, nothing read from the database."""
+    """What this replica sees of the cluster, from its mirror alone."""
 
     replica_id: str
     lease: LeaseRecord | None
@@ -95,68 +94,69 @@ class Cluster:
     ready: bool
     replicas: Sequence[ReplicaStatus]
     processors: Sequence[tuple[ProcessorRef, int, bool]]
-    """Each with its occupied slots, and whether its heartbeat still changes."""
+    """Each with its occupied slots, and True if its heartbeat still changes."""
     counts: Mapping[str, int]
     """Live jobs by state, schedules, definitions."""
     quarantine: Sequence[tuple[str, str, str]]
-    """(collection, id, reason), the newest first, at most a hundred."""
+    """(collection, id, reason), newest first, at most a hundred."""
     quarantined: int
-    """How many there are in all."""
+    """How many documents are quarantined in all."""
     stream_lag_ms: int | None
     position: str
     digest: str
     schema_version: int = UNSTATED_VERSION
-    """The database's."""
+    """The version of the database's schema."""
     last_check: LastCheck | None = None
-    """What the leader's last look through the database found."""
+    """What the leader's last check of the database found."""
     silent: Collection[str] = ()
-    """The ids of replicas whose beats have stopped: what they said last is of no use."""
+    """The ids of replicas whose heartbeats have stopped: their last report is out of date."""
     differing: Sequence[str] = ()
     """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""
     pause: StandingPause | None = None
-    """That of everything."""
+    """The pause of everything, if there is one."""
     drains: Mapping[str, StandingPause] = field(default_factory=dict)
-    """By the name of the processors that are drained."""
+    """By the name of the drained processors."""
     rests: Mapping[str, Rest] = field(default_factory=dict)
-    """By the id of the processors that did not take up the last jobs that they were given."""
+    """By the id of processors that did not take up the last jobs sent to them."""
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]
-"""The leader's inputs and decisions from now on; for a reader that is too slow it ends, with the reason."""
+"""The leader's inputs and decisions from now on; it ends with a reason if the reader is too slow."""
 
 
 class Waiter(Protocol):
-    """Lets a caller await one kind of news; one wake-up stands for all that happened before it."""
+    """Lets a caller await one kind of news; one wake-up covers everything that happened before it."""
 
     async def wait(self) -> bool:
-        """Returns once there was news since the last call; False: this replica ends, and there is no more. The caller
-        sets the time limit."""
+        """Return True once there is news since the last call, or False if this replica stops.
+
+        The caller sets the time limit.
+        """
 
 
 class ClusterView(Protocol):
-    """What the API may ask of the replica it runs in; reads only, by name or id, as far as the stream has delivered."""
+    """What the API may ask the replica it runs in: reads by name or id, as far as the stream has delivered."""
 
     def job_end_waiter(self, job_id: str) -> AbstractContextManager[Waiter]:
-        """A waiter for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
+        """Return a waiter for the end of that job in the stream; raise `Overloaded` if too many wait already."""
 
     def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
-        """The attempts that are dispatched to that processor and that it has not started."""
+        """Return the attempts dispatched to that processor that it has not started."""
 
     def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[Waiter]:
-        """A waiter for attempts dispatched to that processor; `Overloaded` where too many wait already."""
+        """Return a waiter for attempts dispatched to that processor; raise `Overloaded` if too many wait already."""
 
     def pending(self, tenant: str | None = None) -> int:
-        """How many jobs wait, of that tenant or in all."""
+        """Return how many jobs wait, of that tenant or in all."""
 
     def dependencies(self) -> int:
-        """How many jobs and batches all jobs together have yet to wait for."""
+        """Return how many jobs and batches all jobs together still wait for."""
 
     def runnable(self) -> int:
-        """How many of them could run by now, were there slots and nothing else in their way: they begin no later, wait
-        for no other job, and some processor takes them."""
+        """Return how many pending jobs need only a slot: due, waiting for no job, and taken by some processor."""
 
     def tenant(self, name: str) -> Tenant | None:
-        """None where it has no limits."""
+        """Return the tenant, or None if it has no limits."""
 
     def lanes(self) -> Mapping[str, Lane]: ...
 
@@ -165,51 +165,53 @@ class ClusterView(Protocol):
     def calendars(self) -> Mapping[str, Calendar]: ...
 
     def schedules(self) -> Mapping[str, ScheduleRef]:
-        """To be read before the next await."""
+        """Return all schedules by name; to be read before the next await."""
 
     def live_jobs(self, *, definition: str | None = None, tenant: str | None = None) -> Mapping[str, int]:
-        """How many live jobs there are by state: of that definition, or of that tenant, or in all. Not of both."""
+        """Return the number of live jobs by state, of that definition, or of that tenant, or in all; not of both."""
 
     def copied_partitions(self) -> Collection[int]:
-        """The partitions whose documents here are copies: they are counted where they come from."""
+        """Return the partitions whose documents here are copies: they are counted where they come from."""
 
     def schedules_on(self, calendar: str) -> list[str]:
-        """The schedules that use the calendar of that name."""
+        """Return the schedules that use the calendar of that name."""
 
     def processor(self, id: str) -> ProcessorRef | None: ...
 
     def occupied(self, processor_id: str) -> int:
-        """How many slots of the processor jobs hold, dispatched or running."""
+        """Return how many slots of the processor are held by dispatched or running jobs."""
 
     def processors(self) -> Iterable[ProcessorRef]:
-        """All registrations; a dead one is among them until it is deleted."""
+        """Return all registrations, including dead ones that are not deleted yet."""
 
     def token(self, digest: str) -> Token | None:
-        """The token whose secret hashes to that; it may have expired."""
+        """Return the token whose secret hashes to that; it may have expired."""
 
     def cluster(self) -> Cluster: ...
 
     def gauges(self) -> Gauges: ...
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
-        """Why that job waits, or who has it; None when no live job of that id is known here.
+        """Return why that job waits, or who has it; None if no live job of that id is known here.
 
         With ``only``, jobs of other tenants are not named.
         """
 
     def unschedulable(self) -> Collection[str]:
-        """The ids of the pending jobs that no processor which lives could ever run: as of a second ago, and not all
-        where there are thousands."""
+        """Return the ids of pending jobs that no live processor could ever run.
+
+        As of a second ago, and not all if there are thousands.
+        """
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
-        """What a job of that definition took on that target lately; None where none has ended yet."""
+        """Return how long jobs of that definition took on that target lately; None if none has ended yet."""
 
     def record(self, for_ms: int) -> Recording | None:
-        """None when this replica does not lead, or is being recorded by too many already."""
+        """Start a recording; None if this replica does not lead, or too many record it already."""
 
     @property
     def ready(self) -> bool:
-        """The mirror is complete and fresh."""
+        """Return True if the mirror is complete and fresh."""
 
     @property
     def unready_reason(self) -> str: ...
@@ -219,12 +221,12 @@ class ClusterView(Protocol):
 
     @property
     def leading(self) -> bool:
-        """This replica decides now."""
+        """Return True while this replica decides."""
 
     @property
     def stopping(self) -> bool:
-        """It is about to end: it goes on answering, and others should be asked from now on."""
+        """Return True if it is about to stop: it still answers, but callers should go to others."""
 
     @property
     def alive(self) -> bool:
-        """The loops still turn; False only for a wedged process."""
+        """Return True while the loops turn; False only for a stuck process."""

@@ -1,4 +1,4 @@
-"""What a processor may ask and write, and how messages about dispatched attempts reach it."""
+"""What a processor may read and write, and how messages about dispatched attempts reach it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ from hascheduler.schema.noun import read_document
 
 @dataclass(frozen=True, slots=True)
 class StartedJob:
-    """What a handler needs, read in the same operation that started the attempt."""
+    """What a handler needs, read by the same operation that started the attempt."""
 
     id: str
     attempt: int
@@ -36,15 +36,15 @@ class StartedJob:
     failures: int
     """How many attempts failed before this one."""
     rules: Definition
-    """As its definition was a moment ago, at most: its timeouts and retries."""
+    """Its definition, at most a moment old: timeouts and retries."""
     losses: int = 0
     """How many attempts were lost while they ran."""
     trace: TraceContext | None = None
-    """The trace its attempts belong to, if its submit or its fire named one."""
+    """The trace its attempts belong to, if its submit or fire named one."""
 
     @classmethod
     def of(cls, job: StoredDocument, payload: Any, rules: Definition, at_ms: WallMs) -> "StartedJob":
-        """Return the stored ``job``, as it was read before or after its start at ``at_ms``."""
+        """Return the stored ``job``, read before or after its start at ``at_ms``."""
         nominal_ms = job.get("nominal_ms")
         first_started_at_ms, started_at_ms = job.get("first_started_at_ms"), job.get("started_at_ms")
         return cls(
@@ -68,7 +68,7 @@ class StartedJob:
 
 
 def rules_of(name: str, stored: StoredDocument | None) -> Definition:
-    """Return the ``stored`` definition by that name; the defaults if there is none, or it can't be read."""
+    """Return the ``stored`` definition by that name, or the defaults if there is none that can be read."""
     with suppress(InvalidInput):
         if stored is not None:
             return read_document(Definition, name, stored)
@@ -79,9 +79,9 @@ def rules_of(name: str, stored: StoredDocument | None) -> Definition:
 class AttemptOutcome:
     """How an attempt ended: succeeded (result), failed (error) or cancelled (after a request).
 
-    A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then. The job
-    fails although its attempt was only ``lost`` where it was lost too often. ``traceback`` is redacted and bounded by
-    then (`hascheduler.model.values.redaction`); the newest `TRACEBACKS_KEPT_MAX` attempts of a job keep theirs.
+    A failed attempt with ``retry_at_ms`` does not end the job: it is pending again, and waits until then. If attempts
+    are ``lost`` too often, the job fails. ``traceback`` is already redacted and bounded
+    (`hascheduler.model.values.redaction`); the newest `TRACEBACKS_KEPT_MAX` attempts of a job keep theirs.
     """
 
     state: JobState
@@ -93,13 +93,13 @@ class AttemptOutcome:
 
     @property
     def attempt_end(self) -> str:
-        """How the attempt ended, which is not always how its job did."""
+        """Return how the attempt ended, which is not always how its job did."""
         return AttemptEnd.LOST.value if self.lost else self.state.value
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerProgress:
-    """How far an attempt has come, as its handler says."""
+    """How far an attempt has come, as its handler reports."""
 
     percent: float | None
     """0 to 100."""
@@ -108,19 +108,19 @@ class HandlerProgress:
 
 
 def encode_progress(progress: HandlerProgress) -> dict[str, Any]:
-    """Its stored form."""
+    """Return the stored form of ``progress``."""
     return {"percent": progress.percent, "text": progress.text, "at_ms": progress.at_ms}
 
 
 class FinishAnswer(StrEnum):
     DONE = "done"
     LATE = "late"
-    """The attempt is no longer this one's to finish; the result is kept beside the job and changes nothing."""
+    """This processor no longer holds the attempt; the result is kept beside the job and changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopRequests:
-    """Attempts that a processor runs and must stop: ``cancelled`` on request, ``revoked`` as no longer its own."""
+    """Running attempts that a processor must stop: ``cancelled`` on request, ``revoked`` because it lost them."""
 
     cancelled: frozenset[tuple[str, int]]
     revoked: frozenset[tuple[str, int]]
@@ -129,7 +129,7 @@ class StopRequests:
     def of(
         cls, running: Sequence[tuple[str, int]], jobs: Mapping[str, StoredDocument], processor_id: str
     ) -> "StopRequests":
-        """Return which of the ``running`` attempts must stop; ``jobs`` are those of them that are stored, by id."""
+        """Return which of the ``running`` attempts must stop; ``jobs`` are their stored jobs, by id."""
         cancelled, revoked = set(), set()
         for job_id, attempt in running:
             job = jobs.get(job_id, {})
@@ -148,85 +148,90 @@ class WorkStore(Protocol):
         """Insert or replace the registration."""
 
     async def beat(self, processor_id: str, beat: int, *, draining: bool, consuming: bool = True, parked: int) -> bool:
-        """Write one heartbeat for all its jobs; False when the registration is gone (register again)."""
+        """Write one heartbeat for all its jobs; False if the registration is gone (register again)."""
 
     async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
-        """One heartbeat more than there were, for a processor whose beats come in by several replicas: the store counts
-        them, so that each is later than all before it. ``draining`` None: as it was. False as for
-        `beat`."""
+        """Write a heartbeat that the store numbers, for a processor whose heartbeats come in by several replicas.
+
+        So each is later than all before it. ``draining`` None leaves it as it was. False as for `beat`.
+        """
 
     async def deregister(self, processor_id: str) -> None: ...
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
-        """Dispatched → running for that attempt and processor, or None: a duplicate, or not its own any more.
+        """Move the job from dispatched to running; None if that processor does not hold the attempt, or a duplicate.
 
-        A repeat after an unknown answer returns the job again: only one start per attempt may come from a processor,
-        and the caller sees to that.
+        A repeat after an unknown answer returns the job again: the caller makes sure that a processor starts each
+        attempt only once.
         """
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
-        """Running → the outcome's state for that attempt, or LATE. A repeat of a finish that happened is DONE.
+        """Move the job from running to the outcome's state, or return LATE; a repeat of a finish is DONE.
 
-        A failed attempt that is to be tried again is cancelled instead where its cancellation was requested.
+        If cancellation was requested, a failed attempt is not retried: the job is cancelled.
         """
 
     async def give_back(
         self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
     ) -> bool:
-        """Dispatched or running → pending, keeping the attempt's record; False when it is not its own any more.
+        """Make a dispatched or running job pending again and keep the attempt's record.
 
-        ``lost``: it counts as a loss if it ran.
+        False if the processor no longer holds it. If ``lost``, an attempt that ran counts as a loss.
         """
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
-        """Show how far attempts have come; attempts that it does not hold any more are passed over. No mirror
-        has it."""
+        """Store how far attempts have come; skip those that it no longer holds. No mirror has this."""
 
     async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
-        """Show that running attempts timed out at those instants and that their threads go on: their processor ends
-        them, the leader does not. Attempts that it does not hold any more are passed over; a repeat changes nothing."""
+        """Store when running attempts timed out whose threads go on: their processor ends them, not the leader.
+
+        Attempts that it no longer holds are skipped; a repeat changes nothing.
+        """
 
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
-        """Which of the attempts that it runs must stop, and why."""
+        """Return which of the attempts that it runs must stop, and why."""
 
 
 class Confirm(StrEnum):
     CONFIRMED = "confirmed"
     UNKNOWN = "unknown"
-    """Returned, nacked, timed out or not sent: try again with the same message id."""
+    """Returned, nacked, timed out or not sent: publish it again with the same message id."""
 
 
 class Transport(Protocol):
-    """Carries messages to processors; it outlives every outage."""
+    """Carries messages to processors and survives every outage."""
 
     async def run(self, turned: Callable[[], None] = ...) -> None:
-        """Keep it connected until cancelled. ``turned`` is called whenever `accepting` may have become otherwise."""
+        """Keep it connected until cancelled, and call ``turned`` whenever `accepting` may have changed."""
 
     @property
     def accepting(self) -> bool:
-        """Whether messages go out now: connected, and the broker does not block us."""
+        """Return True if messages go out now: connected, and not blocked by the broker."""
 
     async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
-        """Send each message to its processor (by id), pipelined; one outcome each, in order. Never raises."""
+        """Send each message to its processor (by id), pipelined; return one outcome each, in order. Never raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One message as it arrived. Exactly one of ``ack`` and ``park`` is awaited, once."""
+    """One message as it arrived; its receiver awaits exactly one of ``ack`` and ``park``, once."""
 
     body: bytes
     ack: Callable[[], Awaitable[None]]
     park: Callable[[str], Awaitable[None]]
-    """Moves the message to the parking queue with the reason, and takes it from the processor's queue."""
+    """Moves the message from the processor's queue to the parking queue, with the reason."""
     trace: TraceContext | None = None
-    """What its headers tell, where they tell something."""
+    """The trace in its headers, if there is one."""
 
 
 class Deliveries(Protocol):
-    """The processor's own queue. ``run`` hands each delivery to ``sink`` until cancelled; it outlives every outage, and
-    calls ``turned`` each time that `consuming` has become otherwise."""
+    """The processor's own queue.
+
+    ``run`` passes each delivery to ``sink`` until cancelled, survives every outage, and calls ``turned`` each time that
+    `consuming` changes.
+    """
 
     async def run(
         self, sink: Callable[[Delivery], Awaitable[None]], turned: Callable[[], None] = lambda: None
@@ -234,7 +239,7 @@ class Deliveries(Protocol):
 
     @property
     def consuming(self) -> bool:
-        """Whether what is sent arrives now."""
+        """Return True if messages arrive now."""
 
     async def delete(self) -> None:
         """Remove the queue: this processor will not come back."""
@@ -242,7 +247,7 @@ class Deliveries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TracedJob:
-    """What the span of a job's message says of the job, and where it belongs."""
+    """What the span of a job's message says about the job, and the trace it belongs to."""
 
     definition: str
     schedule: str | None
@@ -250,11 +255,11 @@ class TracedJob:
 
 
 class JobTraces(Protocol):
-    """Read when a batch is published, by a leader that traces; never otherwise.
+    """The traces of jobs, read only by a leader that traces, when it publishes a batch.
 
-    A mirror does not have them: of a million jobs that wait it would carry a million, for the few that go out now, and
-    the job of a fire goes out before its echo comes in.
+    A mirror does not hold them: it would carry a million for the few jobs that go out now, and the job of a fire goes
+    out before the stream brings it.
     """
 
     async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:
-        """The jobs of ``job_ids`` that are there, as this process wrote them; answers soon or not at all."""
+        """Return the jobs of ``job_ids`` that this process can read; answer soon or not at all."""

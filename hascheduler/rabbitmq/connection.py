@@ -1,8 +1,8 @@
-"""One connection, kept alive: connect, use it until it is lost, again; and the names and declarations on the broker.
+"""Keep one connection alive, and name and declare what is on the broker.
 
-The driver has a robust connection of its own. This loop is ours because what must happen after a reconnect is ours:
-declare, consume again, forget what was delivered before. It never ends by itself; a session that did not last makes
-the next try wait longer, with jitter, up to `BACKOFF_MAX_S`.
+The driver has a robust connection of its own. This loop is ours because we decide what happens after a reconnect:
+declare, consume again, forget what was delivered before. It never ends by itself; after a session that did not last the
+next try waits longer, with jitter, up to `BACKOFF_MAX_S`.
 """
 
 import asyncio
@@ -47,11 +47,11 @@ _NOT_FOUND = "not found"
 _PASSES = re.compile(
     r"\b(limit|down|starting|stopping|maintenance|unavailable|time(d |-)?out|too many)\b", re.IGNORECASE
 )
-"""In the words of a refusal that ends by itself, or without a change of the settings."""
+"""Words of a refusal that ends by itself, or without a change of the settings."""
 
 
 class Session:
-    """One connection's life. ``lost`` is set, once, when the connection or a watched channel is no more."""
+    """One connection's life. ``lost`` is set, once, when the connection or a watched channel is closed."""
 
     def __init__(self, connection: AbstractConnection) -> None:
         self.connection = connection
@@ -69,8 +69,10 @@ class Session:
 
 
 class BrokerConnection:
-    """``name`` is how the connection is listed on the broker, ``tls`` how an ``amqps`` one is made, where the defaults
-    do not do. A URL that is none is an `InvalidInput`."""
+    """A connection to the broker, listed there as ``name``.
+
+    ``tls`` is how an ``amqps`` connection is made if the defaults do not suffice. An invalid URL raises `InvalidInput`.
+    """
 
     def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None) -> None:
         self._url = _checked(url)
@@ -79,7 +81,7 @@ class BrokerConnection:
         self._reminders = Reminders()
 
     async def run(self, use: Callable[[Session], Awaitable[None]]) -> None:
-        """``use`` each connection until it returns (it should, once the session is lost); until cancelled."""
+        """Call ``use`` with each connection until cancelled; ``use`` should return once the session is lost."""
         while True:
             await AsyncRetrying(
                 retry=retry_if_result(lambda lasted: not lasted),
@@ -88,7 +90,7 @@ class BrokerConnection:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """One connection for the length of the block."""
+        """Open one connection for the length of the block."""
         connection: AbstractConnection | None = None
 
         def made(*arguments: Any, **options: Any) -> AbstractConnection:
@@ -112,7 +114,7 @@ class BrokerConnection:
                 await _close(connection)
 
     async def _once(self, use: Callable[[Session], Awaitable[None]]) -> bool:
-        """Whether the session lasted."""
+        """Use one connection, and return True if the session lasted."""
         began_at = asyncio.get_running_loop().time()
         try:
             async with self.session() as session:
@@ -130,7 +132,7 @@ class BrokerConnection:
 
 
 async def _close(connection: AbstractConnection) -> None:
-    """However it ends, it is of no further use; a broker that does not answer closes it after its heartbeat."""
+    """Close the connection, however it ends; a broker that does not answer closes it after its heartbeat."""
     try:
         with suppress(BrokerUnavailable):
             async with faults("close the connection", _CLOSE_LIMIT_S):
@@ -142,9 +144,9 @@ async def _close(connection: AbstractConnection) -> None:
 
 
 async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_answer: bool = False) -> None:
-    """`InvalidInput` if the broker answers and refuses the user or the virtual host, and no waiting mends that.
+    """Raise `InvalidInput` if the broker refuses the user or the virtual host, and waiting does not help.
 
-    One that does not answer may be about to come, and passes unless it ``must_answer``.
+    A broker that does not answer may be about to start, and passes unless it ``must_answer``.
     """
     link = BrokerConnection(url, "hascheduler at its start", tls)
     try:
@@ -157,7 +159,7 @@ async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_an
 
 
 def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
-    """What the URL has wrong, by the driver's error: which address, what, and what would be right. No password."""
+    """Return what is wrong with the URL, by the driver's error: address, problem, what is right. No password."""
     where, reason = f"{url.host}:{url.port or (5671 if url.scheme == 'amqps' else 5672)}", error.__cause__
     vhost = unquote(url.path.removeprefix("/")) or "/"
     code, words = _reply(reason)
@@ -187,7 +189,7 @@ def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
 
 
 def _reply(reason: object) -> tuple[int, str]:
-    """The code and the words with which the broker closed the connection, in one line; 0 and "" if it gave none."""
+    """Return the code and the words with which the broker closed the connection, in one line; 0 and "" if none."""
     match reason:
         case ProbableAuthenticationError(args=(str() as words,)):
             code = _ACCESS_REFUSED
@@ -201,14 +203,14 @@ def _reply(reason: object) -> tuple[int, str]:
 
 
 def _stays(reason: object) -> bool:
-    """Whether the broker's refusal is one that no waiting mends. The names in its words are not looked at."""
+    """Return True if waiting does not help against the broker's refusal; ignore the names in its words."""
     code, words = _reply(reason)
     passes = not words.endswith(_NOT_FOUND) and _PASSES.search(re.sub(r"'[^']*'", "", words))
     return isinstance(reason, AuthenticationError) or (code in (_ACCESS_REFUSED, _NOT_ALLOWED) and not passes)
 
 
 def _checked(url: str) -> URL:
-    """``url`` is never repeated in the refusal: it holds a password."""
+    """Return the URL; the error never repeats it, as it holds a password."""
     refused = InvalidInput(_URL_VARIABLE, "not an AMQP URL", "amqp://user:password@host:5672/vhost")
     try:
         parsed = URL(url)
@@ -235,17 +237,17 @@ async def declare_dispatch(channel: AbstractChannel) -> AbstractExchange:
 
 
 async def declare_events(channel: AbstractChannel, name: str) -> AbstractExchange:
-    """The exchange of events, under the name that the settings give it; queues are for those who listen to make."""
+    """Declare the exchange of events under its name in the settings; listeners make their own queues."""
     return await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
 
 
 def bundle_key(processor_id: str) -> str:
-    """Where bundles go. Processors of a release that does not know them have no such binding: theirs come back."""
+    """Return the routing key of bundles. Processors of a release that does not know them have no such binding."""
     return f"bundle:{processor_id}"
 
 
 async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -> AbstractQueue:
-    """The queue of one processor, bound; the broker deletes it once it has had no consumer for a minute."""
+    """Declare and bind the queue of one processor; the broker deletes it after a minute without a consumer."""
     await declare_dispatch(channel)
     queue = await channel.declare_queue(
         queue_name(processor_id), durable=True, arguments={"x-expires": QUEUE_EXPIRES_MS}
@@ -258,5 +260,5 @@ async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -
 
 
 async def declare_parked(channel: AbstractChannel) -> AbstractQueue:
-    """Where unreadable messages end; when it is full the oldest go."""
+    """Declare the queue for unreadable messages; when it is full, the oldest are dropped."""
     return await channel.declare_queue(PARKED_QUEUE, durable=True, arguments={"x-max-length": PARKED_MAX})

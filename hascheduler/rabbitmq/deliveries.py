@@ -1,5 +1,4 @@
-"""Messages in: a processor's own queue, consumed again after whatever happened to it, and the queue of those that it
-could not read."""
+"""Receive messages: a processor's own queue, consumed again after any failure, and the queue of unreadable ones."""
 
 import asyncio
 import ssl
@@ -31,7 +30,7 @@ from hascheduler.rabbitmq.faults import faults
 log = structlog.get_logger(__name__)
 
 DECLARED_WITHIN_S = 15.0
-"""A binding that somebody deletes is there again after at most so long."""
+"""How soon a deleted binding is declared again, at most."""
 _REASON_CHARACTERS_MAX = 1_000
 
 
@@ -64,8 +63,10 @@ class RabbitDeliveries:
             await channel.queue_delete(queue_name(self._processor_id))
 
     async def park(self, body: bytes, reason: str) -> None:
-        """Put an unreadable message aside, where people find it. Returns once the broker has it safe;
-        `BrokerUnavailable` if that is not known."""
+        """Park an unreadable message where people find it, and return once the broker has it safe.
+
+        Raise `BrokerUnavailable` if that is not known.
+        """
         async with faults("park a message"), self._one_parked_at_a_time, self._parking.session() as session:
             channel = await session.channel(confirms=True)
             await declare_parked(channel)
@@ -123,8 +124,10 @@ class RabbitDeliveries:
             turned()
 
     async def _keep_declared(self, session: Session, channel: AbstractChannel) -> None:
-        """Declare all of it again now and then: a consumer hears nothing of bindings that were deleted, or went with
-        their exchange. Where that is refused, or the queue has no consumer any more, the session is over."""
+        """Declare everything again now and then: a consumer is not notified of deleted bindings or exchanges.
+
+        If that is refused, or the queue has no consumer any more, the session ends.
+        """
         while not session.lost.is_set():
             await asyncio.sleep(uniform(0.5, 1) * DECLARED_WITHIN_S)  # noqa: S311  # no secret
             try:
@@ -138,7 +141,7 @@ class RabbitDeliveries:
                     session.lost.set()
 
     def _deliveries(self, message: AbstractIncomingMessage) -> list[Delivery]:
-        """One, or those of a bundle, which is acknowledged when all of them are."""
+        """Return one delivery, or those of a bundle, which is acknowledged when all of them are."""
 
         async def ack() -> None:
             async with faults("acknowledge"):

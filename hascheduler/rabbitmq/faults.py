@@ -1,4 +1,4 @@
-"""Where the driver's errors stop, and where every exchange with the broker gets its time limit."""
+"""Turn the driver's errors into ours, and give every exchange with the broker a time limit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,11 +11,11 @@ EXCHANGE_LIMIT_S = 5.0
 
 @asynccontextmanager
 async def faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIterator[None]:
-    """An exchange with the broker, ``doing`` something, that ends within ``limit_s`` or is `BrokerUnavailable`.
+    """Bound an exchange with the broker, ``doing`` something, by ``limit_s``, or raise `BrokerUnavailable`.
 
-    A cancellation passes only if it is meant for this task: the driver also cancels those who wait on a channel that
-    is closed under them. One that the driver has lost is raised again: it waits through ``asyncio.wait_for``, which in
-    Python 3.11 drops a cancellation that meets a refusal of the broker.
+    A cancellation passes only if it is meant for this task: the driver also cancels those who wait on a channel that it
+    closes. A cancellation that the driver has lost is raised again: it waits through ``asyncio.wait_for``, which in
+    Python 3.11 drops a cancellation that coincides with a refusal of the broker.
     """
     task = asyncio.current_task()
     cancellations = task.cancelling() if task else 0

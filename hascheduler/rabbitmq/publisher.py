@@ -1,4 +1,4 @@
-"""Messages out, pipelined, each with its own confirm: bundles for a processor, and events on an exchange."""
+"""Send messages, pipelined, each with its own confirm: bundles for a processor, and events on an exchange."""
 
 import asyncio
 import ssl
@@ -35,12 +35,12 @@ PIPELINED_MAX = 256
 PUBLISH_LIMIT_S = 5.0
 _LOOK_S = 0.2
 _IDLE_LOOK_S = 1.0
-"""How often to look whether the broker blocks the connection: while messages go out, and while none do."""
+"""How often to check if the broker blocks the connection, while messages go out and while none do."""
 _BLOCKED_AFTER_S = 0.02
 
 _PROPERTIES: Mapping[str, Any] = {"content_type": "application/json", "delivery_mode": DeliveryMode.NOT_PERSISTENT}
 SINGLY_MAX = 1_000
-"""Processors that are remembered for not taking bundles."""
+"""How many processors that do not take bundles are remembered."""
 
 
 class Unroutable(Exception):
@@ -48,7 +48,7 @@ class Unroutable(Exception):
 
 
 class RabbitTransport:
-    """`hascheduler.ports.Transport`. Owns the publishing connection's exchange, and whether the broker blocks it."""
+    """`hascheduler.ports.Transport`. Owns the publishing connection's exchange, and knows if the broker blocks it."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self._link = BrokerConnection(url, "hascheduler publisher", tls)
@@ -111,7 +111,7 @@ class RabbitTransport:
                 self._singly.popitem(last=False)
 
     async def _publish(self, routing_key: str, message: AmqpMessage) -> Confirm:
-        """`Unroutable` where no queue is bound by that key."""
+        """Publish one message; raise `Unroutable` if no queue is bound by that key."""
         self._has_published = True
         exchange = self._exchange
         id = message.message_id or ""
@@ -159,7 +159,7 @@ class RabbitTransport:
 
 
 def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -> list[list[int]]:
-    """The places of messages that go out together, in the order of their first. A cancel waits for no others."""
+    """Return the places of messages that go out together, in the order of their first. A cancel waits for no others."""
     runs: dict[str, list[int]] = defaultdict(list)
     parcels: list[list[int]] = []
     for place, (processor_id, message) in enumerate(messages):
@@ -175,7 +175,7 @@ def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -
 
 
 async def _is_blocked(session: Session) -> bool:
-    """The driver tells of a blocked connection only by not being ready."""
+    """Return True if the broker blocks the connection; the driver shows it only by not being ready."""
     transport = session.connection.transport
     if transport is None:
         return False
@@ -246,7 +246,7 @@ async def _publish(exchange: AbstractExchange, event: Event) -> None:
 
 
 def routing_key(event: Event) -> str:
-    """Cut off where a name that was written by hand is longer than the protocol can carry."""
+    """Return the key, cut off if a name written by hand is longer than the protocol can carry."""
     kind = f"job.{event.type}" if event.job is not None else event.type.value
     key = f"{kind}.{event.definition or ''}"
     return key.encode()[:ROUTING_KEY_BYTES_MAX].decode(errors="ignore")

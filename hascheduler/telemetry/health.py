@@ -1,15 +1,15 @@
-"""Whether a process is alive, ready, and leading: three questions that are never mixed up.
+"""Whether a process is alive, ready and leading: three separate questions.
 
 =========  ======================================================================  ====================
 question   no means                                                                who asks
 =========  ======================================================================  ====================
 alive      its loops no longer turn: only a restart helps                          a supervisor
-ready      not now: others should be asked, or it be given no work; it may mend    a load balancer
-leading    another one decides, which is the rule and nothing to be mended         people, and scripts
+ready      not now: ask others, or give it no work; it may recover                 a load balancer
+leading    another replica decides, which is normal                                people, and scripts
 =========  ======================================================================  ====================
 
-A process that waits for the database is alive and not ready; so is one that is about to end. A wedged event loop does
-not answer at all, which is an answer too.
+A process that waits for the database is alive and not ready; so is one that is about to stop. A stuck event loop does
+not answer at all.
 """
 
 from typing import Protocol
@@ -23,7 +23,7 @@ NOT_LEADING = "another replica leads, or none"
 
 
 class Health(Protocol):
-    """Each answer is why not; "" is yes."""
+    """Each answer is the reason why not; "" means yes."""
 
     def not_alive(self) -> str: ...
 
@@ -33,7 +33,7 @@ class Health(Protocol):
 
 
 class ReplicaHealth:
-    """`Health` of the replica that ``view`` is of."""
+    """`Health` of the replica behind ``view``."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
@@ -49,7 +49,7 @@ class ReplicaHealth:
 
 
 class Vitals:
-    """`Health` of a whole process from its first moment: it waits for its database, until `become` says what it is."""
+    """`Health` of a whole process from its start: it waits for its database until `become` replaces that."""
 
     def __init__(self) -> None:
         self._of: Health | None = None

@@ -1,7 +1,7 @@
-"""Lines of the log: the fields on each of them, and how often one about the same outage is written.
+"""The fields on each log line, and how often a lasting outage is logged.
 
-The fields say which process wrote the line, and in which span. Steps of structlog add them, as threads of libraries do
-not inherit fields of the context.
+The fields name the process that wrote the line, and its span. Processors of structlog add them, as threads of libraries
+do not inherit fields of the context.
 """
 
 import sys
@@ -14,7 +14,7 @@ _OF_PROCESS: dict[str, str] = {}
 
 
 def name_process(**fields: str) -> None:
-    """Once, at start: these stand on every line from then on."""
+    """Put these fields on every line from now on; called once, at start."""
     _OF_PROCESS.update(fields)
 
 
@@ -25,7 +25,7 @@ def add_process(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 
 def add_span(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """``trace_id`` and ``span_id`` while a span is current: ours, or one of a handler within it."""
+    """Add ``trace_id`` and ``span_id`` while a span is current: ours, or one of a handler within it."""
     # Without the import there is no current span.
     api = sys.modules.get("opentelemetry.trace")
     if api is not None:
@@ -37,7 +37,7 @@ def add_span(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 
 class Reminders:
-    """How often one agent logs an outage that lasts: at once, and then once a minute for each reason.
+    """Limits how often a lasting outage is logged: at once, and then once a minute for each reason.
 
     Owner of the reasons that were logged, and when; times are of one monotonic clock.
     """
@@ -46,7 +46,7 @@ class Reminders:
         self._logged_at: dict[str, int] = {}
 
     def is_due(self, reason: str, now_ms: int) -> bool:
-        """Whether to log ``reason`` now; if so, it counts as logged."""
+        """Return True if ``reason`` should be logged now, and count it as logged."""
         logged_at = self._logged_at.get(reason)
         if logged_at is not None and now_ms - logged_at < _AGAIN_AFTER_MS:
             return False
@@ -56,5 +56,5 @@ class Reminders:
         return True
 
     def over(self) -> None:
-        """The outage is over: the next one is logged at once."""
+        """End the outage: the next one is logged at once."""
         self._logged_at.clear()

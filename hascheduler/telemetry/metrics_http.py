@@ -1,4 +1,4 @@
-"""What the API counts of its requests."""
+"""Metrics of the API's requests."""
 
 from itertools import product
 
@@ -7,27 +7,29 @@ from prometheus_client import CollectorRegistry
 from hascheduler.telemetry.registry import MetricsOwner
 
 REASONS = ("starting", "tenant_pending", "total_pending", "dependencies", "rate", "never", "overload")
-"""Why jobs are not let in: nothing is known yet, too many wait, they come too fast, there are too many at once, the
-leader can't keep up."""
+"""Why a submit is rejected.
+
+Nothing is known yet, too many jobs wait, they come too fast, there are too many at once, or the leader is late.
+"""
 POOLS = (
     "connections", "in_flight", "waits", "fetches", "followers", "viewers", "recordings", "changes", "forwarded",
     "large_bodies",
 )  # fmt: skip
 CROWDED_OUT = ("token_share", "address_share", "full")
-"""Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
+"""Why a request or a connection is rejected: the share of its token or address is used up, or the pool is."""
 CUTS = ("slow_reader", "idle")
-"""Why a connection was ended that its client would have kept."""
+"""Why a connection was closed that its client would have kept."""
 LEFT_OUT = ("stranger", "refusal", "queue")
-"""Why a request left no audit record: nobody was identified, its caller was refused too often, too many wait."""
+"""Why a request left no audit record: no caller was identified, its caller was refused too often, or too many wait."""
 _NO_ANSWER = 499
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 NO_ROUTE = "none"
-"""For requests that came to no route: refused at the door, or nothing is there."""
+"""The route of requests that were rejected early or matched none."""
 
 
 class HttpMetrics(MetricsOwner):
-    """Counters and histograms of one API. Routes are patterns, so there are only so many."""
+    """Counters and histograms of one API. Routes are patterns, so their number is bounded."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
@@ -64,25 +66,27 @@ class HttpMetrics(MetricsOwner):
         )
 
     def answered(self, method: str, route: str | None, status: int | None, seconds: float) -> None:
-        """One request, from its head to the end of its answer. ``route`` is a pattern; None: it came to no route.
-        ``status`` is None where it was left without an answer."""
+        """Count one request, from its head to the end of its answer.
+
+        ``route`` is a pattern, or None if no route matched. ``status`` is None if there was no answer.
+        """
         known = method if method in _METHODS else "other"
         pattern = route or NO_ROUTE
         self._requests.labels(known, pattern, str(status or _NO_ANSWER)).inc()
         self._seconds.labels(known, pattern).observe(seconds)
 
     def refused(self, reason: str) -> None:
-        """Admission said no, for one of `REASONS`."""
+        """Count a submit rejected for one of `REASONS`."""
         self._refusals.labels(reason).inc()
 
     def crowded_out(self, pool: str, reason: str) -> None:
-        """One of `POOLS` said no, for one of `CROWDED_OUT`."""
+        """Count a request rejected by one of `POOLS` for one of `CROWDED_OUT`."""
         self._crowded_out.labels(pool, reason).inc()
 
     def left_out_of_audit(self, reason: str) -> None:
-        """One of `LEFT_OUT`."""
+        """Count requests without an audit record, for one of `LEFT_OUT`."""
         self._left_out.labels(reason).inc()
 
     def cut(self, reason: str) -> None:
-        """One of `CUTS`."""
+        """Count a connection closed for one of `CUTS`."""
         self._cuts.labels(reason).inc()

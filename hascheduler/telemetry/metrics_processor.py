@@ -1,4 +1,4 @@
-"""What a processor counts while it works, and the gauges it shows of the moment."""
+"""Metrics that a processor counts while it works, and its gauges."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -10,15 +10,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from hascheduler.telemetry.registry import NAMESPACE, BoundedLabel, GuardedCollector, MetricsOwner
 
 OUTCOMES = ("succeeded", "failed", "cancelled", "given_back", "lost_race", "late", "revoked", "unreadable")
-"""``lost_race``: not this processor's to start; ``late``: not its own any more when it ended; ``revoked``: it
-learned so meanwhile; ``unreadable``: the job could not be read."""
+"""How an attempt ended here.
+
+``lost_race``: another attempt was first; ``late``: it no longer held the attempt when that ended; ``revoked``: it
+learned so before; ``unreadable``: the job could not be read.
+"""
 NOT_KNOWN = "unknown"
 """The definition of an attempt that ended before the job was read."""
 _BUCKETS_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400)
 
 
 class ProcessorState(Protocol):
-    """What can be asked of a processor at any time."""
+    """What can be read from a processor at any time."""
 
     @property
     def running(self) -> int: ...
@@ -34,7 +37,7 @@ class ProcessorState(Protocol):
 
     @property
     def heartbeat_age_ms(self) -> int | None:
-        """Since the beginning of the last heartbeat that was written; None before the first."""
+        """Return the time since the last written heartbeat began; None before the first."""
 
 
 class ProcessorMetrics(MetricsOwner):
@@ -49,15 +52,15 @@ class ProcessorMetrics(MetricsOwner):
         self._handler = self._histogram("handler_seconds", "How long handlers ran", _BUCKETS_S, "definition")
 
     def ended(self, definition: str, outcome: str) -> None:
-        """An attempt is over, as one of `OUTCOMES`."""
+        """Count an attempt that ended as one of `OUTCOMES`."""
         self._attempts.labels(self._definitions.of(definition or NOT_KNOWN), outcome).inc()
 
     def handling(self, definition: str) -> AbstractContextManager[Any]:
-        """Measures the block as the work of a handler."""
+        """Measure the block as the work of a handler."""
         return self._handler.labels(self._definitions.of(definition)).time()
 
     def watch(self, state: ProcessorState) -> None:
-        """Show its gauges with every scrape from now on."""
+        """Show the processor's gauges with every scrape from now on."""
         self.registry.register(GuardedCollector("processor", lambda: _gauges(state)))
 
 

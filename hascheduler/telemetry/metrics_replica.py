@@ -1,7 +1,7 @@
-"""What a replica counts while it leads, and the gauges it shows of the moment.
+"""Metrics that a replica counts while it leads, and its gauges.
 
-Counters stay where they were on replicas that do not lead; each of the daemon's loops moves its own, so there is no
-loop here. Gauges of shared state are the same on all replicas: a dashboard takes the largest.
+Counters stand still on replicas that do not lead; each of the daemon's loops moves its own, so this room has no loop.
+Gauges of shared state are the same on all replicas: a dashboard takes the largest.
 """
 
 from collections import Counter as Tally
@@ -52,7 +52,7 @@ _KINDS = {
     ReleaseHold: "release_hold",
 }
 SUSPICIONS = ("suspected", "right", "wrong")
-"""A leader was suspected; one that had been followed early was back soon, and the suspicion was right, or wrong."""
+"""A leader was suspected; or one that lost its lease early was back soon, and the suspicion was right, or wrong."""
 OUTCOMES = ("succeeded", "failed", "cancelled", "lost", "given_back")
 _SHORT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _LATE_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
@@ -106,7 +106,7 @@ class ReplicaMetrics(MetricsOwner):
         )
 
     def journaled(self, decisions: Iterable[Decision]) -> None:
-        """Count ``decisions``, which the leader has now written into the journal for the first time."""
+        """Count ``decisions`` that the leader has just written into the journal for the first time."""
         for kind, count in Tally(map(type, decisions)).items():
             self._decisions.labels(_KINDS[kind]).inc(count)
 
@@ -117,17 +117,17 @@ class ReplicaMetrics(MetricsOwner):
         self._fire_lag.observe(max(lag_ms, 0) / 1_000)
 
     def settled(self, pairs: Iterable[tuple[Decision, Settlement]]) -> None:
-        """What became of decisions that were applied."""
+        """Count the settlements of decisions that were applied."""
         lost = sum(isinstance(decision, Dispatch) and end is Settlement.LOST for decision, end in pairs)
         if lost:
             self._claims_lost.inc(lost)
 
     def started(self, definition: str, waited_ms: int) -> None:
-        """A job's first attempt began so long after it was due."""
+        """Record how long after its due time a job's first attempt began."""
         self._schedule_to_start.labels(self._definitions.of(definition)).observe(max(waited_ms, 0) / 1_000)
 
     def ended(self, definition: str, outcome: str) -> None:
-        """An attempt ended as one of `OUTCOMES`."""
+        """Count an attempt that ended as one of `OUTCOMES`."""
         self._attempts.labels(self._definitions.of(definition), outcome).inc()
         if outcome == "lost":
             self._attempts_lost.inc()
@@ -137,12 +137,12 @@ class ReplicaMetrics(MetricsOwner):
         self._takeover.set(took_ms / 1_000)
 
     def failed_over(self, failover: Failover) -> None:
-        """This replica took over."""
+        """Record that this replica took over."""
         self._failovers.labels(failover.cause.value).inc()
         self._failover.set((failover.gap_ms or 0) / 1_000)
 
     def suspected(self, outcome: str) -> None:
-        """A leader was suspected to stand still, or what that turned out as; one of `SUSPICIONS`."""
+        """Count a suspicion of the leader, or its result; one of `SUSPICIONS`."""
         self._suspicions.labels(outcome).inc()
 
     def published(self, confirms: Iterable[Confirm]) -> None:
@@ -150,7 +150,7 @@ class ReplicaMetrics(MetricsOwner):
             self._publishes.labels(outcome.value).inc(count)
 
     def dropped(self, messages: int) -> None:
-        """There was no room for them in the queue."""
+        """Count messages for which the queue had no room."""
         self._publishes.labels("dropped").inc(messages)
 
 
@@ -158,7 +158,7 @@ _LIVE = (JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.val
 
 
 class ReplicaGauges(GuardedCollector):
-    """Reads ``views`` at each scrape, those of the shards that are hosted here by name.
+    """Reads ``views``, those of the shards hosted here by name, at each scrape.
 
     ``count`` is how many shards there are; if there are several, each gauge has the label ``shard``.
     """
@@ -184,7 +184,7 @@ class ReplicaGauges(GuardedCollector):
 
 
 class _Shown:
-    """Owner of which names of one shard are shown, as there may be more than there is room for."""
+    """Owner of the names of one shard that are shown, as there may be more than the bound."""
 
     def __init__(self) -> None:
         self._definitions = BoundedRows()
@@ -262,7 +262,7 @@ class _Shown:
 
 
 def _one(name: str, documentation: str, value: float | None) -> Metric:
-    """No sample where there is nothing to tell."""
+    """Return the gauge, without a sample if there is no value."""
     family = GaugeMetricFamily(f"{NAMESPACE}_{name}", documentation)
     if value is not None:
         family.add_metric([], value)
@@ -287,7 +287,7 @@ def _table(label: str, rows: Iterable[tuple[str, Mapping[str, int]]]) -> Metric:
 
 
 def _longest(waits: Mapping[str, float], lanes: Iterable[str]) -> Mapping[str, float]:
-    """By lane, zeros where no job waits; of too many the worst, and what the worst of all others has, as `OTHER`."""
+    """Return the waits by lane, 0 if no job waits; beyond the bound the worst, and the others' worst as `OTHER`."""
     shown = {**dict.fromkeys((DEFAULT_LANE, *lanes), 0.0), **waits}
     if len(shown) <= VALUES_MAX:
         return shown

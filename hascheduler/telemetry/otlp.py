@@ -2,8 +2,8 @@
 
 Spans have the names and attributes of OpenTelemetry's semantic conventions, and go to a collector as OpenTelemetry's
 own ``OTEL_…`` variables say. Recording must never slow or stop the scheduler: a span costs memory until it is exported,
-a thread of the SDK exports, and a collector that does not answer costs spans. The optional extra ``otel`` brings what
-this module imports; it is imported only where tracing is switched on, so it is no part of `hascheduler.telemetry`.
+a thread of the SDK exports, and a collector that does not answer costs spans. The optional extra ``otel`` installs what
+this module imports; only a process that traces imports it, so it is not part of `hascheduler.telemetry`.
 """
 
 import os
@@ -110,9 +110,10 @@ class _OpenTelemetrySpan:
 def otlp_tracer(
     service: str, instance: str, messaging: Mapping[str, str] | None, *, for_handlers: bool = False
 ) -> OpenTelemetryTracer:
-    """A tracer that exports; ``for_handlers`` too, that trace by themselves and did not bring a provider of their own.
+    """Return a tracer that exports.
 
-    The ``OTEL_…`` variables come before ``service``; what is wrong with them is an `InvalidInput`.
+    With ``for_handlers`` it also exports the spans of handlers that trace by themselves and did not bring a provider of
+    their own. The ``OTEL_…`` variables take precedence over ``service``; a mistake in them raises `InvalidInput`.
     """
     for variable in (OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL):
         wanted = os.environ.get(variable, _SPOKEN)
@@ -129,7 +130,7 @@ def otlp_tracer(
 
 
 class Exporter(SpanExporter):
-    """``exporter``, but what does not get through is logged once, not with every batch, and raises nothing."""
+    """An exporter that logs lost spans once, not with every batch, and never raises."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -154,6 +155,6 @@ class Exporter(SpanExporter):
 
 
 def _resource(service: str, instance: str) -> Resource:
-    """What the environment says of this process, and of what it does not say the least that tells them apart."""
+    """Return what the environment says about this process, and the least that tells processes apart."""
     own = {SERVICE_NAME: service, SERVICE_VERSION: __version__, SERVICE_INSTANCE_ID: instance}
     return Resource.create({**own, **OTELResourceDetector().detect().attributes})

@@ -30,7 +30,7 @@ NAMESPACE = "hascheduler"
 
 
 def new_registry() -> CollectorRegistry:
-    """With what every process tells: its version, and its use of the machine."""
+    """Return a registry with what every process shows: its version, and its use of the machine."""
     # When each counter began is a second series for each, and of no use.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry(auto_describe=False)
@@ -49,7 +49,7 @@ class MetricsOwner:
         self.registry = new_registry() if registry is None else registry
 
     def _counter(self, name: str, documentation: str, *labels: str, values: Iterable[str] = ()) -> Counter:
-        """``values`` of its one label are there from the start, so that a rate over them exists before the first."""
+        """Return a counter; ``values`` of its one label exist from the start, so that rates over them do."""
         counter = Counter(name, documentation, labels, NAMESPACE, registry=self.registry)
         for value in values:
             counter.labels(value)
@@ -63,12 +63,12 @@ class MetricsOwner:
 
 
 def text_of(registry: CollectorRegistry) -> bytes:
-    """All metrics, in the text format of Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     return generate_latest(registry)
 
 
 class GuardedCollector(Collector):
-    """The gauges that ``read`` gives. Whatever it raises is logged and counted, and only those gauges are missing."""
+    """Collects the gauges that ``read`` yields. An error is logged and counted, and only those gauges are missing."""
 
     def __init__(self, name: str, read: Callable[[], Iterable[Metric]]) -> None:
         self._name = name
@@ -76,7 +76,7 @@ class GuardedCollector(Collector):
         self._failures = 0
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing, so that registering does not read."""
+        """Return nothing, so that registering does not read."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
@@ -92,11 +92,11 @@ class GuardedCollector(Collector):
 
 VALUES_MAX = 100
 OTHER = "other"
-"""All names that there is no room for, together."""
+"""All names beyond the bound, together."""
 
 
 class BoundedLabel:
-    """For counters, which can't forget: the first `VALUES_MAX` names stand as they are, later ones as `OTHER`."""
+    """A label of counters, which can't forget: the first `VALUES_MAX` names are shown, later ones become `OTHER`."""
 
     def __init__(self, values_max: int = VALUES_MAX) -> None:
         self._values_max = values_max
@@ -112,7 +112,7 @@ class BoundedLabel:
 
 
 class BoundedRows:
-    """For gauges: which names are shown now. Names with something to show go first, then names shown before."""
+    """The rows of gauges that are shown now: names with a value first, then names shown before."""
 
     def __init__(self, values_max: int = VALUES_MAX) -> None:
         self._values_max = values_max
@@ -121,8 +121,11 @@ class BoundedRows:
     def of(
         self, table: Mapping[str, Mapping[str, int]], totals: Mapping[str, int], idle: Collection[str] = ()
     ) -> list[tuple[str, Mapping[str, int]]]:
-        """The rows of ``table`` that there is room for, then zeros for ``idle`` names; what is left of ``totals`` comes
-        last, as `OTHER`. It looks at no more names than it has room for twice over, however many there are."""
+        """Return the rows of ``table`` within the bound, then zeros for ``idle`` names.
+
+        The rest of ``totals`` comes last, as `OTHER`. It looks at no more than twice as many names as the bound,
+        however many there are.
+        """
         names: dict[str, None] = {}
         busy, quiet = (name for name in self._shown if name in table), (name for name in self._shown if name in idle)
         for name in chain(busy, table, quiet, idle):

@@ -1,4 +1,4 @@
-"""The port of traces: the spans of a job's way, whatever records them.
+"""The port of traces: the spans along a job's way, whatever records them.
 
 ::
 
@@ -6,10 +6,10 @@
        └─ DISPATCH              one message of the leader, once an attempt
             └─ ATTEMPT          the handler at work, and whatever it traces itself
 
-A retry is another DISPATCH and another ATTEMPT in the same trace. Where no message goes out (transport ``mongo``, HTTP
+A retry is another DISPATCH and another ATTEMPT in the same trace. If no message goes out (transport ``mongo``, HTTP
 processors), the attempt follows the submit directly.
 
-`NO_TRACING` records nothing and hands on what it is given: a caller's trace reaches the handler through processes that
+`NO_TRACING` records nothing and passes on what it is given: a caller's trace reaches the handler through processes that
 do not trace.
 """
 
@@ -33,7 +33,7 @@ PROCESSOR = "hascheduler.processor"
 
 
 class SpanKind(StrEnum):
-    """What a span is about; its name is this and the name of its subject."""
+    """What a span is about; the span's name is this and the name of its subject."""
 
     SUBMIT = "submit"
     FIRE = "fire"
@@ -42,37 +42,37 @@ class SpanKind(StrEnum):
 
 
 class Span(Protocol):
-    """One piece of work from its `Tracer.start` to `end`; one that is never ended is never recorded."""
+    """One piece of work from its `Tracer.start` to `end`; a span that is never ended is never recorded."""
 
     @property
     def context(self) -> TraceContext | None:
-        """What belongs to it names this as its parent. Without tracing that is its own parent, if it has one."""
+        """Return the parent for what belongs to this span; without tracing, the span's own parent, if any."""
 
     def set(self, name: str, value: Attribute) -> None: ...
 
     def fail(self, error_type: str, description: str = "") -> None:
-        """It went wrong. Secrets are taken out of ``description``."""
+        """Mark the span as failed. Secrets are removed from ``description``."""
 
     def current(self) -> AbstractContextManager[object]:
-        """Within the block, in this task and in all that it starts, spans of others nest in this one."""
+        """Make the span current within the block, in this task and all that it starts, so that others nest in it."""
 
     def end(self) -> None: ...
 
 
 class Tracer(Protocol):
-    """None of its methods raises, or waits for the collector of spans."""
+    """Makes spans. None of its methods raises, or waits for the collector."""
 
     @property
     def enabled(self) -> bool:
-        """Whether it records: what is asked for the sake of its spans alone is not worth asking otherwise."""
+        """Return True if it records; otherwise callers should not gather what only spans need."""
 
     def start(
         self, kind: SpanKind, subject: str, parent: TraceContext | None, attributes: Mapping[str, Attribute]
     ) -> Span:
-        """A span of now on; without ``parent`` it begins a trace."""
+        """Start a span now; without ``parent`` it begins a trace."""
 
     def close(self) -> None:
-        """Hand over what is recorded, as far as that is done in two seconds, which the caller waits for."""
+        """Hand over what is recorded, within two seconds, for which the caller waits."""
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def traced(
     parent: TraceContext | None,
     attributes: Mapping[str, Attribute],
 ) -> Iterator[Span]:
-    """The block as a span, which is current in it. What it raises is its failure, but for the caller's own mistakes."""
+    """Run the block as a current span. An exception is the span's failure, unless it is the caller's own mistake."""
     span = tracer.start(kind, subject, parent, attributes)
     try:
         with span.current():
@@ -98,7 +98,7 @@ def traced(
 
 
 class _Untraced:
-    """`Span` that records nothing."""
+    """A `Span` that records nothing."""
 
     __slots__ = ("context",)
 

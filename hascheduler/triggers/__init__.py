@@ -1,13 +1,13 @@
 """The nominal times of a trigger, and when each of them is due.
 
-`next_nominal` answers the question that the core asks most: which nominal time comes after this one? It is computed
-from the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal`
-and `count_nominal` answer for long stretches without going through them one by one (`nominal`). `cron` has its dialect
-in `expressions`, its months in `walls`, its clock changes in `zones`. `due` leaves out the days of calendars.
+`next_nominal` answers the question that the core asks most: which nominal time comes after this one? It counts from the
+previous nominal time, never from now, so every replica and every restart gets the same times. `latest_nominal` and
+`count_nominal` answer for long stretches without stepping through them (`nominal`). The dialect of `cron` is in
+`expressions`, its months in `walls`, its clock changes in `zones`. `due` leaves out the days of calendars.
 
-The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to the code that
-decides the times (`hascheduler.dispatch.schedules`). A cron expression that can't be read is an `InvalidInput` when its
-times are computed.
+This room applies the bounds of a trigger; `hascheduler.dispatch.schedules`, which decides the times, applies its
+exclusion windows and its largest number of fires. If a cron expression can't be read, computing its times raises
+`InvalidInput`.
 """
 
 from hascheduler.triggers.checks import check_trigger, shortest_gap_ms, shortest_gap_of_rules_ms

@@ -1,9 +1,9 @@
-"""Whether a trigger makes sense: checked once, when a schedule is created or edited.
+"""Check that a trigger makes sense, once, when a schedule is created or edited.
 
 A mistake is an `InvalidInput` with the field's path as in the HTTP body. Every search here is bounded.
 
-The patterns of a union come at most once a minute each, and its intervals fall on the same times of each day: the
-times of a century can be counted, and ten patterns together fire no more often than one may.
+Each pattern of a union fires at most once a minute, and each interval at the same times of every day: so the times of a
+century can be counted, and ten patterns together fire no more often than one pattern may.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from hascheduler.triggers.zones import zone_of
 WINDOWS_MAX = 100
 JITTER_MAX_MS = 86_400_000
 LISTED_MAX = 1_000
-"""Instants in all lists of a union."""
+"""How many instants all lists of a union may hold together."""
 _GAPS_LOOKED_AT = 100
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 
@@ -42,7 +42,7 @@ Path = tuple[str | int, ...]
 
 
 def check_trigger(trigger: Trigger, path: Path = ()) -> None:
-    """`InvalidInput` at ``path`` and the field that is wrong."""
+    """Raise `InvalidInput` at ``path`` and the wrong field if the trigger makes no sense."""
     try:
         _check_pattern(trigger)
         _check_bounds(trigger)
@@ -149,7 +149,7 @@ def _check_calendars(trigger: Trigger) -> None:
 
 
 def _check_that_it_fires(trigger: Trigger) -> None:
-    trigger = replace(trigger, calendars=None)  # those change: what they leave out today is no mistake
+    trigger = replace(trigger, calendars=None)  # calendars change: what they leave out today is not a mistake
     if next_nominal(trigger, -1) is None:
         raise _never(trigger)
     if next_firing(trigger, -1) is None:
@@ -189,13 +189,13 @@ def _check_jitter(trigger: Trigger) -> None:
 
 
 def shortest_gap_ms(trigger: Trigger) -> int | None:
-    """Between two of its times, of any one of its patterns; None where there are no two."""
+    """Return the shortest time between two fires of any one pattern; None if no pattern fires twice."""
     found = (_shortest_gap_of_part_ms(replace(trigger, pattern=part)) for part in trigger.parts)
     return min((gap_ms for gap_ms in found if gap_ms is not None), default=None)
 
 
 def shortest_gap_of_rules_ms(trigger: Trigger) -> int | None:
-    """Between two of the next times of all its cron expressions and intervals; None where it has only lists."""
+    """Return the shortest time between the next fires of its cron expressions and intervals; None without any."""
     rules = tuple(part for part in trigger.parts if isinstance(part, Cron | Interval))
     if not rules:
         return None
@@ -215,7 +215,7 @@ def _shortest_gap_of_part_ms(trigger: Trigger) -> int | None:
 
 
 def _shortest_gap_of_next_ms(trigger: Trigger) -> int | None:
-    """Of its next hundred times: a month of an hourly one's days, a century of a yearly one."""
+    """Return the shortest gap in its next hundred times: four days of an hourly one, a century of a yearly one."""
     shortest: int | None = None
     before = next_nominal(trigger, -1)
     for _ in range(_GAPS_LOOKED_AT):

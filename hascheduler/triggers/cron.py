@@ -1,4 +1,4 @@
-"""Cron: wall times of a zone, and what becomes of them when its clock changes.
+"""Cron: wall times of a zone, and what happens to them when its clock changes.
 
 The rules (the dialect is in `expressions`)::
 
@@ -6,17 +6,17 @@ The rules (the dialect is in `expressions`)::
     a number, a list    fires once, right after the gap      fires once, the first time
     begins with *       (real time) does not fire            (real time) fires both times
 
-Several wall times that do not exist, in one gap, are one fire. Expressions whose hour begins with a star run by
-the hour whatever the clock does, as in Vixie cron.
+Several wall times in one gap are one fire. If the hour begins with a star, the expression fires every hour whatever the
+clock does, as in Vixie cron.
 
 Differences from CronSim 2.8, which follows Debian's cron, over ten years in five zones (the tests hold the list to be
 exact):
 
-1. CronSim treats an expression whose *minute* begins with a star as real time as well: in a gap such a one does not
-   fire at all there, here it fires once after the gap (``*/30 2 * * *``), and in a fold it fires in both passes there,
-   in the first here.
-2. In real time it overlooks the first time after a fold of half an hour (Lord Howe, ``0 */2 * * *``).
-3. It overlooks the first hour of a day that begins with a gap (Apia on 26 September 2010, ``*/45 1-2 * * 0``).
+1. CronSim also treats an expression whose *minute* begins with a star as real time. In a gap such an expression does
+   not fire there at all; here it fires once after the gap (``*/30 2 * * *``). In a fold it fires in both passes there,
+   here in the first.
+2. In real time it misses the first time after a fold of half an hour (Lord Howe, ``0 */2 * * *``).
+3. It misses the first hour of a day that begins with a gap (Apia on 26 September 2010, ``*/45 1-2 * * 0``).
 """
 
 from collections.abc import Iterator
@@ -34,13 +34,13 @@ from hascheduler.triggers.zones import DAY_S, canonical_zone, first_instant, spa
 _LATEST_S = LATEST_MS // 1_000 - 1
 _CACHED_MAX = 4_096
 _MARGIN_S = 2 * DAY_S
-"""More than any clock is ever changed by."""
+"""More than any clock change."""
 
 
 def read_pattern(expression: str, timezone: str, anchor_ms: WallMs) -> Cron | Interval:
-    """What is written as cron: wall times, with the zone's name as it is spelt; an interval for ``@every 90s``.
+    """Return the pattern written as cron: wall times with the zone's canonical name, or an interval for ``@every 90s``.
 
-    An interval is the same in every zone. What can't be read is left as it is, for `check`.
+    An interval is the same in every zone. An expression that can't be read is kept as it is, for `check`.
     """
     with suppress(InvalidInput):
         every_ms = interval_of(expression)
@@ -50,14 +50,14 @@ def read_pattern(expression: str, timezone: str, anchor_ms: WallMs) -> Cron | In
 
 
 def next_nominal(cron: Cron, after_ms: int) -> WallMs | None:
-    """The first nominal time strictly after ``after_ms``; `InvalidInput` where the expression or zone is none."""
+    """Return the first nominal time after ``after_ms``; raise `InvalidInput` if the expression or zone is invalid."""
     if after_ms >= LATEST_MS:
         return None
     return _read(cron.expression, cron.timezone).after(max(after_ms // 1_000, -1))
 
 
 def latest_nominal(cron: Cron, through_ms: int) -> WallMs | None:
-    """The newest nominal time at or before ``through_ms``."""
+    """Return the newest nominal time at or before ``through_ms``."""
     if through_ms < 0:
         return None
     found = _read(cron.expression, cron.timezone).times.through(min(through_ms // 1_000, _LATEST_S))
@@ -65,24 +65,24 @@ def latest_nominal(cron: Cron, through_ms: int) -> WallMs | None:
 
 
 def count_nominal(cron: Cron, after_ms: int, through_ms: int) -> int:
-    """How many there are after ``after_ms`` through ``through_ms``, in a time that does not grow with the count."""
+    """Return the count after ``after_ms`` through ``through_ms``, in time that does not grow with it."""
     after_s, through_s = max(after_ms // 1_000, -1), min(through_ms // 1_000, _LATEST_S)
     return _read(cron.expression, cron.timezone).times.count(after_s, through_s) if after_s < through_s else 0
 
 
 def follows_walls(cron: Cron) -> bool:
-    """Return true if a wall time fires once although the clock shows it again: not in UTC, nor every hour."""
+    """Return True if a repeated wall time fires once: not in UTC, nor if it fires every hour."""
     return cron.timezone != "UTC" and _read(cron.expression, cron.timezone).follows_walls
 
 
 def is_any_between(cron: Cron, after_s: int, through_s: int) -> bool:
-    """Return true if the expression names a wall time after ``after_s`` through ``through_s``."""
+    """Return True if the expression names a wall time after ``after_s`` through ``through_s``."""
     found = walls_of(cron.expression).after(after_s)
     return found is not None and found <= through_s
 
 
 def check(cron: Cron) -> None:
-    """`InvalidInput` at ``expression`` or ``timezone`` where that can't be read."""
+    """Raise `InvalidInput` at ``expression`` or ``timezone`` if it can't be read."""
     for path, read, text in (("timezone", zone_of, cron.timezone), ("expression", walls_of, cron.expression)):
         try:
             read(text)
@@ -99,7 +99,7 @@ def _read(expression: str, timezone: str) -> "_Searched":
 
 
 class _Searched:
-    """Many schedules have one expression, and most of them wait for the same time: it is searched once."""
+    """The times of one expression. Many schedules share it and wait for the same time, which is searched once."""
 
     def __init__(self, times: "_FixedHours | _RealTime", *, follows_walls: bool) -> None:
         self.times = times
@@ -121,8 +121,10 @@ class _Searched:
 
 
 class _FixedHours:
-    """Each wall time once: the first time, or right after its gap. Instants grow with wall times, so all is searched
-    on the wall."""
+    """Each wall time once: the first time, or right after its gap.
+
+    Instants grow with wall times, so the search is on the wall.
+    """
 
     def __init__(self, walls: Walls, zone: ZoneInfo) -> None:
         self._walls = walls
@@ -146,7 +148,7 @@ class _FixedHours:
 
 
 class _RealTime:
-    """Whenever the wall shows one of the times: searched by spans of one offset, in which walls are instants."""
+    """Every instant at which the wall shows a time: searched by spans of one offset, in which walls are instants."""
 
     def __init__(self, walls: Walls, zone: ZoneInfo) -> None:
         self._walls = walls

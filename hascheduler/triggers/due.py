@@ -1,7 +1,7 @@
-"""When a nominal time is due, and whether it is to fire at all: its jitter, the exclusion windows, the calendars.
+"""When a nominal time is due, and if it fires at all: jitter, exclusion windows and calendars.
 
-A nominal time belongs to the local day that the clock of the zone shows then, gaps and folds included. The days that
-count are the bits of one number, so a run of days is passed in one step for each offset of the zone, however long.
+A nominal time belongs to the local day that the zone's clock shows then, gaps and folds included. The days on which a
+trigger fires are the bits of one number, so a run of days is passed in one step for each offset of the zone.
 """
 
 from bisect import bisect_right
@@ -27,11 +27,11 @@ _SEARCHED_MAX = 512
 
 
 def due_ms(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
-    """The nominal time and its jitter, evenly from 0 through ``jitter_ms``.
+    """Return the nominal time plus its jitter, which is evenly spread from 0 through ``jitter_ms``.
 
-    The jitter is a hash of the schedule's name and the nominal time: every replica finds the same, and two schedules
-    of one trigger do not fire together. Where times of several patterns are nearer to each other than that, none is
-    due before an earlier one: they are decided in their order.
+    The jitter is a hash of the schedule's name and the nominal time, so every replica finds the same, and two schedules
+    of one trigger do not fire together. If times of several patterns are closer together than the jitter, none is due
+    before an earlier one: they are decided in order.
     """
     if not trigger.jitter_ms:
         return WallMs(nominal_ms)
@@ -52,16 +52,16 @@ def _jittered(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
 
 
 def is_excluded(trigger: Trigger, nominal_ms: int) -> bool:
-    """True if the nominal time lies in an exclusion window, or on a day that calendars leave out."""
+    """Return True if the nominal time lies in an exclusion window, or on a day that calendars leave out."""
     if _window_end(trigger, nominal_ms) is not None:
         return True
     return trigger.calendars is not None and day_part(trigger, nominal_ms).left_out_by is not None
 
 
 def excluded_until(trigger: Trigger, nominal_ms: int) -> WallMs | None:
-    """The end of the exclusion window, or of the days that calendars leave out, that the nominal time lies in, or None.
+    """Return the end of the exclusion window or of the left-out days around the nominal time, or None if it fires.
 
-    What comes after that end may be excluded too: of many days in a row, those of about a year are passed at once.
+    What follows may be excluded too: of many days in a row, about a year is passed at once.
     """
     end_ms = _window_end(trigger, nominal_ms)
     if end_ms is not None or trigger.calendars is None:
@@ -76,10 +76,10 @@ def _window_end(trigger: Trigger, nominal_ms: int) -> WallMs | None:
 
 
 def next_firing(trigger: Trigger, after_ms: int) -> WallMs | None:
-    """The first nominal time after ``after_ms`` that nothing excludes.
+    """Return the first nominal time after ``after_ms`` that is not excluded.
 
-    None if there is none; with calendars, also if the times of two years are all excluded. What was searched last is
-    remembered, so who asks again pays for what has come into these two years since then.
+    None if there is none; with calendars, also if all times of two years are excluded. The last search is remembered,
+    so asking again costs only the times that have come into these two years since.
     """
     nominal_ms = next_nominal(trigger, after_ms)
     days = None if trigger.calendars is None else trigger.calendars.days
@@ -95,7 +95,7 @@ def next_firing(trigger: Trigger, after_ms: int) -> WallMs | None:
 
 
 class _SearchedSpan:
-    """Nothing fires after ``after_ms`` through ``through_ms``."""
+    """A span, after ``after_ms`` through ``through_ms``, in which nothing fires."""
 
     def __init__(self) -> None:
         self.after_ms = self.through_ms = -1
@@ -103,12 +103,12 @@ class _SearchedSpan:
 
 @lru_cache(_SEARCHED_MAX)
 def _searched(trigger: Trigger, days: int) -> _SearchedSpan:
-    """What is known of the trigger with the days that count now."""
+    """Return what is known about the trigger with these ``days``."""
     return _SearchedSpan()
 
 
 def _first_firing(trigger: Trigger, nominal_ms: WallMs | None, last_ms: int) -> tuple[WallMs | None, int]:
-    """The first time from ``nominal_ms`` through ``last_ms`` that fires, and the instant through which none does."""
+    """Return the first time from ``nominal_ms`` through ``last_ms`` that fires, and through when none does."""
     while nominal_ms is not None and nominal_ms <= last_ms:
         until_ms = excluded_until(trigger, nominal_ms)
         if until_ms is None:
@@ -118,10 +118,9 @@ def _first_firing(trigger: Trigger, nominal_ms: WallMs | None, last_ms: int) -> 
 
 
 def count_firing(trigger: Trigger, from_ms: int, through_ms: int) -> int:
-    """How many nominal times from ``from_ms`` through ``through_ms`` lie in no exclusion window and on no day that is
-    left out.
+    """Return how many nominal times from ``from_ms`` through ``through_ms`` are not excluded.
 
-    They are counted, not gone through one by one.
+    They are counted, not stepped through.
     """
     if trigger.calendars is None:
         return _count_outside_windows(trigger, from_ms, through_ms)
@@ -144,19 +143,19 @@ def _count_outside_windows(trigger: Trigger, from_ms: int, through_ms: int) -> i
 
 
 CALENDARS_USED_MAX = 10
-"""In each of the two lists of a trigger."""
+"""How many calendars each of the two lists of a trigger may hold."""
 _ALL_DAYS = (1 << (LATEST_MS // 1_000 // DAY_S + 2)) - 1
 
 
 class MissingCalendar(InvalidInput):
-    """A trigger uses a calendar that is not there."""
+    """A trigger uses a calendar that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayPart:
-    """A local day, until before ``until_ms``; one that a change of the clock brings back has two such parts.
+    """A local day, until before ``until_ms``; a day that a clock change brings back has two such parts.
 
-    ``left_out_by`` is the calendar for which its times do not fire; None: they fire.
+    ``left_out_by`` is the calendar that leaves it out; None if its times fire.
     """
 
     until_ms: WallMs
@@ -164,7 +163,7 @@ class DayPart:
 
 
 def with_calendars(schedule: ScheduleRef, calendars: Mapping[str, Calendar]) -> ScheduleRef:
-    """The schedule with the days of the calendars that its triggers use; `InvalidInput` where one is not there."""
+    """Return the schedule with the days of its calendars; raise `InvalidInput` if one does not exist."""
     if not calendars_of(schedule):
         return schedule
     past = tuple(replace(period, trigger=on_calendars(period.trigger, calendars)) for period in schedule.past)
@@ -172,7 +171,7 @@ def with_calendars(schedule: ScheduleRef, calendars: Mapping[str, Calendar]) -> 
 
 
 def without_calendars(schedule: ScheduleRef) -> ScheduleRef:
-    """The schedule with all its nominal times, those that calendars leave out among them."""
+    """Return the schedule with all its nominal times, including those that calendars leave out."""
     if not calendars_of(schedule):
         return schedule
     past = tuple(replace(period, trigger=replace(period.trigger, calendars=None)) for period in schedule.past)
@@ -180,7 +179,7 @@ def without_calendars(schedule: ScheduleRef) -> ScheduleRef:
 
 
 def calendars_of(schedule: ScheduleRef) -> AbstractSet[str]:
-    """The names of the calendars that it uses, also for times that an edit left undecided."""
+    """Return the names of the calendars that it uses, also for times that an edit left undecided."""
     if not schedule.past and schedule.trigger.calendars is None:  # nearly all
         return frozenset()
     triggers = (schedule.trigger, *(period.trigger for period in schedule.past))
@@ -188,7 +187,7 @@ def calendars_of(schedule: ScheduleRef) -> AbstractSet[str]:
 
 
 def on_calendars(trigger: Trigger, calendars: Mapping[str, Calendar]) -> Trigger:
-    """The trigger with the days of its calendars; `InvalidInput` where one is not there."""
+    """Return the trigger with the days of its calendars; raise `InvalidInput` if one does not exist."""
     use = trigger.calendars
     if use is None:
         return trigger
@@ -205,7 +204,7 @@ def on_calendars(trigger: Trigger, calendars: Mapping[str, Calendar]) -> Trigger
 
 
 def missing_calendar(use: CalendarUse, calendars: Mapping[str, object]) -> "MissingCalendar | None":
-    """The refusal of the first calendar that is not there."""
+    """Return the error for the first calendar that does not exist, or None."""
     for field, names in (("only", use.only), ("except", use.excluding)):
         for place, name in enumerate(names):
             if name not in calendars:
@@ -217,7 +216,7 @@ def missing_calendar(use: CalendarUse, calendars: Mapping[str, object]) -> "Miss
 
 
 def day_part(trigger: Trigger, at_ms: int) -> DayPart:
-    """The day that the instant lies in, on the clock that counts for the calendars of the trigger."""
+    """Return the day that the instant lies in, by the clock that counts for the trigger's calendars."""
     days, zone = _days_and_zone(trigger)
     at_s = at_ms // 1_000
     span = span_at(zone, at_s)
@@ -232,8 +231,10 @@ def day_part(trigger: Trigger, at_ms: int) -> DayPart:
 
 
 def run_until(trigger: Trigger, part: DayPart, through_ms: int) -> WallMs:
-    """The end of the run of days like ``part``, all that fire or none; of a longer one, the first instant after both
-    ``part`` and ``through_ms``."""
+    """Return the end of the run of days like ``part``, which all fire or none.
+
+    If the run is longer, return the first instant after both ``part`` and ``through_ms``.
+    """
     days, zone = _days_and_zone(trigger)
     others = days.bits if part.left_out_by is not None else ~days.bits
     at_s = part.until_ms // 1_000

@@ -69,7 +69,7 @@ _CACHED_MAX = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of a field: ``*``, a number, a range, with a step or none. ``low`` is above ``high`` if it wraps."""
+    """One item of a field: ``*``, a number or a range, perhaps with a step. ``low`` is above ``high`` if it wraps."""
 
     low: int
     high: int
@@ -87,14 +87,14 @@ class Field:
     also: str = ""
 
     def number(self, text: str) -> int | None:
-        """What one end of a range stands for."""
+        """Return the number that one end of a range stands for."""
         if text in self.words:
             return self.low + self.words.index(text)
         number = int(text) if text.isdigit() and len(text) <= 2 else -1
         return number if self.low <= number <= self.high else None
 
     def item(self, text: str) -> Item | None:
-        """None for the forms of days that are no numbers; the text is one that `normal_form` lets through."""
+        """Return the item, or None for forms of days that are not numbers; `normal_form` has accepted the text."""
         match = _ITEM.fullmatch(text)
         if match is None or (self.special is not None and self.special.fullmatch(text)):
             return None
@@ -123,7 +123,10 @@ FIELDS = (
 
 @lru_cache(_CACHED_MAX)
 def normal_form(expression: str) -> str:
-    """The five or six fields, in lower case, with single spaces; `InvalidInput` (without a path) if it is not one."""
+    """Return the five or six fields in lower case with single spaces.
+
+    Raise `InvalidInput` (without a path) if the expression is invalid.
+    """
     if len(expression) > EXPRESSION_CHARACTERS_MAX:
         raise InvalidInput((), f"{len(expression)} characters", f"at most {EXPRESSION_CHARACTERS_MAX}")
     if not expression.isprintable() or not expression.isascii():
@@ -144,7 +147,7 @@ def normal_form(expression: str) -> str:
 
 
 def seconds_last(fields: Sequence[str]) -> str | None:
-    """Fields whose first is the second, in the order of here; None where they can't be read so.
+    """Return fields that begin with the second in the order used here; None if they can't be read so.
 
     A second of 0 is left out, and so is a year that says nothing.
     """
@@ -162,7 +165,10 @@ def seconds_last(fields: Sequence[str]) -> str | None:
 
 
 def interval_of(expression: str) -> int | None:
-    """The ms of ``@every 90s``; None for any other text. `InvalidInput` (without a path) where that is no interval."""
+    """Return the ms of ``@every 90s``, or None for any other text.
+
+    Raise `InvalidInput` (without a path) if the interval is invalid.
+    """
     first, _, span = expression.strip().partition(" ")
     if first.lower() != "@every":
         return None
@@ -240,7 +246,7 @@ def _check_range(field: Field, item: str, low: int, high: int, step: str | None)
 
 
 def _unless_turned(fields: Sequence[str], error: InvalidInput) -> InvalidInput:
-    """The error, with what would be right here where only the seconds stand in the wrong place."""
+    """Return the error, with the right expression if only the seconds are in the wrong place."""
     turned = seconds_last(fields)
     if turned is None:
         yearless = seconds_last(fields[:6]) if len(fields) == 7 else None
@@ -252,14 +258,14 @@ def _unless_turned(fields: Sequence[str], error: InvalidInput) -> InvalidInput:
 
 
 def _hint_on_weekdays(fields: Sequence[str]) -> str:
-    """Quartz counts the days of the week from 1, and so may who writes ``?``; what robfig/cron writes is as here."""
+    """Return a hint for Quartz, which counts weekdays from 1 and writes ``?``; robfig/cron counts them as here."""
     is_numbered = any(sign.isdigit() for sign in fields[5].partition("#")[0])
     return " (1 is Monday here, in Quartz Sunday)" if is_numbered and "?" in fields else ""
 
 
 @lru_cache(_CACHED_MAX)
 def walls_of(expression: str) -> Walls:
-    """What the expression names; read once. `InvalidInput` (without a path) where it can't be read."""
+    """Return what the expression names, read once; raise `InvalidInput` (without a path) if it can't be read."""
     fields = normal_form(expression).split()
     days = fields[2].split(",")
     special = [_day_of_month(match) for match in map(_DAY_OF_MONTH.fullmatch, days) if match is not None]
@@ -294,11 +300,11 @@ def _day_of_month(match: re.Match[str]) -> DayOfMonth:
 
 
 def is_hourly(expression: str) -> bool:
-    """Whether its hour field begins with a star: such an expression keeps real time over clock changes."""
+    """Return True if the hour field begins with a star: the expression keeps real time over clock changes."""
     return normal_form(expression).split()[1].startswith("*")
 
 
 def _said(expression: str, error: str) -> str:
-    """croniter's words, without its repetition of the whole expression."""
+    """Return croniter's message without its repetition of the whole expression."""
     reason = re.sub(r"\s+", " ", error.replace(expression, "").replace("[]", "")).strip(" .:,")
     return f"{expression[:64]!r} can't be read" + (f": {reason[:120]}" if reason else "")

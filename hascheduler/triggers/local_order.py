@@ -1,14 +1,14 @@
-"""Gives each local time one verdict, also when leaders differ in their time-zone data.
+"""Give each local time one verdict, even if leaders differ in their time-zone data.
 
-Another release of the data may put a local time at another instant. So a schedule keeps, beside its cursor, the offsets
-there by the data of the leader that set it (`hascheduler.schema.schedule.ZoneOffsets`). If the data of the present
-leader say otherwise, it takes the difference for a change of the clock at the cursor, and does what `cron` does then::
+Another release of the data may put a local time at another instant. So a schedule keeps beside its cursor the zone
+offsets there, by the data of the leader that set it (`hascheduler.schema.schedule.ZoneOffsets`). If the present
+leader's data differ, it treats the difference as a clock change at the cursor, and does what `cron` does then::
 
     cursor    by the data that set it    by one's own    as if the clock    the wall times
     16:00Z    09:00                      08:00           was put back       through 09:00 do not come again
     17:00Z    09:00                      10:00           jumped ahead       in between, and 10:00, are one time: at once
 
-An expression that runs every hour follows instants, not the wall; so do intervals, lists of times, and UTC.
+Expressions that run every hour follow instants, not the wall; so do intervals, lists of times, and UTC.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,16 +26,16 @@ Piece = tuple[Trigger, int, int]
 
 
 def offset_zones(schedule: ScheduleRef) -> Sequence[str]:
-    """Return the zones whose offsets belong beside its cursor: nearly always one or none."""
+    """Return the zones whose offsets a schedule keeps beside its cursor: nearly always one or none."""
     triggers: Iterable[Trigger] = (schedule.trigger, *[period.trigger for period in schedule.past])
     parts = [part for trigger in triggers for part in trigger.parts]
     return list(dict.fromkeys(part.timezone for part in parts if isinstance(part, Cron) and follows_walls(part)))
 
 
 def offsets_at(zones: Sequence[str], at_ms: int, cursor_ms: int, before: ZoneOffsets) -> ZoneOffsets:
-    """Return the offsets for a cursor that goes to ``at_ms`` from ``cursor_ms``, where they were ``before``.
+    """Return the offsets for a cursor that moves from ``cursor_ms`` to ``at_ms``; they were ``before``.
 
-    By the zones' own data, but no wall time that is over becomes one to come.
+    They follow this process's data, but no past wall time may come again.
     """
     if not zones:
         return ()
@@ -50,7 +50,7 @@ def offsets_at(zones: Sequence[str], at_ms: int, cursor_ms: int, before: ZoneOff
 
 
 def keeps_order(trigger: Trigger, cursor_ms: int, offsets: ZoneOffsets) -> bool:
-    """Return true if own data say of the cursor what ``offsets`` say: then its times after the cursor are in force."""
+    """Return True if this process's data agree with ``offsets``: then its times after the cursor are in force."""
     if not offsets:
         return True
     # A start asks this of all schedules: most are of one zone, whose offset is right.
@@ -60,7 +60,7 @@ def keeps_order(trigger: Trigger, cursor_ms: int, offsets: ZoneOffsets) -> bool:
 
 
 def pieces(trigger: Trigger, since_ms: int, cursor_ms: int, offsets: ZoneOffsets, through_ms: int) -> Iterator[Piece]:
-    """The times through ``through_ms`` that are in force after ``since_ms`` and undecided, in order."""
+    """Return the undecided times after ``since_ms`` through ``through_ms`` that are in force, in order."""
     after_ms = max(since_ms, cursor_ms)
     if keeps_order(trigger, cursor_ms, offsets):
         yield trigger, after_ms, through_ms
@@ -85,7 +85,7 @@ def pieces(trigger: Trigger, since_ms: int, cursor_ms: int, offsets: ZoneOffsets
 
 
 def over_through_ms(schedule: ScheduleRef) -> int:
-    """Return the instant, by own data, through which no wall time is to come that the cursor has not passed."""
+    """Return the instant, by this process's data, up to which the cursor has passed all wall times."""
     cursor_s = schedule.cursor_ms // 1_000
     over = [
         first_instant(zone_of(part.timezone), cursor_s + offset_s) * 1_000

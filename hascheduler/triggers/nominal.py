@@ -1,13 +1,12 @@
 """The nominal times of a trigger within its bounds, whatever its pattern.
 
-Those of an interval are ``anchor + k × every`` for every whole k, before the anchor as well.
+The times of an interval are ``anchor + k × every`` for every whole k, before the anchor as well.
 
-How many distinct times several patterns have together is counted by days. The times of a pattern on one UTC day are the
-bits of an integer, a bit a second, so a union is an ``or`` and its size a count of bits. Most days are alike: whether a
-cron expression names the local days that a UTC day lies on, and at which offset, says all about it, and of an interval
-the first time does. So each pattern gives the *kind* of each day, days of the same kinds are counted together, and only
-days of different kinds are looked at. A day on which a clock changes is a kind of its own. The checks of a trigger see
-to it that an interval has few kinds of days.
+Several patterns together have distinct times, which are counted by days. The times of a pattern on one UTC day are the
+bits of an integer, one bit a second, so a union is an ``or`` and its size a count of bits. Most days are alike: a cron
+expression is determined by its offset and by which local days of a UTC day it names, an interval by its first time.
+So each pattern gives the *kind* of each day, and only days of different kinds are computed; the rest are multiplied. A
+day with a clock change is a kind of its own. The checks of a trigger make sure that an interval has few kinds of days.
 """
 
 from bisect import bisect_right
@@ -26,7 +25,7 @@ from hascheduler.triggers.zones import DAY_S, span_at, transitions, wall_reached
 
 
 def next_nominal(trigger: Trigger, after_ms: int) -> WallMs | None:
-    """The first nominal time strictly after ``after_ms``, or None when there will be no other."""
+    """Return the first nominal time after ``after_ms``, or None if there is no other."""
     start_at_ms, end_at_ms = trigger.start_at_ms, trigger.end_at_ms
     # `Any`, so that it stays the object that schedules of one cron expression share (see `cron`).
     nominal_ms: Any = _next(trigger.pattern, max(after_ms, (start_at_ms or 0) - 1, -1))
@@ -35,13 +34,13 @@ def next_nominal(trigger: Trigger, after_ms: int) -> WallMs | None:
 
 
 def latest_nominal(trigger: Trigger, through_ms: int) -> WallMs | None:
-    """The newest nominal time at or before ``through_ms``, or None when there was none."""
+    """Return the newest nominal time at or before ``through_ms``, or None if there was none."""
     nominal_ms = _latest(trigger.pattern, min(through_ms, _last_ms(trigger)))
     return nominal_ms if nominal_ms is not None and nominal_ms >= _first_ms(trigger) else None
 
 
 def count_nominal(trigger: Trigger, after_ms: int, through_ms: int) -> int:
-    """How many nominal times there are after ``after_ms`` through ``through_ms``."""
+    """Return how many nominal times there are after ``after_ms`` through ``through_ms``."""
     after_ms, through_ms = max(after_ms, _first_ms(trigger) - 1), min(through_ms, _last_ms(trigger))
     if isinstance(trigger.pattern, AnyOf):
         return _count_any(trigger.pattern.of, after_ms, through_ms)
@@ -100,7 +99,7 @@ def _between(listed: Times | Once, after_ms: int, through_ms: int) -> Sequence[W
 
 
 def _count_any(parts: Sequence[Single], after_ms: int, through_ms: int) -> int:
-    """A time that several parts name is counted once."""
+    """Return the count, with a time that several parts name counted once."""
     # Intervals are of whole seconds: two patterns can meet only where both are as far from a whole second.
     meeting: defaultdict[int, list[Cron | Interval]] = defaultdict(list)
     listed: set[WallMs] = set()
@@ -138,9 +137,9 @@ Kind = Hashable
 
 
 def count_distinct(patterns: Sequence[Cron | Interval], after_s: int, through_s: int) -> int:
-    """How many instants from ``after_s`` (left out) through ``through_s``, both from 1970 on, any of them names.
+    """Return how many instants after ``after_s`` through ``through_s``, both from 1970 on, any of the parts names.
 
-    The times of each are whole seconds, or as far from one as those of all others.
+    Their times are whole seconds, or all as far from one.
     """
     if through_s <= after_s:
         return 0
@@ -162,7 +161,7 @@ def _union(patterns: Sequence[Cron | Interval], kinds: Sequence[Kind]) -> int:
 
 
 def _kinds(pattern: Cron | Interval, first: int, last: int) -> Sequence[Kind]:
-    """Of the UTC days from ``first`` through ``last``."""
+    """Return the kinds of the UTC days from ``first`` through ``last``."""
     if isinstance(pattern, Interval):
         every_s, anchor_s = pattern.every_ms // 1_000, pattern.anchor_ms // 1_000
         if DAY_S % every_s == 0:
@@ -172,7 +171,7 @@ def _kinds(pattern: Cron | Interval, first: int, last: int) -> Sequence[Kind]:
 
 
 def _kinds_of_cron(cron: Cron, first: int, last: int) -> Sequence[Kind]:
-    """The offset, and whether the two local days are named; the number of the day where the clock changes."""
+    """Return the offset and which of the two local days are named; the day's number if the clock changes."""
     zone = zone_of(cron.timezone)
     named = walls_of(cron.expression).named_days(first - 1, last + 1)
     kinds: list[Kind] = list(range(first, last + 1))
@@ -207,7 +206,7 @@ def _bits(pattern: Cron | Interval, kind: Kind) -> int:
 
 @lru_cache(_CACHED_MAX)
 def _each(every_s: int) -> int:
-    """The bits 0, ``every_s``, twice that, and so on."""
+    """Return the bits 0, ``every_s``, twice that, and so on."""
     found, reach = 1, every_s
     while reach < DAY_S:
         found |= found << reach
@@ -217,7 +216,7 @@ def _each(every_s: int) -> int:
 
 @lru_cache(_CACHED_MAX)
 def _of_plain_day(expression: str, offset_s: int, is_first: int, is_second: int) -> int:
-    """Of a day that begins so far into a local day, and ends as far into the next one."""
+    """Return the bits of a day that begins this far into a local day, and ends as far into the next one."""
     bits, into_s = walls_of(expression).day_bits, offset_s % DAY_S
     first = bits >> into_s if is_first else 0
     second = bits << DAY_S - into_s & _DAY_BITS if is_second and into_s else 0
@@ -245,7 +244,7 @@ def _of_changed_day(cron: Cron, day: int) -> int:
 
 
 def _on_the_wall(walls: Walls, first_s: int, last_s: int) -> int:
-    """The times from ``first_s`` through ``last_s`` on the wall; bit 0 is ``first_s``."""
+    """Return the times from ``first_s`` through ``last_s`` on the wall; bit 0 is ``first_s``."""
     first, last = first_s // DAY_S, last_s // DAY_S
     found = 0
     for place, is_named in enumerate(walls.named_days(first, last)):

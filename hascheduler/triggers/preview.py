@@ -1,6 +1,6 @@
-"""A preview of a trigger, for people: its next times, the effect of clock changes on them, and remarks.
+"""Preview a trigger for people: its next times, the effect of clock changes on them, and remarks.
 
-A remark says what of a cron expression its author may not have meant. It changes nothing: the expression is sound, and
+A remark points out what the author of a cron expression may not have meant. The expression is valid all the same, and
 fires as the remark says.
 """
 
@@ -23,7 +23,7 @@ _NOMINAL_SHOWN_MAX = 48
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """A nominal time to come; ``excluded`` ones do not fire. ``note`` says what is odd about its wall time."""
+    """A nominal time to come; ``excluded`` ones do not fire. ``note`` says what is unusual about its wall time."""
 
     nominal_ms: WallMs
     due_ms: WallMs
@@ -33,7 +33,7 @@ class Upcoming:
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """The zone's clock is changed at ``at_ms``; ``nominal_ms`` are the times of that local day, a few of many."""
+    """A clock change at ``at_ms``; ``nominal_ms`` are times of that local day, at most a few."""
 
     at_ms: WallMs
     offset_before_s: int
@@ -44,7 +44,7 @@ class ClockChange:
 
 
 def upcoming(schedule: str, trigger: Trigger, after_ms: int, *, fired: int = 0) -> Iterator[Upcoming]:
-    """The times after ``after_ms``; it ends with the last of ``max_fires``, of which ``fired`` have been."""
+    """Return the times after ``after_ms``, up to the last of ``max_fires``, of which ``fired`` are done."""
     left = None if trigger.max_fires is None else trigger.max_fires - fired
     nominal_ms = next_nominal(trigger, after_ms)
     while nominal_ms is not None and (left is None or left > 0):
@@ -57,7 +57,7 @@ def upcoming(schedule: str, trigger: Trigger, after_ms: int, *, fired: int = 0) 
 
 
 def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator[ClockChange]:
-    """The changes of the clocks of its cron expressions in that time, and what they do to those; else none."""
+    """Return the clock changes in that time that affect its cron expressions, and what they do to its times."""
     after_s, until_s = after_ms // 1_000, until_ms // 1_000
     changes = [(change, zone) for zone in trigger.zones for change in transitions(zone_of(zone), after_s, until_s)]
     for change, zone in sorted(changes, key=lambda change: change[0].at_s):
@@ -72,7 +72,7 @@ def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator[Cl
 
 
 def _note(trigger: Trigger, nominal_ms: int) -> str | None:
-    """Which calendar leaves the day out; at a clock change, which wall time the time stands for, or which of two."""
+    """Return which calendar leaves the day out or, at a clock change, which wall time this stands for."""
     left_out_by = None if trigger.calendars is None else day_part(trigger, nominal_ms).left_out_by
     if left_out_by is not None and trigger.calendars is not None:
         return f"the day is {'not ' if left_out_by in trigger.calendars.only else ''}in {left_out_by}"
@@ -113,7 +113,7 @@ def _explanation(trigger: Trigger, zone: str, change: OffsetChange) -> str:
 
 
 def _is_met(cron: Cron, change: OffsetChange) -> bool:
-    """Whether one of its wall times does not exist, or comes twice."""
+    """Return True if one of its wall times does not exist, or comes twice."""
     walls_s = sorted((change.wall_before_s - 1, change.wall_after_s - 1))
     return walls_of(cron.expression).count(*walls_s) > 0
 
@@ -141,7 +141,7 @@ def _effect(cron: Cron, change: OffsetChange) -> str:
 
 
 def _missing(cron: Cron, change: OffsetChange) -> str:
-    """The wall times that the gap swallows: "02:30", or "02:00 and 5 more"."""
+    """Return the wall times in the gap: "02:30", or "02:00 and 5 more"."""
     walls = walls_of(cron.expression)
     count = walls.count(change.wall_before_s - 1, change.wall_after_s - 1)
     first = walls.after(change.wall_before_s - 1)
@@ -151,7 +151,7 @@ def _missing(cron: Cron, change: OffsetChange) -> str:
 
 
 def _of_that_day(trigger: Trigger, change: OffsetChange) -> Iterator[WallMs]:
-    """Of the days that the wall times of the change lie in; where there are many, those nearest to it."""
+    """Return the times of the days of the clock change; if there are many, those nearest to it."""
     last_s = change.wall_after_s if change.is_gap else change.wall_before_s - 1
     first_s = min(change.wall_before_s, change.wall_after_s)
     begins_s = first_s - first_s % DAY_S - change.offset_before_s
@@ -175,7 +175,7 @@ def _moment(wall_s: int) -> datetime:
 
 
 def _reached(change: OffsetChange) -> str:
-    """What the clock shows after the change, with the day if that is another one."""
+    """Return what the clock shows after the change, with the day if it is another one."""
     if change.wall_before_s // DAY_S == change.wall_after_s // DAY_S:
         return _hand(change.wall_after_s)
     return f"{_hand(change.wall_after_s)} on {_moment(change.wall_after_s):%a %d %b}"
@@ -188,7 +188,7 @@ def _hand(wall_s: int) -> str:
 
 _CACHED_MAX = 4_096
 _NARROWEST_FIRST = (5, 0, 1)
-"""Second, minute, hour."""
+"""The fields of second, minute and hour."""
 _COUNTED = {
     "second": ("second", "minute"),
     "minute": ("minute", "hour"),
@@ -197,13 +197,13 @@ _COUNTED = {
     "month": ("month", "year"),
     "day of week": ("day", "week"),
 }
-"""The unit of a field, and the one that it starts again with."""
+"""The unit of a field, and the one in which it starts again."""
 _A_YEAR_S = (2_082_758_400, 2_114_380_799)
-"""2036: a year by which each zone has come to the rule that it keeps."""
+"""2036: a year in which every zone follows the rule that it keeps."""
 
 
 def remarks(trigger: Trigger) -> Sequence[str]:
-    """Of each of its cron expressions. Empty where nothing is odd, and where one can't be read."""
+    """Return remarks on each cron expression; empty if nothing is unusual, or if it can't be read."""
     found = (_remarks(part.expression, part.timezone) for part in trigger.parts if isinstance(part, Cron))
     return tuple(dict.fromkeys(remark for remarks in found for remark in remarks))
 
@@ -231,7 +231,7 @@ def _seconds_first(expression: str, fields: list[str]) -> Iterator[str]:
 
 
 def _may_be_seconds_first(fields: Sequence[str]) -> bool:
-    """Whether its author may have written the second first, of what can be read both ways."""
+    """Return True if its author may have written the second first, although it can be read both ways."""
     first, hour, last = fields[0], fields[2], fields[5]
     if last == "*":
         return True  # each second of a few minutes is hardly ever meant
@@ -265,7 +265,7 @@ def _of_field(field: Field, text: str) -> Iterator[str]:
 
 
 def _starts_again(field: Field, part: str, item: Item) -> Iterator[str]:
-    """Say if fires come closer than a step where the next wider field begins."""
+    """Return a remark if fires come closer than one step at the start of the next wider field."""
     last = item.high - (item.high - item.low) % item.step
     first = item.low
     # Sunday is 0 and 7, and a month that has 31 days is as long as any.
@@ -280,7 +280,7 @@ def _starts_again(field: Field, part: str, item: Item) -> Iterator[str]:
 
 
 def _silent(hours: str, zone: ZoneInfo) -> Iterator[str]:
-    """Say which hours of a range fire once while the clock shows them twice; with ``*`` an hour fires both times."""
+    """Return which hours of a range fire once while the clock shows them twice; with ``*`` an hour fires both times."""
     items = [item for item in map(FIELDS[1].item, hours.split(",")) if item is not None]
     if hours.startswith("*") or not any(item.low != item.high for item in items):
         return
@@ -303,7 +303,7 @@ def _span(low: int, high: int) -> str:
 
 
 def _in_words(fields: Sequence[str]) -> str:
-    """``each second of every 15th minute``, of six fields; what names each hour, day or month is left out."""
+    """Return six fields as ``each second of every 15th minute``; leave out what names every hour, day or month."""
     words = [_value(place, fields[place]) for place in _NARROWEST_FIRST]
     # The widest that say nothing.
     while fields[_NARROWEST_FIRST[len(words) - 1]] == "*" and len(words) > 1:

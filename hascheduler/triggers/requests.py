@@ -1,4 +1,4 @@
-"""The trigger that a request, a file or options mean: with the phase of the stored one, and a time to come."""
+"""Read the trigger of a request, a file or options; keep the phase of the stored one, and require a time to come."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ from hascheduler.triggers.zones import canonical_zone
 
 
 def trigger_of(body: PatternBody, stored: Trigger | None, now: WallMs) -> Trigger:
-    """Return the trigger that a request means; raise an `InvalidInput` if it makes no sense, or would never fire.
+    """Return the trigger of a request; raise `InvalidInput` if it makes no sense or would never fire.
 
-    The stored trigger may be sent again even when all its times have passed: nothing would change.
+    The stored trigger may be sent again even if all its times have passed: nothing changes.
     """
     trigger = _trigger(body, stored, now)
     if trigger != stored:
@@ -33,16 +33,16 @@ def trigger_of(body: PatternBody, stored: Trigger | None, now: WallMs) -> Trigge
 
 
 def read_trigger(given: object, now: WallMs) -> Trigger:
-    """Return the trigger of a file or of options, which no replica is asked about; raise an `InvalidInput` below
-    ``trigger``.
+    """Return the trigger of a file or of options, for which no replica is asked.
 
-    Whether its times make sense is not checked. An interval without an anchor is counted from ``now``.
+    Raise `InvalidInput` below ``trigger``. The times are not checked. An interval without an anchor counts from
+    ``now``.
     """
     return _trigger(_read(given), None, now)
 
 
 def checked_trigger(given: object, now: WallMs) -> Trigger:
-    """As `read_trigger`; raise an `InvalidInput` also if its times make no sense."""
+    """Return the trigger as `read_trigger` does; raise `InvalidInput` also if its times make no sense."""
     body = _read(given)
     trigger = _trigger(body, None, now)
     with spans_as_written(body):
@@ -52,7 +52,7 @@ def checked_trigger(given: object, now: WallMs) -> Trigger:
 
 @contextmanager
 def spans_as_written(body: PatternBody) -> Iterator[None]:
-    """Say what is refused inside about the trigger of ``body`` in the units of its author."""
+    """Report errors raised inside about the trigger of ``body`` in the units of its author."""
     try:
         yield
     except InvalidInput as error:
@@ -108,7 +108,7 @@ def _pattern(body: Any, stored: Pattern | None, now: WallMs) -> Pattern:
 
 
 def _one_of(body: PatternBody, stored: Single | None, now: WallMs) -> Single:
-    """Return the part at one place; it keeps the stored phase if it is the interval that it was."""
+    """Return the part at one place; an unchanged interval keeps the stored phase."""
     part = _single(body, stored, now)
     is_same = isinstance(part, Interval) and isinstance(stored, Interval) and part.every_ms == stored.every_ms
     return part if is_same else _single(body, None, now)
@@ -127,7 +127,7 @@ def _single(body: PatternBody, stored: Pattern | None, now: WallMs) -> Single:
 
 
 def _require_future(trigger: Trigger, now: WallMs) -> None:
-    trigger = replace(trigger, calendars=None)  # those change: what they leave out today is no mistake
+    trigger = replace(trigger, calendars=None)  # calendars change: what they leave out today is not a mistake
     if next_nominal(trigger, now) is None:
         raise _passed(trigger, now)
     if next_firing(trigger, now) is None:

@@ -1,7 +1,7 @@
 """The wall times that a cron expression names, on a calendar without time zones, in whole seconds since 1970.
 
-The times of a day are a product of its fields, so the next one, the newest one and how many there are come from
-bisection instead of one step a time; the days come from the day fields, a month at a time.
+The times of a day are a product of its fields, so the next one, the newest one and their count come from bisection
+instead of stepping; the days come from the day fields, a month at a time.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,19 +17,19 @@ from hascheduler.triggers.zones import DAY_S
 Values = list[int | Literal["*", "l"]]
 
 _EPOCH = date(1970, 1, 1)
-# Wall times lead instants by up to half a day, or lag behind.
+# Wall times are up to half a day ahead of instants, or behind them.
 _LAST_DAY = LATEST_MS // 1_000 // DAY_S + 1
 
 
 @dataclass(frozen=True, slots=True)
 class DayOfMonth:
-    """The day ``day``, or from 0 down so many days before the last; or the weekday of that month nearest to it."""
+    """The day ``day``; if 0 or less, counted back from the last day. Or the weekday of that month nearest to it."""
 
     day: int
     nearest_weekday: bool
 
     def number(self, first: int, length: int) -> int | None:
-        """Its number in a month whose 1st is the weekday ``first`` (Monday is 0); None where there is no such day."""
+        """Return its number in a month whose 1st is the weekday ``first`` (Monday is 0); None if it has none."""
         number = self.day if self.day > 0 else length + self.day
         if not 1 <= number <= length:
             return None
@@ -42,10 +42,10 @@ class DayOfMonth:
 
 
 class Walls:
-    """What one expression of five or six fields names: its fields as `croniter.expand` gives them.
+    """What one expression of five or six fields names, with its fields as `croniter.expand` returns them.
 
-    ``nth`` are the places in the month (1 to 5, or "l" for the last) that its weekdays are restricted to; ``special``
-    are days of the month beside those in its field.
+    ``nth`` are the places in the month (1 to 5, or "l" for the last) to which its weekdays are restricted; ``special``
+    are days of the month besides those in its field.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Walls:
         self._known: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def after(self, wall_s: int) -> int | None:
-        """The first one strictly after ``wall_s``; None when there is none before the end of time."""
+        """Return the first one after ``wall_s``; None if there is none before the end of time."""
         day, second = divmod(wall_s, DAY_S)
         if self._is_day(day):
             rank = self._rank(second)
@@ -80,7 +80,7 @@ class Walls:
         return None if following is None else following * DAY_S + self._of_rank(0)
 
     def through(self, wall_s: int) -> int | None:
-        """The newest one at or before ``wall_s``; None when there is none since 1970."""
+        """Return the newest one at or before ``wall_s``; None if there is none since 1970."""
         day, second = divmod(wall_s, DAY_S)
         if self._is_day(day):
             rank = self._rank(second)
@@ -90,7 +90,7 @@ class Walls:
         return None if before is None else before * DAY_S + self._of_rank(self._per_day - 1)
 
     def count(self, after_s: int, through_s: int) -> int:
-        """How many there are after ``after_s`` through ``through_s``."""
+        """Return how many there are after ``after_s`` through ``through_s``."""
         if through_s <= after_s:
             return 0
         first, first_second = divmod(after_s, DAY_S)
@@ -101,23 +101,23 @@ class Walls:
 
     @property
     def day_bits(self) -> int:
-        """The times of a named day: the bit of each second that is one."""
+        """Return the times of a named day, one bit a second."""
         minute = sum(1 << second for second in self._seconds)
         hour = sum(minute << number * 60 for number in self._minutes)
         return sum(hour << number * 3_600 for number in self._hours)
 
     @property
     def in_every_hour(self) -> bool:
-        """Whether each hour of a named day is named."""
+        """Return True if each hour of a named day is named."""
         return len(self._hours) == 24
 
     @property
     def seconds_named(self) -> int:
-        """How many seconds of a minute are named."""
+        """Return how many seconds of a minute are named."""
         return self._per_minute
 
     def named_days(self, first: int, last: int) -> bytes:
-        """For each day from ``first`` through ``last``: 1 where it is named, else 0."""
+        """Return for each day from ``first`` through ``last`` 1 if it is named, else 0."""
         found = bytearray(last - first + 1)
         for day in self._days_from(max(first, 0)):
             if day > last:
@@ -128,13 +128,13 @@ class Walls:
     # Within a day
 
     def _of_rank(self, rank: int) -> int:
-        """The time of a day that has ``rank`` times of the day before it."""
+        """Return the time of a day with ``rank`` times of the day before it."""
         hour, rest = divmod(rank, self._per_hour)
         minute, second = divmod(rest, self._per_minute)
         return self._hours[hour] * 3_600 + self._minutes[minute] * 60 + self._seconds[second]
 
     def _rank(self, second: int) -> int:
-        """How many of a day's times are at or before ``second``."""
+        """Return how many of a day's times are at or before ``second``."""
         hour, rest = divmod(second, 3_600)
         minute, second = divmod(rest, 60)
         hours = bisect_left(self._hours, hour)
@@ -187,7 +187,7 @@ class Walls:
         return count
 
     def _month(self, year: int, month: int) -> tuple[int, tuple[int, ...]]:
-        """The day before the 1st, and which numbers of that month are named."""
+        """Return the day before the 1st, and which numbers of that month are named."""
         before = date(year, month, 1).toordinal() - _EPOCH.toordinal() - 1
         if month not in self._months:
             return before, ()
@@ -204,7 +204,7 @@ class Walls:
         return before, named
 
     def _names(self, number: int, weekday: int, length: int, *, is_special: bool) -> bool:
-        """Whether the day fields name the day ``number`` of a month that has ``length``."""
+        """Return True if the day fields name the day ``number`` of a month of this ``length``."""
         is_day = self._days is None or number in self._days or is_special
         if self._days is None or self._weekdays is None:
             return is_day and self._names_weekday(number, weekday, length)

@@ -1,8 +1,8 @@
-"""Converts wall times of a zone to instants and back, in whole seconds, with its gaps and folds.
+"""Convert wall times of a zone to instants and back, in whole seconds, with its gaps and folds.
 
-A wall time is the count of seconds that a clock on the wall would show since 1970, so that calendar arithmetic is
-integer arithmetic. A *gap* is where the clock jumps ahead (wall times that do not exist), a *fold* where it is put back
-(wall times that come twice). Zones come from the package ``tzdata`` alone (`hascheduler.model.values.zone_data`).
+A wall time counts the seconds that a wall clock would show since 1970, so that calendar arithmetic is integer
+arithmetic. In a *gap* the clock jumps ahead (wall times that do not exist), in a *fold* it is put back (wall times that
+come twice). Zones come from the package ``tzdata`` alone (`hascheduler.model.values.zone_data`).
 """
 
 from bisect import bisect_right
@@ -19,7 +19,7 @@ from hascheduler.model.values.error_texts import near_names
 from hascheduler.model.values.zone_data import read_zone, zone_names
 
 DAY_S = 86_400
-# Changes closer to each other than this would be overlooked; since 1970 the closest are a week apart (Boa Vista, 2000).
+# Changes closer together than this would be missed; since 1970 the closest are a week apart (Boa Vista, 2000).
 _PROBE_EVERY_S = 3 * DAY_S
 
 _EXPECTED = "an IANA time zone such as Europe/Paris"
@@ -42,14 +42,14 @@ _REGIONS: Mapping[str, str] = {
     "trt": "Europe/Istanbul", "wast": "Africa/Lagos", "wat": "Africa/Lagos", "west": "Europe/Lisbon",
     "wib": "Asia/Jakarta", "wit": "Asia/Jayapura", "wita": "Asia/Makassar",
 }  # fmt: skip
-"""Abbreviations that are in use and are no IANA names. One may stand for several regions."""
+"""Abbreviations in use that are not IANA names. One may stand for several regions."""
 _OF_WINDOWS = {name.lower(): zone for name, zone in win_tz.items()}
 """The names of Windows, by the CLDR table."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """At ``at_s`` the zone's offset changes."""
+    """A change of the zone's offset at ``at_s``."""
 
     at_s: int
     offset_before_s: int
@@ -61,7 +61,7 @@ class OffsetChange:
 
     @property
     def wall_before_s(self) -> int:
-        """What the clock would have shown without the change."""
+        """Return what the clock would have shown without the change."""
         return self.at_s + self.offset_before_s
 
     @property
@@ -71,7 +71,7 @@ class OffsetChange:
 
 @lru_cache(1_024)
 def zone_of(name: str) -> ZoneInfo:
-    """`InvalidInput` (without a path) where there is no such zone; upper and lower case are one."""
+    """Return the zone, in upper or lower case; raise `InvalidInput` (without a path) if there is none."""
     known = canonical_zone(name)
     if known is None:
         raise InvalidInput((), f"{name[:64]!r} is not a time zone", _expected_zone(name))
@@ -82,20 +82,20 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def canonical_zone(name: str) -> str | None:
-    """The zone's name as it is spelt; None where there is none."""
+    """Return the zone's name as IANA spells it; None if there is no such zone."""
     return _known_zones().get(name.lower())
 
 
 @lru_cache(1)
 def _known_zones() -> Mapping[str, str]:
-    """By their names in lower case."""
+    """Return the zones by their names in lower case."""
     return {name.lower(): name for name in sorted(zone_names())}
 
 
 def _expected_zone(name: str) -> str:
     """Return what would be right.
 
-    Only a misspelt region is guessed by its letters: an abbreviation or an offset resembles others that mean
+    Only misspelt regions are guessed by their letters: an abbreviation or an offset resembles others that mean
     something else.
     """
     low, known = name.strip().lower(), _known_zones()
@@ -109,19 +109,19 @@ def _expected_zone(name: str) -> str:
 
 
 def offset_s(zone: ZoneInfo, at_s: int) -> int:
-    """What to add to the instant to get the wall time."""
+    """Return what to add to the instant to get the wall time."""
     return offset_of(datetime.fromtimestamp(at_s, zone))
 
 
 def offset_of(moment: datetime) -> int:
-    """The offset, in seconds, of a moment that has a zone."""
+    """Return the offset, in seconds, of a moment that has a zone."""
     offset = moment.utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
 
 
 def wall_reached(zone: ZoneInfo, at_s: int) -> int:
-    """The last wall time that the clock has shown by ``at_s``: in a second pass, the end of the first."""
+    """Return the last wall time that the clock has shown by ``at_s``: in a second pass, the end of the first."""
     moment = datetime.fromtimestamp(at_s, zone)
     wall_s = at_s + offset_of(moment)
     if moment.fold:
@@ -131,7 +131,7 @@ def wall_reached(zone: ZoneInfo, at_s: int) -> int:
 
 
 def first_instant(zone: ZoneInfo, wall_s: int) -> int:
-    """When the clock first shows ``wall_s``; where it never does, the end of the gap that it lies in."""
+    """Return when the clock first shows ``wall_s``; if it never does, the end of the gap around it."""
     moment = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone)
     before, after = moment.utcoffset(), moment.replace(fold=1).utcoffset()
     assert before is not None
@@ -143,7 +143,7 @@ def first_instant(zone: ZoneInfo, wall_s: int) -> int:
 
 
 def transitions(zone: ZoneInfo, after_s: int, until_s: int) -> list[OffsetChange]:
-    """Those after ``after_s``, through ``until_s``."""
+    """Return the changes after ``after_s`` through ``until_s``."""
     found: list[OffsetChange] = []
     for year in range(_year(after_s), _year(until_s) + 1):
         found += (one for one in _of_year(zone, year) if after_s < one.at_s <= until_s)
@@ -152,7 +152,7 @@ def transitions(zone: ZoneInfo, after_s: int, until_s: int) -> list[OffsetChange
 
 @dataclass(frozen=True, slots=True)
 class OffsetSpan:
-    """The offset is the same from ``from_s`` until before ``to_s``; the span next to it may have the same as well."""
+    """A span with one offset, from ``from_s`` until before ``to_s``; the next span may have the same offset."""
 
     from_s: int
     to_s: int
@@ -160,7 +160,7 @@ class OffsetSpan:
 
 
 def span_at(zone: ZoneInfo, at_s: int) -> OffsetSpan:
-    """The span that ``at_s`` lies in; it ends with the year at the latest."""
+    """Return the span around ``at_s``; it ends with the year at the latest."""
     starts, spans = _spans(zone, _year(at_s))
     return spans[bisect_right(starts, at_s) - 1]
 
@@ -191,7 +191,7 @@ def _of_year(zone: ZoneInfo, year: int) -> tuple[OffsetChange, ...]:
 
 
 def _bisect(zone: ZoneInfo, low_s: int, high_s: int) -> OffsetChange:
-    """The change in (low, high], whose offsets differ."""
+    """Return the change in (low, high], whose offsets differ."""
     before, after = offset_s(zone, low_s), offset_s(zone, high_s)
     while high_s - low_s > 1:
         middle_s = (low_s + high_s) // 2
