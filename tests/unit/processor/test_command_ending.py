@@ -184,25 +184,6 @@ async def test_the_grace_is_enough_to_clean_up_in(tmp_path: Path, book: Path) ->
     await until(lambda: not living(book))  # its file is there a moment before it has gone
 
 
-async def test_a_second_cancellation_ends_the_grace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, book: Path
-) -> None:
-    monkeypatch.setattr(running, "GRACE_S", 3_600)
-    asked = tmp_path / "asked"
-    argv = [sys.executable, "-c", HEEDFUL, str(book), str(asked), "600"]
-    task = asyncio.create_task(command(make_job({"argv": argv}, cancel_requested=lambda: True)))
-    await until(lambda: len(listed(book)) == 1)
-    task.cancel()
-    await until(Path(f"{asked}.begun").exists)
-    assert not task.done()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await until(lambda: not living(book))
-    await until(lambda: not our_zombies())
-    assert not asked.exists()
-
-
 async def test_a_cancellation_at_any_moment_leaves_no_process_and_no_pipe(book: Path) -> None:
     await command(make_job(tree(book, ":")))
     pipes = our_pipes()
@@ -245,14 +226,6 @@ print("said")
     finally:
         for pid in living(book):
             os.kill(pid, signal.SIGKILL)
-
-
-async def test_a_processor_that_is_torn_down_leaves_nothing(book: Path) -> None:
-    async with staged(load_handlers(["processors.command"])) as stage:
-        stage.world.dispatch("a", "command", tree(book))
-        await grown(book)
-    await until(lambda: not living(book))
-    await until(lambda: not our_zombies())
 
 
 def test_all_of_it_works_on_the_event_loop_of_the_processors_too(

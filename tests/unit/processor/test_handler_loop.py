@@ -246,15 +246,6 @@ async def test_a_cancellation_crosses_and_a_result_that_comes_in_spite_of_it_sta
         assert [job.state for job in jobs] == [JobState.CANCELLED, JobState.SUCCEEDED]
 
 
-async def test_one_that_does_not_heed_is_abandoned_at_the_drain(work: Work, make_loop: Any) -> None:
-    async with running(work, make_loop, drain_grace_ms=0) as (stage, _):
-        job = stage.world.dispatch("stubborn", "stubborn")
-        await until(lambda: work.begun == ["stubborn"])
-        await stage.drained()
-        assert job.state is JobState.PENDING
-        assert len(work.stopped) >= 2
-
-
 async def test_the_system_exit_of_a_handler_is_its_own_failure(work: Work, make_loop: Any) -> None:
     async with running(work, make_loop) as (stage, _):
         job = stage.world.dispatch("leave", "leave", rules=Definition(name="leave", retry=RetryPolicy(attempts_max=1)))
@@ -310,18 +301,3 @@ async def test_what_is_current_for_the_attempt_is_current_in_its_handler_and_in_
         outcome = await job.ended()
         assert outcome.state is JobState.SUCCEEDED, outcome
         assert seen == [{"job": "a", "attempt": 1}, "handler a/1"]
-
-
-def test_what_is_made_before_the_start_is_bound_to_the_loop(make_loop: Any) -> None:
-    async def used(loop: HandlerLoop, lock: asyncio.AbstractEventLoop) -> bool:
-        loop.start()
-        asked = asyncio.run_coroutine_threadsafe(_running_loop(), lock)
-        return await asyncio.wrap_future(asked) is lock
-
-    with HandlerLoop(make_loop) as loop:
-        made = loop.before_start(asyncio.get_running_loop)
-        assert asyncio.run(used(loop, made))
-
-
-async def _running_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()

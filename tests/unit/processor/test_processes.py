@@ -66,13 +66,6 @@ async def test_a_process_gets_the_job_and_its_result_progress_and_log_lines_come
     ]
 
 
-async def test_a_coroutine_function_may_have_a_process_too() -> None:
-    async with staged(handlers, deadline_ms=60_000) as stage:
-        job = await ended(stage, "coroutine")
-        assert job.outcome is not None
-        assert job.outcome.result not in (None, os.getpid())
-
-
 @pytest.mark.parametrize(
     ("payload", "error", "again"),
     spread(
@@ -117,13 +110,6 @@ def test_what_a_process_can_not_import_is_refused_when_it_is_registered(function
     for refused in anything:
         with pytest.raises(InvalidInput, match=r"by its name in a module|can't be called"):
             Handlers().handler("x", process=True)(refused)
-
-
-async def test_a_payload_that_is_no_json_fails_the_job_with_a_clear_error() -> None:
-    async with staged(handlers, deadline_ms=60_000) as stage:
-        job = await ended(stage, "tell", {"at": object()})
-    assert job.outcome is not None
-    assert (job.outcome.error or "").startswith("InvalidInput: payload: can't be given to a process")
 
 
 @pytest.mark.parametrize(
