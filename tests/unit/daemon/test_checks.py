@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
 from hascheduler.daemon.loop.checks import InvariantChecker
 from hascheduler.errors import StoreUnavailable
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mark, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
@@ -153,15 +153,6 @@ def test_planted_digests_of_mirrors_that_are_ahead_make_false_alarms() -> None:
     pytest.fail("no false alarm")
 
 
-def test_a_change_that_was_read_for_its_event_makes_the_mirror_ahead() -> None:
-    cluster = Cluster(9, replicas=1)
-    [one] = cluster.followers
-    ahead = one.mirror.ahead
-    change = Change(Collection.SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)
-    one.mirror.fold([change])
-    assert one.mirror.ahead == ahead + 1
-
-
 OVERDUE = Finding(FindingKind.OVERDUE, "schedules/tick", "late", "look")
 GAP = Finding(FindingKind.JOURNAL_GAP, "journal/default/4", "gone", "ask")
 
@@ -236,54 +227,29 @@ async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, 
     assert one.last_check.counts == {"overdue": 1}
 
 
-async def test_who_does_not_lead_shows_nothing() -> None:
-    role = Role()
-    one = checker(role)
-    await one.look(Scan([OVERDUE]))
-    role.leading = False
-    assert one.last_check is None
+async def test_it_looks_while_it_leads_and_forgets_what_it_found_when_it_does_not() -> None:
+    asked, role, scan = asyncio.Event(), Role(), Scan()
 
+    def leading() -> bool:
+        asked.set()
+        return role.leading
 
-async def test_it_looks_again_and_again_while_it_leads() -> None:
-    scan = Scan()
-    one = InvariantChecker(scan, 1, leading=lambda: True)
+    one = InvariantChecker(scan, 1, leading=leading)
     running = asyncio.create_task(one.run())
     try:
         async with asyncio.timeout(10):
             for _ in range(3):
                 await scan.looked.wait()
                 scan.looked.clear()
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
-
-
-async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
-    role, scan = Role(), Scan([OVERDUE])
-    one = InvariantChecker(scan, 1, leading=lambda: role.leading)
-    await one.look(scan)
-    role.leading = False
-    asked = asyncio.Event()
-
-    def leading() -> bool:
-        asked.set()
-        return role.leading
-
-    one._leading = leading
-    running = asyncio.create_task(one.run())
-    try:
-        async with asyncio.timeout(10):
-            await asked.wait()
-            asked.clear()
-            await asked.wait()
+            assert one.last_check is not None
+            role.leading = False
+            assert one.last_check is None
+            looks = len(scan.bounds)
+            for _ in range(2):
+                asked.clear()
+                await asked.wait()
     finally:
         running.cancel()
         await asyncio.wait({running})
     role.leading = True
-    assert (len(scan.bounds), one.last_check) == (1, None)
-
-
-@pytest.mark.parametrize(("scan", "interval_ms"), [(None, 1), (Scan(), None)])
-async def test_without_a_scan_or_an_interval_it_never_looks(scan: Scan | None, interval_ms: int | None) -> None:
-    async with asyncio.timeout(10):
-        await InvariantChecker(scan, interval_ms, leading=lambda: True).run()
+    assert (len(scan.bounds), one.last_check) == (looks, None)

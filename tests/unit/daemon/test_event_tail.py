@@ -92,16 +92,6 @@ class Scene:
         return self.events()
 
 
-async def test_events_from_before_the_mirror_was_complete_are_left_out() -> None:
-    scene = Scene()
-    await scene.jobs.submit(make_job("before"))
-    await scene.begin()
-    await scene.jobs.submit(make_job("j"))
-    await scene.turn()
-    assert [event.job for event in scene.events()] == ["j"]
-    assert scene.log.position == scene.position == scene.events()[0].id
-
-
 async def test_the_log_is_open_as_soon_as_the_mirror_is_complete() -> None:
     """Not only with the next batch: a client that follows from now on would be sent to list all jobs again."""
     scene = Scene()

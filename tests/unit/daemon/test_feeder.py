@@ -12,17 +12,11 @@ from hascheduler.daemon.loop import feeder as feeder_module
 from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, BatchDelay
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.stepper import DecisionLag
-from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.inputs import TermBegan
-from hascheduler.mirror.changes import Change, JobSeen, Operation, ProcessorSeen
+from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Folded
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.job import JobState
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Batch
-from tests.factories import NOW, make_job, make_processor
 
 LIMIT_S = 10
 LONG_S = 3_600
@@ -163,13 +157,6 @@ def test_neighbours_that_share_a_load_wait_as_long_as_one_that_has_all_of_it() -
     assert of_one.spacing_ms(now) == of_all.spacing_ms(now) > 0
 
 
-def test_one_waits_for_what_is_left_of_the_spacing() -> None:
-    pace, now = after(1_000)
-    assert pace.wait_s(now) == pytest.approx(0.010, rel=0.02)
-    assert pace.wait_s(MonoMs(now + 4)) == pytest.approx(0.006, rel=0.05)
-    assert pace.wait_s(MonoMs(now + 11)) == 0
-
-
 def test_a_lag_is_the_mean_of_about_a_second() -> None:
     lag = DecisionLag()
     for at_ms in range(0, 3_000, 10):
@@ -192,16 +179,3 @@ def test_where_nothing_is_decided_there_is_no_lag() -> None:
     assert lag.mean_ms(MonoMs(60_000)) == 30
     lag.clear()
     assert lag.mean_ms(MonoMs(60_000)) is None
-
-
-def test_a_promise_is_open_until_the_stream_shows_it() -> None:
-    core = Dispatcher()
-    document = new_job_document(make_job("a"))
-    job = JobSeen(decode_job("a", document))
-    assert core.oldest_promise_at_ms is None
-    step = core.step(NOW, [TermBegan(1, ()), ProcessorSeen(make_processor("p")), job])
-    assert [type(decision) for decision in step.decisions] == [Dispatch]
-    assert core.oldest_promise_at_ms == NOW
-    dispatched = {**document, "state": JobState.DISPATCHED, "attempt": 1, "rev": 2, "processor": "p"}
-    core.step(WallMs(NOW + 80), [JobSeen(decode_job("a", {**dispatched, "dispatched_at_ms": NOW}))])
-    assert core.oldest_promise_at_ms is None

@@ -12,10 +12,9 @@ from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.message import Message, MessageKind, decode_message
-from hascheduler.model.trace import TraceContext
 from hascheduler.mongo.transport import MongoTransport
 from hascheduler.ports import Confirm, Delivery, JobTraces, TracedJob
-from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+from hascheduler.telemetry.tracing import Tracer
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
@@ -179,9 +178,3 @@ async def test_a_message_goes_out_where_the_trace_of_its_job_is_unknown(traces: 
     assert (message.kind, message.job_id, message.attempt) == (MessageKind.RUN, "a", 1)
     assert delivery.trace is None
     assert recorded.names == []
-
-
-async def test_without_tracing_no_trace_is_read() -> None:
-    traces = Known(a=TracedJob("log", None, TraceContext(CALLER.traceparent)))
-    [delivery] = await published([Publish("a", 1, "p1")], NO_TRACING, traces)
-    assert (traces.asked, delivery.trace) == ([], None)

@@ -14,7 +14,7 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from tests.factories import make_lease
 from tests.unit.daemon.doubles import CONFIG
-from tests.unit.daemon.test_leader_probe import HOST, impostor, process
+from tests.unit.daemon.test_leader_probe import HOST, process
 from tests.unit.telemetry.scraping import Scrape, scrape
 
 RETRY_MS, AFTER_MS = 100, 200
@@ -174,13 +174,3 @@ async def test_a_process_that_is_silenced_does_not_greet_until_it_may_again() ->
         assert not await greets_in_time("leader", where, 10)
         silenced = False
         assert await greets_in_time("leader", where, 10)
-
-
-async def test_a_process_that_accepts_and_says_nothing_does_not_greet() -> None:
-    async with impostor(b"") as (port, _):
-        assert not await greets_in_time("leader", f"{HOST}:{port}", 0.05)
-
-
-@pytest.mark.parametrize("endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", "x" * 300 + ":1"])
-async def test_where_there_is_no_endpoint_none_greets(endpoint: str) -> None:
-    assert not await greets_in_time("leader", endpoint, 10)
