@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, decode_job
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.job import JobState, tries
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
@@ -125,17 +124,6 @@ async def test_a_job_that_is_lost_too_often_has_failed_and_its_last_attempt_was_
     job = await stored(backend)
     assert (*counts(job), job["state"], job["error"]) == (0, 1, "failed", reason)
     assert [each["outcome"] for each in job["attempts"]] == ["lost"]
-
-
-async def test_a_loss_counts_from_none_in_a_job_of_0_2_0_whose_failures_stay(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    stored_then = dict(await stored(backend))
-    del stored_then["losses"]
-    await backend.behind.delete(Collection.JOBS, "a")
-    await backend.behind.insert(Collection.JOBS, {**stored_then, "failures": 3})
-    assert decode_job("a", {**stored_then, "failures": 3}).losses == 0
-    assert await applied(backend.claims, Requeue("a", 1, "processor lost")) == [DONE]
-    assert counts(await stored(backend)) == (3, 1)
 
 
 async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: Backend) -> None:
@@ -310,15 +298,6 @@ async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) 
     assert (await stored(backend, "running0"))["cancel_requested_at_ms"] == AT
 
 
-async def test_all_matching_pending_jobs_get_another_priority(backend: Backend) -> None:
-    await _some_of_each(backend)
-    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 1) == 1
-    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 10) == 1
-    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 10) == 0
-    assert [(await stored(backend, f"pending{n}"))["priority"] for n in range(2)] == [9, 9]
-    assert (await stored(backend, "running0"))["priority"] == 5
-
-
 async def test_the_jobs_of_tenants_that_are_left_out_match_nothing(backend: Backend) -> None:
     for tenant in "abc":
         await backend.jobs.submit(make_job(tenant, tenant=tenant))
@@ -336,38 +315,6 @@ async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backen
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
     assert await backend.jobs.retry_some(JobSelection(states=(JobState.CANCELLED,), target="target"), AT, 10) == 2
     assert "cancelled" not in await _states(backend)
-
-
-@pytest.mark.parametrize(
-    "which",
-    [
-        JobSelection(definition="other"),
-        JobSelection(tenant="other"),
-        JobSelection(batch="other"),
-        JobSelection(target="other"),
-        JobSelection(schedule="other"),
-        JobSelection(labels={"of": "other"}),
-        JobSelection(labels={"a.b": "c"}),
-        JobSelection(states=(JobState.FAILED,)),
-    ],
-)
-async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobSelection) -> None:
-    await bring_to(backend, JobState.PENDING)
-    before = await stored(backend)
-    assert await backend.jobs.count(which, list(JobState), 10) == 0
-    assert await backend.jobs.cancel_some(which, AT, 10) == CancelledSome(0, 0)
-    assert await backend.jobs.reprioritize_some(which, 9, 10) == 0
-    assert await backend.jobs.retry_some(which, AT, 10) == 0
-    assert await stored(backend) == before
-
-
-async def test_jobs_are_found_by_labels_whose_keys_hold_dots(backend: Backend) -> None:
-    await backend.jobs.submit(make_job("a", labels={"a.b": "c", "d": "e"}))
-    await backend.jobs.submit(make_job("b", labels={"a": "c"}))
-    which = JobSelection(labels={"a.b": "c"})
-    assert [job["_id"] for job in (await backend.jobs.list(which, None, 10)).documents] == ["a"]
-    assert await backend.jobs.count(which, [JobState.PENDING], 10) == 1
-    assert await backend.jobs.count(JobSelection(), [JobState.PENDING], 1) == 1
 
 
 async def test_of_a_cancel_a_finish_and_a_retry_that_race_the_table_decides(backend: Backend) -> None:
