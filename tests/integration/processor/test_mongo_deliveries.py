@@ -8,7 +8,6 @@ import pytest
 from motor.motor_asyncio import AsyncIOMotorClient
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model.job import NewJob
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -16,6 +15,7 @@ from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Delivery
+from tests.factories import make_job
 
 RETENTION_MS = 600_000
 
@@ -32,33 +32,11 @@ async def database(request: pytest.FixtureRequest, mongodb_uri: str, ready_datab
     await plain.close()
 
 
-async def promise(
-    database: Database,
-    job_id: str,
-    processor_id: str,
-    attempt: int = 1,
-    *,
-    definition: str = "log",
-    payload: object = None,
-) -> None:
-    await MongoJobStore(database, RETENTION_MS).submit(
-        NewJob(
-            id=job_id,
-            definition=definition,
-            target="t",
-            payload=payload or {"large": "x" * 2_000 if job_id.startswith("large") else ""},
-            tenant="default",
-            lane="default",
-            fairness_key="",
-            priority=5,
-            mode="queued",
-            labels={},
-            submitted_at_ms=WallMs(1),
-        )
-    )
-    await MongoClaimStore(database, RETENTION_MS).apply(
-        [Dispatch(job_id, attempt, processor_id)], WallMs(2), majority=True
-    )
+async def promise(database: Database, job_id: str, processor_id: str) -> None:
+    payload = {"large": "x" * 2_000 if job_id.startswith("large") else ""}
+    await MongoJobStore(database, RETENTION_MS).submit(make_job(job_id, payload=payload))
+    claim = Dispatch(job_id, 1, processor_id)
+    await MongoClaimStore(database, RETENTION_MS).apply([claim], WallMs(2), majority=True)
 
 
 class Inbox:

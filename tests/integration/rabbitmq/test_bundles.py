@@ -52,27 +52,6 @@ async def test_a_bundle_comes_again_until_all_of_it_is_acknowledged(
     assert await got(1, 1, "last") == ["last"]
 
 
-async def test_one_message_of_a_bundle_can_be_parked_alone(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str, amqp_url: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    await (await inbox.next()).ack()
-    await transport.publish([(processor_id, run_message(job)) for job in "abc"])
-    first, second, third = [await inbox.next() for _ in range(3)]
-    await first.ack()
-    await second.park("its job can't be read")
-    await third.ack()
-    connection = await aio_pika.connect(amqp_url)
-    async with connection, asyncio.timeout(LIMIT_S):
-        channel = await connection.channel()
-        async with (await channel.get_queue("hascheduler.parked")).iterator() as parked:
-            async for message in parked:
-                await message.ack()
-                if message.headers["processor"] == processor_id:
-                    break
-    assert decode_message(message.body) == run_message("b")
-
-
 async def test_a_bundle_that_can_not_be_read_is_handed_on_as_it_is(
     transport: RabbitTransport, inbox: Inbox, processor_id: str, amqp_url: str
 ) -> None:

@@ -20,6 +20,7 @@ from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 from tests.chance import load_profile
 from tests.factories import make_replica
 from tests.tiers import examples
+from tests.unit.daemon.doubles import running
 from tests.unit.daemon.followers import Cluster, Follower
 from tests.unit.mirror.nouns import schedule_fields
 
@@ -235,21 +236,16 @@ async def test_it_looks_while_it_leads_and_forgets_what_it_found_when_it_does_no
         return role.leading
 
     one = InvariantChecker(scan, 1, leading=leading)
-    running = asyncio.create_task(one.run())
-    try:
-        async with asyncio.timeout(10):
-            for _ in range(3):
-                await scan.looked.wait()
-                scan.looked.clear()
-            assert one.last_check is not None
-            role.leading = False
-            assert one.last_check is None
-            looks = len(scan.bounds)
-            for _ in range(2):
-                asked.clear()
-                await asked.wait()
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
+    async with running(one.run()), asyncio.timeout(10):
+        for _ in range(3):
+            await scan.looked.wait()
+            scan.looked.clear()
+        assert one.last_check is not None
+        role.leading = False
+        assert one.last_check is None
+        looks = len(scan.bounds)
+        for _ in range(2):
+            asked.clear()
+            await asked.wait()
     role.leading = True
     assert (len(scan.bounds), one.last_check) == (looks, None)

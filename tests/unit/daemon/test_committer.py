@@ -15,7 +15,7 @@ from hascheduler.ports import JournalEntry
 from hascheduler.schema.schedule import Basis
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryJournal
-from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
+from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher, running
 
 A, B, C = (Dispatch(id, 1, "p") for id in "abc")
 
@@ -73,12 +73,8 @@ async def pipeline(answer: Callable[[Decision], Settlement] = lambda _: Settleme
         clock=HandClock(),
         trusted=lambda: True,
     )
-    running = asyncio.create_task(committer.run())
-    try:
+    async with running(committer.run()):
         yield Pipeline(committer, journal, inbox, claims, publisher)
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 async def test_decisions_are_journaled_then_applied_then_published_and_reported_to_the_core() -> None:

@@ -1,8 +1,7 @@
 """The log of events, its followers, and who publishes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,6 +16,7 @@ from hascheduler.daemon.outbound.event_log import (
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import Event, EventType, position
 from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
+from tests.unit.daemon.doubles import running
 from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
 
 
@@ -89,15 +89,6 @@ async def test_a_follower_that_is_too_slow_learns_how_much_it_missed() -> None:
 
 
 # Beginning, beginning again, ending
-
-
-async def test_who_comes_back_before_it_has_begun_goes_on_if_that_can_be() -> None:
-    log = EventLog()
-    with log.follow(position(6, 1), ALL) as newer, log.follow(position(4, 1), ALL) as older:
-        log.begin(position(5, 1))
-        log.append([happened(6), happened(7)], position(7, 1))
-        assert await events_for(newer) == [7]
-        assert await older.next(0) == Missed(TOO_OLD, position(7, 1))
 
 
 async def test_a_resync_is_a_gap_for_everybody() -> None:
@@ -191,15 +182,6 @@ class PublishingReplica:
             while not set(seconds) <= set(self.published()):
                 await self.exchange.asked()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.publisher.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
-
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,21 +189,12 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcer_module, "_AGAIN_S", 0)
 
 
-async def test_the_leader_publishes_all_that_it_knows_and_all_that_happens() -> None:
-    replica = PublishingReplica(log_of(1, 2))
-    async with replica.running():
-        await replica.until_published(2)
-        replica.append(3, 4)
-        await replica.until_published(4)
-    assert replica.published() == [1, 2, 3, 4]
-
-
 async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_the_one_before() -> None:
     replica = PublishingReplica(log_of(10, 11, 12, 13, 14, 15, 16), leads=False)
     replica.publisher.other_leads()
     replica.append(17, 30)  # no replica led then
     replica.leads = True
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.until_published(30)
     assert replica.published() == [11, 12, 13, 14, 15, 16, 17, 30]
 
@@ -229,7 +202,7 @@ async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_
 async def test_a_leader_that_could_not_publish_leaves_it_to_the_next_term() -> None:
     replica = PublishingReplica(log_of(1))
     replica.exchange.accepting = False
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.exchange.asked()
         replica.leads = False
         replica.exchange.accepting = True
@@ -242,7 +215,7 @@ async def test_a_leader_that_could_not_publish_leaves_it_to_the_next_term() -> N
 async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on() -> None:
     replica = PublishingReplica(log_of(1, events_max=3))
     replica.exchange.accepting = False
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.exchange.asked()
         replica.append(2, 3, 4, 5, 6)
         replica.exchange.accepting = True
@@ -254,7 +227,7 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
 
 async def test_a_resync_is_gone_through() -> None:
     replica = PublishingReplica(log_of(1))
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.until_published(1)
         replica.log.restart()
         replica.log.begin(position(8, 1))

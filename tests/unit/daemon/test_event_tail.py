@@ -1,6 +1,5 @@
 """From the writes of a database to the log of events, by way of a stream and its fold."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.factories import NOW, make_job
+from tests.unit.daemon.doubles import running
 from tests.unit.daemon.happenings import ALL
 
 JOBS = Collection.JOBS
@@ -80,15 +80,11 @@ class Scene:
 
     async def events_and_one_more(self) -> list[Event]:
         """All, once there is an event that is not there yet; the tail runs meanwhile."""
-        running = asyncio.create_task(self.tail.run())
-        try:
+        async with running(self.tail.run()):
             with self.log.follow(None, ALL) as follower:
                 events = await follower.next(10_000)
                 assert isinstance(events, NewEvents)
                 assert events.events
-        finally:
-            running.cancel()
-            await asyncio.wait({running})
         return self.events()
 
 

@@ -15,6 +15,7 @@ from hascheduler.daemon.leadership.liveness import (
     wait_for_death_by_connection,
 )
 from tests.factories import make_lease
+from tests.unit.daemon.doubles import running
 
 HOST = "127.0.0.1"
 
@@ -74,10 +75,8 @@ async def standby(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Standby]:
         return reader, writer
 
     monkeypatch.setattr(asyncio, "open_connection", watched)
-    running = asyncio.create_task(one.probe.run())
-    yield one
-    running.cancel()
-    await asyncio.wait({running})
+    async with running(one.probe.run()):
+        yield one
 
 
 @asynccontextmanager
@@ -85,13 +84,9 @@ async def process(id: str, port: int = 0) -> AsyncIterator[LivenessServer]:
     """A process that lives until the block ends; then the kernel closes its lines and its port."""
     one = LivenessServer(HOST, port, id)
     await one.bind()
-    running = asyncio.create_task(one.run())
-    await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
-    try:
+    async with running(one.run()):
+        await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
         yield one
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 @asynccontextmanager

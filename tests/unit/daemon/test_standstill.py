@@ -13,7 +13,7 @@ from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from tests.factories import make_lease
-from tests.unit.daemon.doubles import CONFIG
+from tests.unit.daemon.doubles import CONFIG, running
 from tests.unit.daemon.test_leader_probe import HOST, process
 from tests.unit.telemetry.scraping import Scrape, scrape
 
@@ -99,11 +99,8 @@ class Room:
 @pytest.fixture
 async def room() -> AsyncIterator[Room]:
     one = Room()
-    running = {asyncio.create_task(one.watch.run()), asyncio.create_task(one.beats())}
-    yield one
-    for task in running:
-        task.cancel()
-    await asyncio.wait(running)
+    async with running(one.watch.run(), one.beats()):
+        yield one
 
 
 async def test_a_leader_that_is_silent_and_answers_no_connection_is_suspected_and_counted_once(room: Room) -> None:

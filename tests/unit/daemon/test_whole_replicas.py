@@ -18,7 +18,6 @@ from hascheduler.testing.memory.messages import MemoryTransport
 from hascheduler.testing.memory.work import MemoryWorkStore
 
 
-
 @pytest.fixture
 def scheduler() -> Iterator[VirtualScheduler]:
     with VirtualScheduler() as scheduler:
