@@ -197,10 +197,3 @@ async def test_the_oldest_records_are_trimmed_where_there_are_too_many(backend: 
     assert await times(backend) == [5, 4]
     assert await backend.audit.trim(0) == 2
     assert await times(backend) == []
-
-
-async def test_the_number_of_records_left_out_is_stored_if_there_are_any(backend: Backend) -> None:
-    await backend.audit.append([record(1), record(2, left_out=7)])
-    newest, oldest = await backend.audit.list(AuditFilter(), None, 10)
-    assert newest["left_out"] == 7
-    assert "left_out" not in oldest

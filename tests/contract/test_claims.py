@@ -13,7 +13,7 @@ from hascheduler.dispatch.decisions import (
     Requeue,
 )
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
+from hascheduler.model.job import LIVE, OCCUPYING, JobState
 from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.contract.checks import (
@@ -26,7 +26,7 @@ from tests.contract.checks import (
     of_racing_dispatches_of_one_attempt_one_wins,
     raced,
 )
-from tests.contract.job_states import bring_to, dispatch, finish, stored
+from tests.contract.job_states import attempt_record, bring_to, dispatch, finish, stored
 from tests.factories import make_fire, make_job, make_schedule
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
@@ -56,25 +56,6 @@ async def test_a_dispatch_applied_again_is_done_and_changes_nothing(backend: Bac
 
 async def test_a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend: Backend) -> None:
     await a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend.claims, backend.jobs)
-
-
-@pytest.mark.parametrize(
-    ("state", "decision"),
-    [
-        (JobState.DISPATCHED, Dispatch("a", 1, "p2")),  # promised to another
-        (JobState.DISPATCHED, Dispatch("a", 2, "p1")),  # still occupied
-        (JobState.DISPATCHED, Dispatch("nobody", 1, "p1")),
-        *((JobState.PENDING, Dispatch("a", attempt, "p1")) for attempt in (0, 2, 3)),
-    ],
-    ids=str,
-)
-async def test_a_dispatch_that_demands_another_state_or_attempt_is_lost(
-    backend: Backend, state: JobState, decision: Dispatch
-) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await applied(backend.claims, decision) == [LOST]
-    assert await stored(backend) == before
 
 
 @pytest.mark.parametrize("then", ["started", "succeeded", "failed", "requeued", "given back", "dispatched again"])
@@ -196,17 +177,7 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
         "started_at_ms": None,
         "rev": before["rev"] + 1,
         "losses": 1 if state is JobState.RUNNING else 0,
-        "attempts": [
-            {
-                "number": 1,
-                "processor": "p1",
-                "dispatched_at_ms": before["dispatched_at_ms"],
-                "started_at_ms": before["started_at_ms"],
-                "finished_at_ms": AT,
-                "outcome": "lost",
-                "error": "$dead",
-            }
-        ],
+        "attempts": [attempt_record(before, "lost", "$dead", AT)],
     }
 
 
@@ -250,25 +221,6 @@ async def test_a_fail_ends_the_job(backend: Backend, state: JobState) -> None:
     assert await stored(backend) == after
 
 
-NOT_THEIRS = [
-    *((JobState.RUNNING, decided("a", attempt, "used up")) for decided in (Requeue, Fail) for attempt in (0, 2)),
-    *((JobState.RUNNING, Requeue("a", 1, reason)) for reason in (NOT_STARTED, UNREGISTERED, LOST_UNSTARTED)),
-    *((state, Requeue("a", 1, "dead")) for state in sorted(TERMINAL - {JobState.CANCELLED})),
-    *((state, Requeue("a", 0, "dead")) for state in (JobState.CANCELLED, JobState.PENDING)),
-    (JobState.SUCCEEDED, Fail("a", 1, "used up")),
-]
-
-
-@pytest.mark.parametrize(("state", "decision"), NOT_THEIRS, ids=str)
-async def test_what_is_about_another_attempt_or_state_is_lost(
-    backend: Backend, state: JobState, decision: Requeue | Fail
-) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await applied(backend.claims, decision) == [LOST]
-    assert await stored(backend) == before
-
-
 async def test_a_fail_and_a_requeue_with_the_same_words_are_told_apart(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await applied(backend.claims, Fail("a", 1, "dead"), Requeue("a", 1, "dead")) == [DONE, LOST]
@@ -291,22 +243,3 @@ async def test_a_running_job_is_requested_to_stop_once(backend: Backend) -> None
     assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
     assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
     assert await stored(backend) == {**before, "cancel_requested_at_ms": AT, "rev": before["rev"] + 1}
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL))
-async def test_a_job_that_has_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    expected = DONE if state is JobState.CANCELLED else LOST
-    assert await applied(backend.claims, Cancel("a", before["attempt"], "replaced")) == [expected]
-    assert await stored(backend) == before
-
-
-async def test_another_attempt_is_left_alone(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await applied(backend.claims, Cancel("a", 2, "replaced")) == [LOST]
-    assert await stored(backend) == before
-    await applied(backend.claims, Requeue("a", 1, "lost"))
-    assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
-    assert (await stored(backend))["state"] == JobState.CANCELLED

@@ -8,13 +8,13 @@ import pytest
 from hascheduler.dispatch.decisions import Dispatch, Requeue, Settlement
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.model.job import OCCUPYING, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, Submission, SubmitAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.checks import AFTER as AT
 from tests.contract.checks import RACERS, an_old_attempt_can_not_finish, applied, raced
-from tests.contract.job_states import SUCCEEDED, bring_to, dispatch, stored
+from tests.contract.job_states import SUCCEEDED, attempt_record, bring_to, dispatch, stored
 from tests.factories import NOW, make_job
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
@@ -49,17 +49,7 @@ async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(
         "expire_at": after["expire_at"],
         "rev": before["rev"] + 1,
         "failures": 1 if outcome.state is JobState.FAILED else 0,
-        "attempts": [
-            {
-                "number": 1,
-                "processor": "p1",
-                "dispatched_at_ms": before["dispatched_at_ms"],
-                "started_at_ms": before["started_at_ms"],
-                "finished_at_ms": AT,
-                "outcome": outcome.state,
-                "error": outcome.error,
-            }
-        ],
+        "attempts": [attempt_record(before, outcome.state, outcome.error, AT)],
     }
 
 
@@ -144,38 +134,10 @@ async def test_a_job_that_is_given_back_waits_for_its_next_attempt(backend: Back
     after = await stored(backend)
     assert (after["state"], after["attempt"], after["processor"]) == (JobState.PENDING, 1, None)
     assert (after["dispatched_at_ms"], after["started_at_ms"], after["rev"]) == (None, None, before["rev"] + 1)
-    assert after["attempts"] == [
-        {
-            "number": 1,
-            "processor": "p1",
-            "dispatched_at_ms": before["dispatched_at_ms"],
-            "started_at_ms": before["started_at_ms"],
-            "finished_at_ms": AT,
-            "outcome": "given_back",
-            "error": "$draining",
-        }
-    ]
+    assert after["attempts"] == [attempt_record(before, "given_back", "$draining", AT)]
     assert await backend.work.give_back("a", 1, "p1", "$draining", LATER) is True
     assert await stored(backend) == after
     await dispatch(backend, attempt=2)
-
-
-@pytest.mark.parametrize(
-    ("state", "id", "attempt", "processor"),
-    [
-        (JobState.RUNNING, "a", 2, "p1"),
-        (JobState.RUNNING, "a", 1, "p2"),
-        (JobState.RUNNING, "nobody", 1, "p1"),
-        *((state, "a", 1, "p1") for state in sorted(TERMINAL | {JobState.PENDING})),
-    ],
-)
-async def test_what_is_not_held_there_can_not_be_given_back(
-    backend: Backend, state: JobState, id: str, attempt: int, processor: str
-) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.give_back(id, attempt, processor, "draining", AT) is False
-    assert await stored(backend) == before
 
 
 JOBS = [f"job-{number:02}" for number in range(20)]

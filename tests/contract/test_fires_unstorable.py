@@ -100,18 +100,3 @@ async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_bef
     assert await applied(backend.claims, FIRST) == [REFUSED]
     assert await backend.jobs.get(FIRST.job_id) is None
     assert await counted(backend) == (FIRST.nominal_ms, 1, 1)
-
-
-async def test_a_time_that_got_its_job_after_all_has_fired(backend: Backend) -> None:
-    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
-    await applied(backend.claims, FIRST, SECOND)
-    # As after a crash between the record and the cursor, and an edit of the payload alone.
-    await backend.schedules.edit("tick", 1, {"cursor_ms": NOW, "unstorable": 0, "payload": "small"})
-    assert await applied(backend.claims, FIRST) == [DONE]
-    assert await applied(backend.claims, FIRST) == [DONE]
-    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.FIRED, 1)]
-    [newest] = await backend.verdicts.list(
-        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 1_500), 1
-    )
-    assert newest.run.verdict is Verdict.FIRED
-    assert (await counted(backend))[2] == 0

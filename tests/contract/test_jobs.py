@@ -7,7 +7,7 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     ERROR_BEGINNING_MAX,
@@ -151,19 +151,6 @@ async def test_a_running_job_gets_one_cancel_request(backend: Backend) -> None:
     assert asked == {**before, "cancel_requested_at_ms": AT, "rev": before["rev"] + 1}
     assert await backend.jobs.cancel("a", WallMs(AT + 1)) is CancelAnswer.ALREADY_RUNNING
     assert await stored(backend) == asked
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL))
-async def test_a_job_that_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
-    if state is JobState.CANCELLED:
-        await bring_to(backend, JobState.PENDING)
-        await backend.jobs.cancel("a", AT)
-    else:
-        await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.jobs.cancel("a", WallMs(AT + 1)) is CancelAnswer.ALREADY_DONE
-    assert await backend.jobs.cancel("nobody", AT) is None
-    assert await stored(backend) == before
 
 
 def _ms(moment: datetime) -> int:

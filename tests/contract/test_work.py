@@ -9,7 +9,7 @@ from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.processor import decode_processor
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
 from hascheduler.schema.definition import Definition
@@ -92,26 +92,6 @@ async def test_a_start_makes_the_job_running_and_returns_what_the_handler_needs(
     )  # fmt: skip
     started = {"state": JobState.RUNNING, "started_at_ms": AT, "first_started_at_ms": AT, "rev": before["rev"] + 1}
     assert await stored(backend) == {**before, **started}
-
-
-@pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (0, "p1"), (1, "p2")])
-@pytest.mark.parametrize("state", sorted(OCCUPYING))
-async def test_only_the_dispatched_attempt_and_processor_start_a_job(
-    backend: Backend, state: JobState, attempt: int, processor: str
-) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.start("a", attempt, processor, AT) is None
-    assert await stored(backend) == before
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_a_job_that_is_not_dispatched_does_not_start(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.start("a", before["attempt"], "p1", AT) is None
-    assert await backend.work.start("nobody", 1, "p1", AT) is None
-    assert await stored(backend) == before
 
 
 async def test_an_old_attempt_can_not_start(backend: Backend) -> None:

@@ -11,15 +11,10 @@ from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import JobState
-from hascheduler.model.leadership import EntryKind, JournalHead
-from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.store import MongoJobStore
-from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.stream import source as stream_module
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
-from hascheduler.ports import JournalEntry
 from tests.contract.backends import RETENTION_MS
 from tests.contract.following import PATIENCE_MS, changes_through, opened
 from tests.factories import make_job
@@ -44,10 +39,6 @@ async def received(stream: MongoChangeStream, count: int) -> list[Change]:
     return changes
 
 
-async def snapshot(stream: MongoChangeStream) -> list[Change]:
-    return [change async for part in stream.snapshot() for change in part]
-
-
 async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
     await database.jobs.insert_one({"_id": "a", "rev": 1})
     await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [1]}})
@@ -55,23 +46,6 @@ async def test_an_update_of_other_fields_delivers_only_its_rev(database: Databas
     put, patch = await received(stream, 2)
     assert (put.operation, put.fields) == (Operation.PUT, {"rev": 1})
     assert (patch.operation, patch.fields) == (Operation.PATCH, {"rev": 2})
-
-
-async def test_the_snapshot_holds_live_jobs_and_the_newest_entry_of_each_shard(
-    database: Database, stream: MongoChangeStream
-) -> None:
-    await database.jobs.insert_many([{"_id": state.value, "state": state.value} for state in JobState])
-    journal = MongoJournal(database)
-    for shard, seq in (("a", 1), ("a", 12), ("ab", 3), ("b", 2), ("b", 1)):
-        await journal.insert(JournalEntry(JournalHead(shard, seq, 1, EntryKind.DECISIONS, "me", 0), WallMs(seq)))
-    await database.journal.insert_many([{"_id": "by hand"}, {"_id": {}}, {"_id": {"other": 1}}])
-    changes = await snapshot(stream)
-    jobs = {change.id for change in changes if change.collection is Collection.JOBS}
-    assert jobs == {"pending", "dispatched", "running"}
-    mirror = Mirror()
-    mirror.fold(changes)
-    heads = [mirror.journal_head(shard) for shard in ("a", "ab", "b")]
-    assert [head.seq for head in heads if head is not None] == [12, 3, 2]
 
 
 async def test_a_document_that_is_hard_to_decode_is_quarantined_and_the_others_go_on(

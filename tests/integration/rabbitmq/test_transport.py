@@ -75,16 +75,6 @@ async def test_more_messages_than_the_prefetch_arrive_once_the_first_are_acknowl
         await (await inbox.next()).ack()
 
 
-async def test_a_queue_that_is_deleted_is_declared_and_consumed_again(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str, channel: aio_pika.abc.AbstractChannel
-) -> None:
-    await delivered(transport, processor_id, run_message("before"))
-    await (await inbox.next()).ack()
-    await channel.queue_delete(queue_name(processor_id))
-    await delivered(transport, processor_id, run_message("after"))
-    assert decode_message((await inbox.next()).body).job_id == "after"
-
-
 @pytest.mark.parametrize("deleted", ["the exchange", "a binding"])
 async def test_bindings_that_were_deleted_come_back_without_a_restart(
     deleted: str, transport: RabbitTransport, amqp_url: str, processor_id: str, monkeypatch: pytest.MonkeyPatch

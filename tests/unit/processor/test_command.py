@@ -1,8 +1,6 @@
 """Commands that are real processes: what they are given, what is kept of them, and what may run."""
 
-import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from processors.command import (
     CommandPayload,
     allowed_executable,
     child_environment,
-    command,
 )
 from tests.unit.processor.ready_made import error_of, make_job, result_of
 
@@ -60,11 +57,6 @@ async def test_the_child_sees_nothing_of_the_processors_environment(monkeypatch:
         "TZ": "UTC",
         "A": "ü",
     }
-
-
-async def test_standard_input_is_the_text_and_then_its_end() -> None:
-    assert (await result_of("command", sh("cat", stdin="ü\n" * 100)))["stdout"] == "ü\n" * 100
-    assert (await result_of("command", sh("cat")))["stdout"] == ""
 
 
 @pytest.mark.parametrize(
@@ -145,21 +137,6 @@ def test_a_program_that_is_not_listed_does_not_run_whatever_it_is_called(tmp_pat
             assert allowed_executable([f"{tmp_path}/{program}"], environment) == f"{tmp_path}/{executed}"
 
 
-@pytest.mark.parametrize(
-    ("setting", "problem"),
-    [
-        ("sh", f"{ALLOW}: 'sh' is not absolute"),
-        ("/bin/ls, ./x", f"{ALLOW}: './x' is not absolute"),
-        ("/no/such/program", "payload.argv.0: there is no program at '/no/such/program' on this processor"),
-        ("/bin/ls", "payload.argv.0: '/no/such/program' is not allowed to run; expected one of /bin/ls"),
-    ],
-)
-def test_the_error_says_what_is_wrong_with_the_list_or_the_program(setting: str, problem: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        allowed_executable(["/no/such/program"], {ALLOW: setting})
-    assert str(caught.value).startswith(problem)
-
-
 async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no program")
@@ -202,13 +179,3 @@ def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, pa
         read_request(CommandPayload, payload, ("payload",))
     assert str(caught.value).startswith(f"{path}: ")
     assert problem in str(caught.value)
-
-
-async def test_many_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """Each waits until all have begun, so a limit on how many are watched at once would show as a time-out."""
-    count = 12
-    program = f'cd {tmp_path}; touch "$1"; until [ "$(ls | wc -l)" = {count} ]; do sleep 0.05; done'
-    jobs = [make_job({"argv": ["/bin/sh", "-c", program, "sh", str(number)]}) for number in range(count)]
-    results = await asyncio.gather(*(command(job) for job in jobs))
-    assert [result["exit_code"] for result in results] == [0] * count
-    assert len(os.listdir(tmp_path)) == count

@@ -89,25 +89,6 @@ async def grown(book: Path) -> None:
     await until(lambda: len(listed(book)) == 3)
 
 
-class Patience:
-    """The time-out of a command, which is over when a test says so."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.given_s = 0.0
-        self._timeout = asyncio.timeout(None)
-        self._known = asyncio.timeout
-        monkeypatch.setattr(running, "asyncio", SimpleNamespace(**vars(asyncio) | {"timeout": self._given}))
-
-    def _given(self, delay_s: float) -> asyncio.Timeout:
-        if self.given_s:
-            return self._known(delay_s)
-        self.given_s = delay_s
-        return self._timeout
-
-    def ends(self) -> None:
-        self._timeout.reschedule(asyncio.get_running_loop().time())
-
-
 async def cancel(stage: Stage, _: Path) -> None:
     stage.world.tell(MessageKind.CANCEL, "a")
 
@@ -152,22 +133,6 @@ async def test_however_the_attempt_is_taken_away_the_whole_tree_ends(
         await end(stage, book)
         await until(lambda: not living(book))
         await until(lambda: job.state is state)
-    await until(lambda: not our_zombies())
-
-
-@pytest.mark.parametrize("program", [TREE, DEAF_TREE], ids=["heeds", "deaf"])
-async def test_a_time_out_ends_the_whole_tree_and_fails_the_attempt(
-    monkeypatch: pytest.MonkeyPatch, book: Path, program: str
-) -> None:
-    monkeypatch.setattr(running, "GRACE_S", 0.3)
-    patience = Patience(monkeypatch)
-    task = asyncio.create_task(command(make_job(tree(book, f"echo still here >&2\n{program}", timeout="1h"))))
-    await grown(book)
-    assert patience.given_s == 3_600
-    patience.ends()
-    with pytest.raises(CommandFailed, match=r"^timed out after 1h: still here$"):
-        await task
-    await until(lambda: not living(book))
     await until(lambda: not our_zombies())
 
 

@@ -11,13 +11,13 @@ import pytest
 import structlog
 import uvloop
 
-from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.processor import Handlers, JobContext, handler_loop
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
+from tests.tiers import spread
 from tests.unit.processor.world import Job, Stage, staged, until
 
 LIMIT_S = 20
@@ -80,7 +80,7 @@ class Work:
             loop.call_soon_threadsafe(self.released.set)
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.fixture(params=spread([uvloop.new_event_loop, asyncio.new_event_loop], check=1))
 def make_loop(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -146,26 +146,6 @@ async def test_what_has_not_begun_there_is_given_back_and_never_begins(work: Wor
         last = stage.world.dispatch("last", "leave")
         await last.ended()
         assert work.begun == ["blocking"]
-
-
-@pytest.mark.parametrize("ending", ["timeout", "failure"])
-async def test_the_error_of_one_that_blocked_says_so(
-    work: Work, make_loop: Any, ending: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hascheduler.processor.invocation.LET_GO_S", 0.01)
-    monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
-    async with running(work, make_loop) as (stage, loop):
-        rules = Definition(
-            name="block", timeout_ms=700 if ending == "timeout" else None, retry=RetryPolicy(attempts_max=1)
-        )
-        job = stage.world.dispatch("blocking", "block", "fail", rules=rules)
-        await until(lambda: loop.stall is not None)
-        if ending == "failure":
-            work.unblocked.set()
-        await job.ended()
-        expected = "timed out after 700ms; " if ending == "timeout" else "ValueError: after it; "
-        assert error_of(job).startswith(f"{expected}the event loop stood still for ")
-        assert error_of(job).endswith(BLAMED)
 
 
 async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_back(
@@ -277,27 +257,3 @@ async def test_the_end_of_the_loop_ends_the_processor(work: Work, make_loop: Any
     finally:
         loop.__exit__(None, None, None)
     assert isinstance(left[0].exception(), SystemExit)
-
-
-async def test_what_is_current_for_the_attempt_is_current_in_its_handler_and_in_its_tasks(
-    work: Work, make_loop: Any
-) -> None:
-    seen: list[Any] = []
-
-    async def look(job: JobContext) -> None:
-        async def inner() -> None:
-            seen.append(structlog.contextvars.get_contextvars())
-
-        await asyncio.create_task(inner())
-        task = asyncio.current_task()
-        assert task is not None
-        seen.append(task.get_name())
-        with pytest.raises(InvalidInput):
-            job.progress(200)
-
-    work.handlers.handler("look")(look)
-    async with running(work, make_loop) as (stage, _):
-        job = stage.world.dispatch("a", "look")
-        outcome = await job.ended()
-        assert outcome.state is JobState.SUCCEEDED, outcome
-        assert seen == [{"job": "a", "attempt": 1}, "handler a/1"]

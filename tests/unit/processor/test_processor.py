@@ -352,30 +352,7 @@ async def test_a_pause_is_noticed_before_the_results_from_before_it_count() -> N
         assert job.outcome is None
 
 
-async def test_a_beat_that_is_answered_after_a_pause_does_not_hide_it() -> None:
-    class SlowBeat(World):
-        async def beat(self, *args: Any, **flags: Any) -> bool:
-            stage.clock.now_ms += 60_000
-            return await super().beat(*args, **flags)
-
-    async with at_work() as (work, stage):
-        stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
-        stage.world.__class__ = SlowBeat
-        await until(lambda: work.stopped == ["a"])
-
-
 # Consuming
-
-
-async def test_a_processor_that_never_consumed_is_registered_as_one_that_takes_no_jobs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("hascheduler.processor.heartbeat.AWAY_MS", 10)
-    async with staged(Work().handlers, consuming=False) as stage:
-        assert (stage.world.draining, stage.world.able) == (True, False)
-        stage.world.turn(consuming=True)
-        await until(lambda: (stage.world.draining, stage.world.able) == (False, True))
 
 
 async def test_a_processor_registers_once_it_consumes() -> None:

@@ -210,26 +210,6 @@ async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_a
         assert job.outcome is None
 
 
-async def test_a_cancel_goes_before_a_timeout() -> None:
-    handlers = Handlers()
-    stopped = asyncio.Event()
-
-    @handlers.handler("stubborn")
-    async def stubborn(job: JobContext) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await stopped.wait()
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "stubborn", rules=Definition(name="stubborn", timeout_ms=20))
-        await until(lambda: job.state is JobState.RUNNING)
-        job.cancel_requested = True
-        await until(lambda: stage.world.calls["stop_requests"] > 2)
-        stopped.set()
-        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
-
-
 # Progress
 
 
