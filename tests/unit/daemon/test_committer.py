@@ -165,14 +165,3 @@ async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None
         await one.commit(A, majority=True)
         one.committer.settled([A])
         assert one.committer.applied_through == 3
-
-
-async def test_a_decision_that_is_settled_before_it_is_journaled_is_settled_by_the_next_report() -> None:
-    """The core reports once more when it is told that the decision was applied."""
-    async with pipeline() as one:
-        one.committer.submit((A,), majority=False)
-        one.committer.settled([A])
-        one.journal.gate.release()
-        assert await one.committer.drained(5)
-        one.committer.settled([A])
-        assert one.committer.applied_through == 2

@@ -223,13 +223,3 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
         replica.append(7)
         await replica.until_published(7)
     assert replica.published() == [1, 4, 5, 6, 7]
-
-
-async def test_a_resync_is_gone_through() -> None:
-    replica = PublishingReplica(log_of(1))
-    async with running(replica.publisher.run()):
-        await replica.until_published(1)
-        replica.log.restart()
-        replica.log.begin(position(8, 1))
-        replica.append(9)
-        await replica.until_published(9)

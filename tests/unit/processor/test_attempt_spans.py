@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from opentelemetry import trace
 from structlog.contextvars import get_contextvars
 
 from hascheduler.model.job import JobState
@@ -13,7 +12,6 @@ from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, StartedJob
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.schema.definition import Definition
 from tests.unit.processor.world import ME, World, staged, until
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
@@ -105,21 +103,6 @@ async def test_an_attempt_belongs_where_its_job_says_and_else_where_its_message_
 ) -> None:
     _, attempt = await traced("ask", kept, told)
     assert parent_of(attempt) == (None if parent is None else span_id(parent))
-
-
-@pytest.mark.parametrize(
-    ("definition", "error_type", "description"),
-    [
-        ("fail", "LookupError", "LookupError: no such thing at mongodb://***@db/"),
-        ("hold", "timeout", "timed out after 1ms"),
-    ],
-)
-async def test_a_failure_has_the_type_of_what_was_raised(definition: str, error_type: str, description: str) -> None:
-    rules = Definition(name="hold", timeout_ms=1 if definition == "hold" else None)
-    _, told = await traced(definition, None, None, rules=rules)
-    assert told.status.status_code is trace.StatusCode.ERROR
-    assert told.status.description == description
-    assert {(told.attributes or {})[name] for name in ("error.type", "hascheduler.outcome")} == {error_type, "failed"}
 
 
 async def test_what_is_given_back_has_not_failed() -> None:

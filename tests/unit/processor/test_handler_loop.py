@@ -34,7 +34,7 @@ class Work:
         self.unblocked = threading.Event()
         self.loops: set[asyncio.AbstractEventLoop] = set()
         self.released = asyncio.Event()
-        for function in (self.block, self.wait, self.stubborn, self.leave, self.thread):
+        for function in (self.block, self.wait, self.stubborn):
             self.handlers.handler(function.__name__)(function)
 
     async def block(self, job: JobContext) -> str:
@@ -64,16 +64,6 @@ class Work:
                 if job.payload == "result":
                     return "in spite of it"
         return "late"
-
-    async def leave(self, job: JobContext) -> str:
-        raise SystemExit(3)
-
-    def thread(self, job: JobContext) -> Any:
-        async def waited() -> str:
-            self.loops.add(asyncio.get_running_loop())
-            return "from a coroutine"
-
-        return waited()
 
     def release(self) -> None:
         for loop in self.loops:
@@ -143,9 +133,10 @@ async def test_what_has_not_begun_there_is_given_back_and_never_begins(work: Wor
         assert waiting.losses == 0
         work.unblocked.set()
         await until(lambda: loop.stall is None)
-        last = stage.world.dispatch("last", "leave")
+        work.release()
+        last = stage.world.dispatch("last", "block")
         await last.ended()
-        assert work.begun == ["blocking"]
+        assert work.begun == ["blocking", "last"]
 
 
 async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_back(
@@ -224,16 +215,6 @@ async def test_a_cancellation_crosses_and_a_result_that_comes_in_spite_of_it_sta
         await until(lambda: all(job.outcome for job in jobs))
         assert sorted(work.stopped) == ["stubborn", "wait"]
         assert [job.state for job in jobs] == [JobState.CANCELLED, JobState.SUCCEEDED]
-
-
-async def test_the_system_exit_of_a_handler_is_its_own_failure(work: Work, make_loop: Any) -> None:
-    async with running(work, make_loop) as (stage, _):
-        job = stage.world.dispatch("leave", "leave", rules=Definition(name="leave", retry=RetryPolicy(attempts_max=1)))
-        await until(lambda: job.outcome is not None)
-        assert error_of(job) == "RuntimeError: the handler raised SystemExit"
-        after = stage.world.dispatch("thread", "thread")
-        outcome = await after.ended()
-        assert outcome.result == "from a coroutine"
 
 
 async def test_the_end_of_the_loop_ends_the_processor(work: Work, make_loop: Any) -> None:

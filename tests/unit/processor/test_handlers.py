@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 from hascheduler.ports import AttemptOutcome
-from hascheduler.processor import Handlers, JobContext, load_handlers
+from hascheduler.processor import Handlers, JobContext, ProcessorConfig, load_handlers
 from tests.unit.processor.world import staged, until
 
 
@@ -79,3 +80,15 @@ async def test_sleep_returns_how_long_it_slept_or_refuses_a_payload_that_makes_n
         else:
             assert outcome.state is JobState.FAILED
             assert (outcome.error or "").startswith("PermanentError: the payload must be")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"id": ""}, {"slots": 0}, {"heartbeat_interval_ms": 0}, {"heartbeat_deadline_ms": 1_000}, {"drain_grace_ms": -1}],
+)
+def test_settings_that_can_not_work_are_refused(wrong: dict[str, Any]) -> None:
+    right = ProcessorConfig(
+        "p.1", "p", "default", 1, heartbeat_interval_ms=1_000, heartbeat_deadline_ms=4_000, drain_grace_ms=0
+    )
+    with pytest.raises(InvalidInput):
+        replace(right, **wrong)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.model.processor import NOT_CONSUMING
@@ -15,7 +14,7 @@ from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.heartbeat import AWAY_MS, SelfFence
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import HandClock, Stage, Work, World, at_work, staged, until
+from tests.unit.processor.world import HandClock, Work, World, at_work, staged, until
 
 BUSH: list[Any] = []
 for _ in range(100):
@@ -433,19 +432,3 @@ async def test_a_drain_ends_although_the_store_is_away(monkeypatch: pytest.Monke
         stage.world.down = True
         await stage.drained()
         assert work.stopped == ["a"]
-
-
-async def test_an_acknowledgement_that_fails_does_not_harm_the_job() -> None:
-    async with at_work() as (_, stage):
-        _break_acknowledgements(stage)
-        job = stage.world.dispatch("a", "echo", 1)
-        await job.ended()
-        assert job.state is JobState.SUCCEEDED
-
-
-def _break_acknowledgements(stage: Stage) -> None:
-    class Full(list[bytes]):
-        def append(self, _: bytes) -> None:
-            raise StoreUnavailable("gone")
-
-    stage.world.acknowledged = Full()

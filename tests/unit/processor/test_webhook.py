@@ -53,28 +53,6 @@ async def test_the_body_goes_out_as_json_with_the_job_and_the_attempt(receiver: 
 
 
 @pytest.mark.parametrize(
-    ("payload", "content_type", "body"),
-    [
-        ({}, None, b""),
-        ({"body": None}, "application/json", b"null"),
-        (
-            {"body_template": "${job_id} on ${target}: ${values.who}", "values": {"who": "me"}},
-            "text/plain",
-            b"j1 on t: me",
-        ),
-    ],
-)
-async def test_what_is_sent_is_what_was_asked_for(
-    receiver: Receiver, payload: Any, content_type: str | None, body: bytes
-) -> None:
-    await result_of("webhook", {"url": receiver.url(), **payload})
-    [request] = receiver.requests
-    sent_type = request.headers.get("content-type")
-    assert (sent_type and sent_type.partition(";")[0], request.body) == (content_type, body)
-    assert request.method == payload.get("method", "POST")
-
-
-@pytest.mark.parametrize(
     ("template", "text"),
     [
         ("plain $ { } $$ $x", "plain $ { } $$ $x"),
