@@ -80,6 +80,16 @@ async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenant
         assert (await events_for(everything), await events_for(own)) == ([1], [])
 
 
+async def test_many_events_are_delivered_in_pieces() -> None:
+    log = log_of(events_max=2_000)
+    log.append([happened(second) for second in range(1, 1_501)], position(1_500, 1))
+    with log.follow(position(0, 1), ALL) as follower:
+        first = await follower.next(0)
+        assert isinstance(first, NewEvents)
+        assert first.position == first.events[-1].id
+        assert len(first.events) + len(await events_for(follower)) == 1_500
+
+
 async def test_a_follower_that_is_too_slow_learns_how_much_it_missed() -> None:
     log = log_of(1, events_max=3)
     with log.follow(position(0, 1), ALL) as follower:
@@ -200,16 +210,16 @@ async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_
 
 
 async def test_a_leader_that_could_not_publish_leaves_it_to_the_next_term() -> None:
-    replica = PublishingReplica(log_of(1))
+    replica = PublishingReplica(log_of(1, 20))
     replica.exchange.accepting = False
     async with running(replica.publisher.run()):
         await replica.exchange.asked()
         replica.leads = False
         replica.exchange.accepting = True
-        replica.append(2)
+        replica.append(21)
         await asyncio.sleep(0.01)
         replica.leads = True
-        await replica.until_published(1, 2)
+        await replica.until_published(1, 20, 21)
 
 
 async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on() -> None:

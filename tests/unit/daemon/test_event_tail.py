@@ -135,6 +135,22 @@ async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_wait
     assert [event.job for event in events[2:]] == ["j", "k"]
 
 
+async def test_an_end_that_a_fetch_was_ahead_of_says_whose_it_was_and_which_attempt() -> None:
+    scene = Scene(refusals=1)
+    await scene.begin()
+    await scene.jobs.submit(make_job("j"))
+    await scene.turn()
+    await scene.claims.apply([Dispatch("j", 1, "p")], NOW, majority=True)
+    await scene.turn()
+    await scene.jobs.cancel("j", NOW)
+    scene.mirror.want(JOBS, "j")
+    asked = scene.mirror.fold([]).wanted
+    scene.mirror.fold_fetched(asked, await scene.source.fetch(JOBS, ["j"]))
+    await scene.turn()
+    cancelled = (await scene.events_and_one_more())[-1]
+    assert (cancelled.type, cancelled.tenant, cancelled.attempt) == ("cancelled", "tenant", 1)
+
+
 @pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])
 async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness_module, "_AGAIN_S", 0)
