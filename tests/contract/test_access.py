@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvariantBroken
+from hascheduler.model.collection import Collection
 from hascheduler.model.token import digest_of, session_id
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter
 from hascheduler.schema.audit import AuditRecord
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.token import Token
-from tests.contract.backends import Backend, on
+from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.factories import NOW, make_token
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
@@ -187,6 +188,13 @@ async def test_all_conditions_of_a_filter_must_hold(backend: Backend, which: Aud
         ]
     )
     assert await times(backend, which) == found
+
+
+async def test_a_record_expires_after_the_retention_time(backend: Backend) -> None:
+    await backend.audit.append([record(1)])
+    stored = await backend.behind.find(Collection.AUDIT, record(1).id)
+    assert stored is not None
+    assert stored["expire_at"].replace(tzinfo=None) == to_datetime(T0 + 1 + RETENTION_MS).replace(tzinfo=None)
 
 
 async def test_the_oldest_records_are_trimmed_where_there_are_too_many(backend: Backend) -> None:

@@ -20,6 +20,12 @@ async def test_a_new_schedule_is_stored_as_it_is(backend: Backend) -> None:
     assert await backend.schedules.get("tick") == schedule
 
 
+async def test_a_taken_name_changes_nothing(backend: Backend) -> None:
+    first = await backend.schedules.create(make_schedule())
+    assert await backend.schedules.create(make_schedule(payload="other")) is None
+    assert await backend.schedules.get("tick") == first
+
+
 async def test_an_edit_has_the_next_rev_and_leaves_the_rest(backend: Backend) -> None:
     before = make_schedule()
     await backend.schedules.create(before)

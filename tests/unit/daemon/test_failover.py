@@ -136,6 +136,15 @@ def test_the_gap_begins_with_the_last_sign_of_the_leader_before(
     assert room.reported == [undecided, undecided.model_copy(update={"first_decision_at_ms": room.t0 + 70})]
 
 
+def test_a_replica_that_saw_no_sign_goes_by_the_last_renewal(room: Room) -> None:
+    other = FailoverReporter("default", ME, room.clock, room.metrics)
+    other.lease_known(RENEWED, live=True)
+    other.challenged(replace(RENEWED, renewed_at_ms=WallMs(room.t0 - 3_000)))
+    room.clock.now = room.t0
+    other.deciding(2)
+    assert other._to_store.get_nowait().gap_ms == 3_000
+
+
 def test_the_first_leader_has_no_gap() -> None:
     room = Room(first=True)
     room.at(0).challenged(None)

@@ -147,6 +147,25 @@ def test_neighbours_that_share_a_load_wait_as_long_as_one_that_has_all_of_it() -
     assert of_one.spacing_ms(now) == of_all.spacing_ms(now) > 0
 
 
+def test_one_waits_for_what_is_left_of_the_spacing() -> None:
+    pace, now = after(1_000)
+    assert pace.wait_s(now) == pytest.approx(0.010, rel=0.02)
+    assert pace.wait_s(MonoMs(now + 4)) == pytest.approx(0.006, rel=0.05)
+    assert pace.wait_s(MonoMs(now + 11)) == 0
+
+
+def test_a_lag_is_the_mean_of_about_a_second() -> None:
+    lag = DecisionLag()
+    for at_ms in range(0, 3_000, 10):
+        lag.observe(400, MonoMs(at_ms))
+    assert lag.mean_ms(MonoMs(3_000)) == 400
+    lag.observe(0, MonoMs(3_000))
+    assert 390 < (lag.mean_ms(MonoMs(3_000)) or 0) < 400
+    for at_ms in range(3_000, 8_000, 10):
+        lag.observe(20, MonoMs(at_ms))
+    assert 20 <= (lag.mean_ms(MonoMs(8_000)) or 0) < 25
+
+
 def test_where_nothing_is_decided_there_is_no_lag() -> None:
     lag = DecisionLag()
     assert lag.mean_ms(MonoMs(0)) is None

@@ -61,6 +61,11 @@ async def heartbeat() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]
         yield one, board, clock
 
 
+async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
+    one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()))
+    assert (one.fresh, one.lag_ms, one.echoed(0), one.echoed(1)) == (False, None, True, False)
+
+
 async def test_the_return_of_a_beat_measures_the_lag_and_shows_the_mirror_fresh() -> None:
     async with heartbeat() as (one, board, clock):
         written = await board.next()

@@ -42,6 +42,15 @@ def running(wall_off_ms: int = 0) -> tuple[Machine, TrustedClock]:
     return machine, clock
 
 
+@pytest.mark.parametrize("off_ms", [0, 1_500, -1_500, SKEW_MAX_MS, -SKEW_MAX_MS])
+def test_a_wall_clock_that_agrees_with_the_database_is_followed(off_ms: int) -> None:
+    machine, clock = running()
+    machine.wall_off_ms = off_ms
+    machine.beat(clock)
+    assert machine.off_ms(clock) == off_ms
+    assert clock.wrong_because == ""
+
+
 @pytest.mark.parametrize("off_ms", [SKEW_MAX_MS + 1, -SKEW_MAX_MS - 1, DAY_MS, -DAY_MS])
 def test_a_wall_clock_that_is_set_wrong_is_not_followed(off_ms: int) -> None:
     machine, clock = running()
