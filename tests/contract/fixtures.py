@@ -1,6 +1,6 @@
 """The fixtures of the backends, on databases that nobody else uses; a ``conftest`` that needs them imports all."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -10,7 +10,7 @@ from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo import ReturnDocument
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, connect, open_database
+from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
@@ -31,7 +31,6 @@ __all__ = [
     "motor_client",
     "pymongo_backend",
     "pymongo_client",
-    "two_mongodbs",
 ]
 
 
@@ -77,16 +76,6 @@ def mongomock_backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
 async def pymongo_client(mongodb_uri: str) -> AsyncIterator[Client]:
     async with connect(mongodb_uri) as client:
         yield client
-
-
-@pytest.fixture
-async def two_mongodbs(
-    mongodb_uri: str, pymongo_client: Client, ready_databases: Sequence[str]
-) -> AsyncIterator[Sequence[Database]]:
-    """Two databases as of two MongoDBs: no session is of both."""
-    here, there, *_ = ready_databases
-    async with connect(mongodb_uri) as elsewhere:
-        yield [open_database(pymongo_client, here), open_database(elsewhere, there)]
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,12 @@ async def bring_to(backend: Backend, state: JobState, job_id: str = "a") -> None
         await finish(backend, job_id, outcome=AttemptOutcome(state))
 
 
+def attempt_record(before: Mapping[str, Any], outcome: str, error: str | None, at_ms: int) -> dict[str, Any]:
+    """What is kept of the first attempt of a job that was ``before``."""
+    times = {name: before[name] for name in ("dispatched_at_ms", "started_at_ms")}
+    return {"number": 1, "processor": "p1", **times, "finished_at_ms": at_ms, "outcome": outcome, "error": error}
+
+
 async def stored(backend: Backend, job_id: str = "a") -> Mapping[str, Any]:
     """The job as it is stored."""
     job = await backend.jobs.get(job_id)

@@ -2,21 +2,31 @@
 
 import pytest
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue
-from hascheduler.model.job import JobState
+from hascheduler.dispatch.decisions import (
+    LOST_UNSTARTED,
+    NOT_STARTED,
+    UNREGISTERED,
+    Cancel,
+    Decision,
+    Dispatch,
+    Fail,
+    Requeue,
+)
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.job import LIVE, OCCUPYING, JobState
+from hascheduler.model.values.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.contract.checks import (
     AT,
     DONE,
     LOST,
-    RACERS,
     a_dispatch_applied_again_is_done_and_changes_nothing,
     a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost,
     applied,
     of_racing_dispatches_of_one_attempt_one_wins,
     raced,
 )
-from tests.contract.job_states import bring_to, finish, stored
+from tests.contract.job_states import attempt_record, bring_to, dispatch, finish, stored
 from tests.factories import make_fire, make_job, make_schedule
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
@@ -48,25 +58,6 @@ async def test_a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend
     await a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend.claims, backend.jobs)
 
 
-@pytest.mark.parametrize(
-    ("state", "decision"),
-    [
-        (JobState.DISPATCHED, Dispatch("a", 1, "p2")),  # promised to another
-        (JobState.DISPATCHED, Dispatch("a", 2, "p1")),  # still occupied
-        (JobState.DISPATCHED, Dispatch("nobody", 1, "p1")),
-        *((JobState.PENDING, Dispatch("a", attempt, "p1")) for attempt in (0, 2, 3)),
-    ],
-    ids=str,
-)
-async def test_a_dispatch_that_demands_another_state_or_attempt_is_lost(
-    backend: Backend, state: JobState, decision: Dispatch
-) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await applied(backend.claims, decision) == [LOST]
-    assert await stored(backend) == before
-
-
 @pytest.mark.parametrize("then", ["started", "succeeded", "failed", "requeued", "given back", "dispatched again"])
 async def test_a_dispatch_stays_done_however_its_attempt_ended(backend: Backend, then: str) -> None:
     await bring_to(backend, JobState.RUNNING)
@@ -85,12 +76,6 @@ async def test_a_dispatch_stays_done_however_its_attempt_ended(backend: Backend,
     assert await applied(backend.claims, Dispatch("a", 1, "p1")) == [DONE]
     assert await applied(backend.claims, Dispatch("a", 1, "p9")) == [LOST]
     assert await stored(backend) == before
-
-
-async def test_a_dispatch_that_was_revoked_by_a_cancel_is_lost_when_applied_again(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    await backend.jobs.cancel("a", AT)
-    assert await applied(backend.claims, Dispatch("a", 1, "p1")) == [LOST]
 
 
 async def test_of_fifty_racing_dispatches_of_one_attempt_one_wins(backend: Backend) -> None:
@@ -161,13 +146,6 @@ async def test_decisions_for_one_job_are_applied_in_their_order(backend: Backend
     assert await stored(backend) == job
 
 
-async def test_fires_come_before_dispatches_of_the_jobs_they_insert(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    fire = make_fire(1)
-    assert await applied(backend.claims, Dispatch(fire.job_id, 1, "p1"), fire) == [DONE, DONE]
-    assert (await stored(backend, fire.job_id))["state"] == JobState.DISPATCHED
-
-
 @pytest.mark.parametrize("majority", [False, True])
 async def test_large_batches_are_applied_whole(backend: Backend, majority: bool) -> None:
     await backend.schedules.create(make_schedule())
@@ -180,9 +158,88 @@ async def test_large_batches_are_applied_whole(backend: Backend, majority: bool)
         assert (await stored(backend, dispatched.job_id))["processor"] == dispatched.processor
 
 
-async def test_no_move_is_lost_among_fifty_jobs_that_move_at_once(backend: Backend) -> None:
-    ids = [f"job-{number}" for number in range(RACERS)]
-    for id in ids:
-        await backend.jobs.submit(make_job(id))
-    answers = await raced(applied(backend.claims, Dispatch(id, 1, "p1")) for id in ids)
-    assert answers == [[DONE]] * RACERS
+LATER = WallMs(AT + 1_000)
+
+
+# Requeue
+
+
+@pytest.mark.parametrize("state", sorted(OCCUPYING))
+async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await applied(backend.claims, Requeue("a", 1, "$dead")) == [DONE]
+    assert await stored(backend) == {
+        **before,
+        "state": JobState.PENDING,
+        "processor": None,
+        "dispatched_at_ms": None,
+        "started_at_ms": None,
+        "rev": before["rev"] + 1,
+        "losses": 1 if state is JobState.RUNNING else 0,
+        "attempts": [attempt_record(before, "lost", "$dead", AT)],
+    }
+
+
+@pytest.mark.parametrize("reason", [NOT_STARTED, UNREGISTERED, LOST_UNSTARTED, "processor lost"])
+async def test_attempts_that_were_not_taken_up_are_counted(backend: Backend, reason: str) -> None:
+    await bring_to(backend, JobState.DISPATCHED)
+    for attempt in (1, 2):
+        assert await applied(backend.claims, Requeue("a", attempt, reason)) == [DONE]
+        await dispatch(backend, attempt=attempt + 1)
+    job = await stored(backend)
+    assert (job.get("unstarted", 0), job["losses"]) == (2 if reason == NOT_STARTED else 0, 0)
+    assert decode_job("a", job).unstarted == job.get("unstarted", 0)
+
+
+async def test_a_requeue_applied_again_is_done_even_after_the_next_dispatch(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    await applied(backend.claims, Requeue("a", 1, "dead"))
+    requeued = await stored(backend)
+    assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
+    assert await stored(backend) == requeued
+    await dispatch(backend, attempt=2)
+    dispatched = await stored(backend)
+    assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
+    assert await stored(backend) == dispatched
+
+
+# Fail
+
+
+@pytest.mark.parametrize("state", sorted(LIVE))
+async def test_a_fail_ends_the_job(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await applied(backend.claims, Fail("a", before["attempt"], "used up: $x")) == [DONE]
+    after = await stored(backend)
+    assert (after["state"], after["error"], after["processor"]) == (JobState.FAILED, "used up: $x", None)
+    assert (after["finished_at_ms"], after["rev"]) == (AT, before["rev"] + 1)
+    assert after["expire_at"] is not None
+    assert [record["outcome"] for record in after["attempts"]] == ["lost"] * (state in OCCUPYING)
+    assert await applied(backend.claims, Fail("a", before["attempt"], "used up: $x"), at_ms=LATER) == [DONE]
+    assert await stored(backend) == after
+
+
+async def test_a_fail_and_a_requeue_with_the_same_words_are_told_apart(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    assert await applied(backend.claims, Fail("a", 1, "dead"), Requeue("a", 1, "dead")) == [DONE, LOST]
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED])
+async def test_a_job_that_has_not_started_ends(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await applied(backend.claims, Cancel("a", before["attempt"], "$replaced")) == [DONE]
+    after = await stored(backend)
+    assert (after["state"], after["error"], after["finished_at_ms"]) == (JobState.CANCELLED, "$replaced", AT)
+    assert (after["rev"], after["processor"]) == (before["rev"] + 1, None)
+    assert len(after["attempts"]) == (state in OCCUPYING)
+
+
+async def test_a_running_job_is_requested_to_stop_once(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
+    assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
+    assert await stored(backend) == {**before, "cancel_requested_at_ms": AT, "rev": before["rev"] + 1}

@@ -94,13 +94,3 @@ async def test_a_request_that_was_broken_by_hand_is_answered_by_taking_it_away(b
     assert await applied(backend.claims, RESET) == [DONE]
     schedule = await stored(backend)
     assert (schedule["reset_at_ms"], schedule["cursor_ms"]) == (None, at(100))
-
-
-async def test_a_time_before_the_creation_by_a_clock_that_was_ahead_fires(backend: Backend) -> None:
-    made = make_schedule(now=at(100))
-    await backend.schedules.create(made)
-    assert await backend.schedules.edit("tick", 1, {"reset_at_ms": at(10)}) is not None
-    assert await applied(backend.claims, replace(RESET, created_at_ms=at(100))) == [DONE]
-    basis = decode_schedule("tick", await stored(backend)).basis_at(at(10))
-    assert await applied(backend.claims, fired(11, basis)) == [DONE]
-    assert await backend.jobs.get(fire_job_id("tick", at(11))) is not None

@@ -1,7 +1,5 @@
 """The jobs that depend on others: found by those, and revived together with them."""
 
-import pytest
-
 from hascheduler.dispatch.decisions import Fail, Settlement
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.job import JobState, dependency_error
@@ -81,11 +79,3 @@ async def test_a_revived_dependent_waits_again(backend: Backend) -> None:
     for stale in (b, *(await backend.jobs.dependents(["a"], None, [D], 9))):
         assert not await backend.jobs.retry_dependent(stale, [], AT), "changed meanwhile, or not ended"
     assert (await stored(backend, D))["state"] == "cancelled"
-
-
-@pytest.mark.parametrize("error", [None, "it broke", "expired", "was its dependency a failed"])
-async def test_what_failed_for_a_reason_of_its_own_says_so(backend: Backend, error: str | None) -> None:
-    await backend.jobs.submit(make_job("b", depends_on=("a",)))
-    assert await applied(backend.claims, Fail("b", 0, error or "")) == [Settlement.DONE]
-    [found] = await backend.jobs.dependents(["a"], None, [], 9)
-    assert not found.failed_of_dependency

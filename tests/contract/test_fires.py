@@ -1,17 +1,29 @@
 """`ClaimStore` and `Fire`: one job for each nominal time, and a cursor that only grows."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.decisions import (
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fire,
+    RecordVerdict,
+    Settlement,
+    decode_decisions,
+    encode_beside,
+    encode_decisions,
+)
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
-from hascheduler.model.job import JobState
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.job import JobState, ScheduleId, fire_job_id
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import FireCounts
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, REFUSED, UNKNOWN, applied, raced
 from tests.contract.job_states import bring_to, dispatch, stored, stored_schedule
@@ -62,14 +74,6 @@ async def test_the_offsets_of_zones_are_stored_with_the_cursor_that_they_are_of(
     assert await applied(backend.claims, SECOND) == [DONE]
     document = await stored_schedule(backend)
     assert decode_schedule("tick", document).offsets == ()
-
-
-async def test_a_fire_moves_the_cursor_to_its_nominal_time_and_that_is_no_edit(backend: Backend) -> None:
-    before = await backend.schedules.create(make_schedule())
-    assert before is not None
-    await applied(backend.claims, FIRST)
-    after = {**before, "cursor_ms": FIRST.nominal_ms, "tally": encode_fire_counts(FireCounts(fired=1))}
-    assert await backend.schedules.get("tick") == after
 
 
 async def test_a_fire_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
@@ -134,13 +138,6 @@ async def test_several_fires_of_a_schedule_move_the_cursor_to_the_latest(backend
         assert (await stored(backend, fire.job_id))["nominal_ms"] == fire.nominal_ms
 
 
-async def test_a_fire_that_happened_stays_done_when_its_schedule_is_gone(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await applied(backend.claims, FIRST)
-    await backend.schedules.delete("tick")
-    assert await applied(backend.claims, FIRST, SECOND) == [DONE, LOST]
-
-
 @pytest.mark.parametrize("later_by_ms", [0, 1, 60_000])
 async def test_a_schedule_recreated_at_or_after_the_nominal_time_is_another_one(
     backend: Backend, later_by_ms: int
@@ -183,3 +180,90 @@ async def test_a_job_id_taken_by_a_submitted_job_counts_as_fired(backend: Backen
     assert await applied(backend.claims, FIRST) == [DONE]
     assert await stored(backend, FIRST.job_id) == before
     assert await cursor_of(backend) == FIRST.nominal_ms, "as after a crash between the insert and the cursor"
+
+
+HOUR_MS = 3_600_000
+EARLIER = WallMs(NOW - 10_000)
+
+
+async def of_stored(backend: Backend, tenant: str, created_at_ms: int) -> dict[str, Any]:
+    """``tick`` as that tenant makes it."""
+    template = make_template(tenant=tenant)
+    document = make_schedule(template=template, payload={"of": tenant}, now=WallMs(created_at_ms))
+    await backend.schedules.delete("tick")
+    assert await backend.schedules.create(document) is not None
+    return document
+
+
+def after(seconds: int) -> WallMs:
+    return WallMs(NOW + 1_000 * seconds)
+
+
+def a_fire(created_at_ms: int, second: int, tally: FireCounts | None = None) -> Fire:
+    """Of a schedule that was created then, and decided nothing yet; both schedules have the same times in force."""
+    return Fire("tick", after(second), basis_of(created_at_ms), tally or FireCounts(fired=1))
+
+
+def basis_of(created_at_ms: int) -> Basis:
+    return Basis(NOW, NOW, None, WallMs(created_at_ms))
+
+
+def a_run(created_at_ms: int, because_of: str | None = None) -> RecordVerdict:
+    run = VerdictRun("tick", Verdict.SKIPPED, after(1), after(1), 1, because_of)
+    return RecordVerdict(run, basis_of(created_at_ms), FireCounts(skipped=1))
+
+
+def journaled(*decisions: Decision) -> tuple[Decision, ...]:
+    """As a successor reads them."""
+    return decode_decisions(encode_decisions(decisions), encode_beside(decisions).get("creations"))
+
+
+@pytest.mark.parametrize("decision", [a_fire(EARLIER, 1), a_run(EARLIER, "fire:tick:1")], ids=["fire", "pass over"])
+async def test_decisions_about_the_old_schedule_are_lost_on_the_new_one(backend: Backend, decision: Decision) -> None:
+    """Their times and cursors are the same, to the millisecond."""
+    new = await of_stored(backend, "beta", NOW)
+    assert await applied(backend.claims, *journaled(decision)) == [LOST]
+    assert await backend.schedules.get("tick") == new
+    assert await backend.jobs.get(fire_job_id("tick", after(1))) is None
+
+
+@pytest.mark.parametrize("pause_at_ms", [None, NOW], ids=["count", "pause"])
+async def test_failures_of_the_old_schedule_are_not_written_on_the_new_one(
+    backend: Backend, pause_at_ms: WallMs | None
+) -> None:
+    new = await of_stored(backend, "beta", NOW)
+    count = CountFailures("tick", 1, 3, pause_at_ms, EARLIER)
+    assert await applied(backend.claims, *journaled(count)) == [LOST]
+    assert await backend.schedules.get("tick") == new
+    assert await applied(backend.claims, *journaled(replace(count, created_at_ms=NOW))) == [DONE]
+
+
+async def test_a_fire_whose_id_a_job_of_the_old_schedule_has_does_not_count_that_as_its_own(backend: Backend) -> None:
+    """acme's leader was ahead of the replica that made beta's."""
+    await of_stored(backend, "acme", EARLIER)
+    first = a_fire(EARLIER, 1)
+    basis = replace(first.basis, cursor_ms=EARLIER, since_ms=EARLIER)
+    assert await applied(backend.claims, replace(first, basis=basis)) == [DONE]
+    await of_stored(backend, "beta", NOW)
+    assert await applied(backend.claims, a_fire(NOW, 1)) == [Settlement.REFUSED]
+    job = await backend.jobs.get(first.job_id)
+    assert job is not None
+    assert (job["tenant"], job["payload"]) == ("acme", {"of": "acme"})
+    assert await applied(backend.claims, replace(a_fire(NOW, 2), basis=replace(basis_of(NOW), cursor_ms=after(1)))) == [
+        DONE
+    ]
+
+
+async def test_a_record_replaces_one_of_the_old_schedule(backend: Backend) -> None:
+    await of_stored(backend, "acme", EARLIER)
+    old = a_run(EARLIER, "fire:tick:1")
+    basis = replace(old.basis, cursor_ms=EARLIER, since_ms=EARLIER)
+    assert await applied(backend.claims, replace(old, basis=basis)) == [DONE]
+    await of_stored(backend, "beta", NOW)
+    before_ms = WallMs(NOW + HOUR_MS)
+    beta = ScheduleId("tick", "beta", NOW)
+    assert await backend.verdicts.list(beta, frozenset(Verdict), EARLIER, before_ms, 9) == []
+    for _ in range(2):
+        assert await applied(backend.claims, a_run(NOW)) == [DONE]
+    [shown] = await backend.verdicts.list(beta, frozenset(Verdict), EARLIER, before_ms, 9)
+    assert shown.run == a_run(NOW).run

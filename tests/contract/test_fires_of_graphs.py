@@ -11,9 +11,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job_ids
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import Verdict
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.schedule import GraphJob, JobGraph, graph_order
 from tests.contract.backends import Backend, on
@@ -63,13 +62,6 @@ async def test_what_waits_for_no_other_of_its_graph_begins_after_the_jobs_that_t
     assert [job["ignores_failures"] for job in jobs.values()].count(True) == 1
 
 
-async def test_a_single_job_begins_after_the_jobs_that_its_fire_names(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    assert await applied(backend.claims, replace(FIRST, after=("trigger:tick:1.x",), is_graph=False)) == [DONE]
-    job = await stored(backend, FIRST.job_id)
-    assert (job["waits_for"], job["ignores_failures"], job["depends_on"]) == (["trigger:tick:1.x"], True, [])
-
-
 async def test_a_graph_that_is_completed_after_a_crash_waits_for_what_was_decided_then(backend: Backend) -> None:
     await backend.schedules.create(graph())
     first = replace(FIRST, after=("trigger:tick:1",))
@@ -93,15 +85,6 @@ async def test_a_fire_is_lost_whose_schedule_makes_one_job_since_or_several(
     assert await applied(backend.claims, *decided) == [LOST] * len(decided)
     assert [await backend.jobs.get(id) for id in IDS.values()] == [None] * 4
     assert await applied(backend.claims, replace(fire, is_graph=not was_graph)) == [DONE]
-
-
-async def test_a_fire_is_one_verdict_however_many_jobs_it_makes(backend: Backend) -> None:
-    await backend.schedules.create(graph())
-    await applied(backend.claims, FIRST, SECOND)
-    records = await backend.verdicts.list(
-        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
-    )
-    assert [record.run.first_ms - NOW for record in records] == [2_000, 1_000]
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.CANCELLED])
@@ -178,14 +161,6 @@ async def test_a_lost_fire_leaves_the_jobs_alone_that_a_successor_inserts_for_it
     assert await applied(backend.claims, FIRST) == [LOST]
     assert [(await stored(backend, IDS[ref]))["state"] for ref in ("extract", "clean", "enrich")] == ["pending"] * 3
     assert await applied(backend.claims, again) == [DONE]
-
-
-async def test_a_graph_that_is_complete_runs_on_when_its_schedule_is_gone(backend: Backend) -> None:
-    await backend.schedules.create(graph())
-    await applied(backend.claims, FIRST)
-    await backend.schedules.delete("tick")
-    assert await applied(backend.claims, FIRST, SECOND) == [DONE, LOST]
-    assert {(await stored(backend, id))["state"] for id in IDS.values()} == {"pending"}
 
 
 async def test_of_a_fire_that_is_refused_nothing_is_left_to_run(backend: Backend) -> None:

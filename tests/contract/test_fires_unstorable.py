@@ -15,6 +15,7 @@ from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
 from tests.contract.checks import (
     DONE,
+    LOST,
     REFUSED,
     a_fire_whose_job_is_not_there_is_not_done,
     applied,
@@ -83,13 +84,9 @@ async def test_the_others_of_its_group_fire(backend: Backend) -> None:
     for name in names:
         await backend.schedules.create(make_schedule(name))
     fires = [make_fire(1, schedule=name) for name in names]
-    assert await applied(backend.claims, *fires[:3], FIRST, *fires[3:]) == [DONE, DONE, DONE, REFUSED, DONE, DONE]
-
-
-async def test_a_dispatch_of_its_job_is_lost(backend: Backend) -> None:
-    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
-    fire, dispatch = await applied(backend.claims, FIRST, Dispatch(FIRST.job_id, 1, "p1"))
-    assert (fire, dispatch.value) == (REFUSED, "lost")
+    lost = Dispatch(FIRST.job_id, 1, "p1")
+    answers = await applied(backend.claims, *fires[:3], FIRST, *fires[3:], lost)
+    assert answers == [DONE, DONE, DONE, REFUSED, DONE, DONE, LOST]
 
 
 async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_before_the_cursor_moves(
@@ -103,32 +100,3 @@ async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_bef
     assert await applied(backend.claims, FIRST) == [REFUSED]
     assert await backend.jobs.get(FIRST.job_id) is None
     assert await counted(backend) == (FIRST.nominal_ms, 1, 1)
-
-
-async def test_a_time_that_got_its_job_after_all_has_fired(backend: Backend) -> None:
-    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
-    await applied(backend.claims, FIRST, SECOND)
-    # As after a crash between the record and the cursor, and an edit of the payload alone.
-    await backend.schedules.edit("tick", 1, {"cursor_ms": NOW, "unstorable": 0, "payload": "small"})
-    assert await applied(backend.claims, FIRST) == [DONE]
-    assert await applied(backend.claims, FIRST) == [DONE]
-    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.FIRED, 1)]
-    [newest] = await backend.verdicts.list(
-        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 1_500), 1
-    )
-    assert newest.run.verdict is Verdict.FIRED
-    assert (await counted(backend))[2] == 0
-
-
-async def test_a_count_broken_by_hand_does_not_stop_the_fires(backend: Backend) -> None:
-    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled() | {"unstorable": "many"})
-    assert await applied(backend.claims, FIRST, SECOND) == [REFUSED, REFUSED]
-    assert await counted(backend) == (SECOND.nominal_ms, 2, 2)
-
-
-async def test_after_the_payload_is_repaired_the_next_time_fires(backend: Backend) -> None:
-    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
-    await applied(backend.claims, FIRST)
-    await backend.schedules.edit("tick", 1, {"payload": "small"})
-    assert await applied(backend.claims, SECOND) == [DONE]
-    assert await counted(backend) == (SECOND.nominal_ms, 2, 1)

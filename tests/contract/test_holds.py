@@ -53,13 +53,6 @@ async def test_a_hold_is_put_in_the_place_of_an_earlier_one_alone(backend: Backe
     assert await stored(backend) == encode_hold(later)
 
 
-@pytest.mark.parametrize("rev", ["7", None])
-async def test_a_hold_without_a_revision_is_mended(backend: Backend, rev: Any) -> None:
-    await backend.behind.insert(Collection.HOLDS, {**encode_hold(HOLD), "rev": rev})
-    assert await backend.holds.put(HOLD)
-    assert await stored(backend) == encode_hold(HOLD)
-
-
 async def test_of_holds_that_are_put_at_once_the_latest_stays(backend: Backend) -> None:
     await asyncio.gather(*(backend.holds.put(replace(HOLD, rev=rev)) for rev in (7, 9, 8)))
     assert (await stored(backend))["rev"] == 9

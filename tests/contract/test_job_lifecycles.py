@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, decode_job
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.job import JobState, tries
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
@@ -127,17 +126,6 @@ async def test_a_job_that_is_lost_too_often_has_failed_and_its_last_attempt_was_
     assert [each["outcome"] for each in job["attempts"]] == ["lost"]
 
 
-async def test_a_loss_counts_from_none_in_a_job_of_0_2_0_whose_failures_stay(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    stored_then = dict(await stored(backend))
-    del stored_then["losses"]
-    await backend.behind.delete(Collection.JOBS, "a")
-    await backend.behind.insert(Collection.JOBS, {**stored_then, "failures": 3})
-    assert decode_job("a", {**stored_then, "failures": 3}).losses == 0
-    assert await applied(backend.claims, Requeue("a", 1, "processor lost")) == [DONE]
-    assert counts(await stored(backend)) == (3, 1)
-
-
 async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: Backend) -> None:
     rules = Definition(
         name="log",
@@ -179,26 +167,11 @@ async def test_progress_is_stored_for_the_running_attempt_alone(backend: Backend
 # Priorities
 
 
-@pytest.mark.parametrize(
-    ("state", "answer"),
-    [
-        (JobState.PENDING, ReprioritizeAnswer.OK),
-        (JobState.DISPATCHED, ReprioritizeAnswer.ALREADY_RUNNING),
-        (JobState.RUNNING, ReprioritizeAnswer.ALREADY_RUNNING),
-        (JobState.SUCCEEDED, ReprioritizeAnswer.ALREADY_DONE),
-        (JobState.FAILED, ReprioritizeAnswer.ALREADY_DONE),
-        (JobState.CANCELLED, ReprioritizeAnswer.ALREADY_DONE),
-    ],
-)
-async def test_only_a_pending_job_gets_another_priority(
-    backend: Backend, state: JobState, answer: ReprioritizeAnswer
-) -> None:
-    await bring_to(backend, state)
-    before: Any = await stored(backend)
-    assert await backend.jobs.reprioritize("a", 9) is answer
-    changed = {"priority": 9, "rev": before["rev"] + 1} if answer is ReprioritizeAnswer.OK else {}
-    assert await stored(backend) == {**before, **changed}
-    assert await backend.jobs.reprioritize("nobody", 9) is None
+async def test_a_pending_job_gets_another_priority(backend: Backend) -> None:
+    await bring_to(backend, JobState.PENDING)
+    before = await stored(backend)
+    assert await backend.jobs.reprioritize("a", 9) is ReprioritizeAnswer.OK
+    assert await stored(backend) == {**before, "priority": 9, "rev": before["rev"] + 1}
 
 
 # A new life
@@ -230,22 +203,6 @@ async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backe
     before = await stored(backend)
     assert await applied(backend.claims, fail, Requeue("a", 1, "x"), Dispatch("a", 2, "p1")) == [LOST, LOST, LOST]
     assert await stored(backend) == before
-
-
-@pytest.mark.parametrize(
-    ("state", "answer"),
-    [
-        (JobState.PENDING, RetryAnswer.NOT_ENDED),
-        (JobState.RUNNING, RetryAnswer.NOT_ENDED),
-        (JobState.SUCCEEDED, RetryAnswer.NOT_FAILED),
-    ],
-)
-async def test_no_other_job_is_revived(backend: Backend, state: JobState, answer: RetryAnswer) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.jobs.retry("a", AT) == KeyedRetry(answer)
-    assert await stored(backend) == before
-    assert await backend.jobs.retry("nobody", AT) is None
 
 
 async def test_under_one_key_a_job_is_revived_once(backend: Backend) -> None:
@@ -310,15 +267,6 @@ async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) 
     assert (await stored(backend, "running0"))["cancel_requested_at_ms"] == AT
 
 
-async def test_all_matching_pending_jobs_get_another_priority(backend: Backend) -> None:
-    await _some_of_each(backend)
-    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 1) == 1
-    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 10) == 1
-    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 10) == 0
-    assert [(await stored(backend, f"pending{n}"))["priority"] for n in range(2)] == [9, 9]
-    assert (await stored(backend, "running0"))["priority"] == 5
-
-
 async def test_the_jobs_of_tenants_that_are_left_out_match_nothing(backend: Backend) -> None:
     for tenant in "abc":
         await backend.jobs.submit(make_job(tenant, tenant=tenant))
@@ -336,53 +284,3 @@ async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backen
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
     assert await backend.jobs.retry_some(JobSelection(states=(JobState.CANCELLED,), target="target"), AT, 10) == 2
     assert "cancelled" not in await _states(backend)
-
-
-@pytest.mark.parametrize(
-    "which",
-    [
-        JobSelection(definition="other"),
-        JobSelection(tenant="other"),
-        JobSelection(batch="other"),
-        JobSelection(target="other"),
-        JobSelection(schedule="other"),
-        JobSelection(labels={"of": "other"}),
-        JobSelection(labels={"a.b": "c"}),
-        JobSelection(states=(JobState.FAILED,)),
-    ],
-)
-async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobSelection) -> None:
-    await bring_to(backend, JobState.PENDING)
-    before = await stored(backend)
-    assert await backend.jobs.count(which, list(JobState), 10) == 0
-    assert await backend.jobs.cancel_some(which, AT, 10) == CancelledSome(0, 0)
-    assert await backend.jobs.reprioritize_some(which, 9, 10) == 0
-    assert await backend.jobs.retry_some(which, AT, 10) == 0
-    assert await stored(backend) == before
-
-
-async def test_jobs_are_found_by_labels_whose_keys_hold_dots(backend: Backend) -> None:
-    await backend.jobs.submit(make_job("a", labels={"a.b": "c", "d": "e"}))
-    await backend.jobs.submit(make_job("b", labels={"a": "c"}))
-    which = JobSelection(labels={"a.b": "c"})
-    assert [job["_id"] for job in (await backend.jobs.list(which, None, 10)).documents] == ["a"]
-    assert await backend.jobs.count(which, [JobState.PENDING], 10) == 1
-    assert await backend.jobs.count(JobSelection(), [JobState.PENDING], 1) == 1
-
-
-async def test_of_a_cancel_a_finish_and_a_retry_that_race_the_table_decides(backend: Backend) -> None:
-    for n in range(10):
-        id = f"r{n}"
-        await bring_to(backend, JobState.RUNNING, id)
-
-        async def asked(id: str = id) -> object:
-            return await backend.jobs.cancel(id, AT)
-
-        async def ended(id: str = id) -> object:
-            return await backend.work.finish(id, 1, "p1", AGAIN, AT)
-
-        answers = await raced(call() for call in (asked, ended))
-        job = await stored(backend, id)
-        # Asked first: it ends cancelled. Failed first: it waited, and was cancelled then.
-        assert job["state"] == "cancelled", answers
-        assert answers[0] in (CancelAnswer.ALREADY_RUNNING, CancelAnswer.CANCELLED)

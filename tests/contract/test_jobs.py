@@ -5,10 +5,21 @@ from typing import Any
 
 import pytest
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import CancelAnswer, JobPage, JobSelection, ListPosition, Submission, SubmitAnswer
+from hascheduler.ports import (
+    ERROR_BEGINNING_MAX,
+    CancelAnswer,
+    FailedJob,
+    JobCounts,
+    JobPage,
+    JobSelection,
+    ListPosition,
+    Submission,
+    SubmitAnswer,
+)
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.checks import RACERS, raced
 from tests.contract.job_states import bring_to, dispatch, stored
@@ -34,13 +45,6 @@ async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: B
     assert await stored(backend) == answers[0].document
 
 
-async def test_a_document_that_was_read_is_a_copy(backend: Backend) -> None:
-    await backend.jobs.submit(make_job(payload={"n": [1]}))
-    read: Any = await stored(backend)
-    read["payload"]["n"].append(2)
-    assert (await stored(backend))["payload"] == {"n": [1]}
-
-
 async def test_jobs_are_listed_newest_first_by_submission_in_pages(backend: Backend) -> None:
     await _submit_at(backend, {"fire:s:1": 30, "job:1": 20, "job:2": 20, "trigger:s:1": 10, "job:3": 40})
     first = await backend.jobs.list(JobSelection(), None, 2)
@@ -52,23 +56,15 @@ async def test_jobs_are_listed_newest_first_by_submission_in_pages(backend: Back
     assert (_ids(last), last.next) == (["trigger:s:1"], None)
 
 
-async def test_a_list_goes_on_before_all_jobs_of_an_instant(backend: Backend) -> None:
-    await _submit_at(backend, {"a": 10, "b": 20, "c": 20, "d": 30})
-    assert _ids(await backend.jobs.list(JobSelection(), ListPosition(NOW + 20), 10)) == ["c", "b", "a"]
-    assert _ids(await backend.jobs.list(JobSelection(), ListPosition(NOW + 19), 10)) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("since", "before", "after", "expected"),
     [
         (20, None, None, ["d", "c", "b"]),
         (None, 20, None, ["a"]),
-        (20, 30, None, ["c", "b"]),
         (20, 30, ListPosition(NOW + 20, "c"), ["b"]),
-        (20, 30, ListPosition(NOW + 30, "d"), ["c", "b"]),
+        (20, 30, ListPosition(NOW + 20), ["c", "b"]),
         (20, 30, ListPosition(NOW + 10, "a"), []),
         (30, 20, None, []),
-        (21, 30, ListPosition(NOW + 20, "c"), []),
     ],
 )
 async def test_a_list_holds_what_was_submitted_within_a_range(
@@ -91,24 +87,22 @@ async def test_listed_jobs_are_without_their_large_fields(backend: Backend) -> N
 @pytest.mark.parametrize(
     ("which", "expected"),
     [
-        (JobSelection(), ["e", "d", "c", "b", "a"]),
         (JobSelection(states=(JobState.PENDING,)), ["e", "d", "b", "a"]),
-        (JobSelection(states=(JobState.DISPATCHED,)), ["c"]),
-        (JobSelection(states=(JobState.FAILED,)), []),
         (JobSelection(states=(JobState.DISPATCHED, JobState.FAILED, JobState.PENDING)), ["e", "d", "c", "b", "a"]),
         (JobSelection(definition="sleep"), ["e", "d"]),
         (JobSelection(schedule="tick"), ["d", "b"]),
         (JobSelection(states=(JobState.PENDING,), definition="sleep", schedule="tick"), ["d"]),
         (JobSelection(states=tuple(JobState), tenant="tenant", target="target", labels={}), ["e", "d", "c", "b", "a"]),
+        (JobSelection(labels={"a.b": "c"}), ["a"]),
+        (JobSelection(tenant="other"), []),
         (JobSelection(ids=("b", "d", "x")), ["d", "b"]),
-        (JobSelection(states=(JobState.PENDING,), ids=("c", "d")), ["d"]),
         (JobSelection(ids=()), []),
     ],
 )
 async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: JobSelection, expected: list[str]) -> None:
     for job in (
-        make_job("a"),
-        make_job("b", schedule="tick"),
+        make_job("a", labels={"a.b": "c"}),
+        make_job("b", schedule="tick", labels={"a": "c"}),
         make_job("c"),
         make_job("d", definition="sleep", schedule="tick"),
         make_job("e", definition="sleep"),
@@ -159,25 +153,110 @@ async def test_a_running_job_gets_one_cancel_request(backend: Backend) -> None:
     assert await stored(backend) == asked
 
 
-@pytest.mark.parametrize("state", sorted(TERMINAL))
-async def test_a_job_that_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
-    if state is JobState.CANCELLED:
-        await bring_to(backend, JobState.PENDING)
-        await backend.jobs.cancel("a", AT)
-    else:
-        await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.jobs.cancel("a", WallMs(AT + 1)) is CancelAnswer.ALREADY_DONE
-    assert await backend.jobs.cancel("nobody", AT) is None
-    assert await stored(backend) == before
-
-
-async def test_of_fifty_racing_cancels_one_cancels(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    answers = await raced(backend.jobs.cancel("a", AT) for _ in range(RACERS))
-    assert answers.count(CancelAnswer.CANCELLED) == 1
-    assert answers.count(CancelAnswer.ALREADY_DONE) == RACERS - 1
-
-
 def _ms(moment: datetime) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+P, R, S, F = JobState.PENDING, JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED
+
+
+async def put(backend: Backend, id: str, state: JobState, second: int, **fields: Any) -> None:
+    job = new_job_document(make_job(id, submitted_at_ms=WallMs(NOW + second)))
+    await backend.behind.insert(Collection.JOBS, {**job, "state": state.value, **fields})
+
+
+async def some(backend: Backend) -> None:
+    await put(backend, "job:01", P, 1)
+    await put(backend, "job:02", F, 2, error="late", definition="sleep")
+    await put(backend, "fire:tick:1", S, 3, schedule="tick", labels={"team": "a"})
+    await put(backend, "fire:tick:2", F, 3, schedule="tick", labels={"team": "b"}, error=None, finished_at_ms=NOW + 9)
+    await put(backend, "fire:tick-2:1", R, 5, schedule="tick-2", tenant="other")
+    await put(backend, "trigger:tick:x", F, 4, schedule="tick", error={"broken": 1}, batch="batch:1", target=7)
+
+
+def counted(counts: JobCounts) -> dict[str, int]:
+    assert counts.at_least == frozenset()
+    return {state.value: count for state, count in counts.by_state.items() if count}
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (JobSelection(), {"pending": 1, "failed": 3, "succeeded": 1, "running": 1}),
+        (JobSelection(states=(F, R)), {"failed": 3, "running": 1}),
+        (JobSelection(states=(F,), since_ms=WallMs(NOW + 3)), {"failed": 2}),
+        (JobSelection(until_ms=WallMs(NOW + 3)), {"pending": 1, "failed": 1}),
+        (JobSelection(schedule="tick", labels={"team": "a"}), {"succeeded": 1}),
+        (JobSelection(tenant="other"), {"running": 1}),
+        (JobSelection(states=(P,), ids=("job:01", "job:02")), {"pending": 1}),
+        (JobSelection(ids=()), {}),
+        (JobSelection(id_prefix="fire:tick:"), {"failed": 1, "succeeded": 1}),
+        (JobSelection(id_prefix="fire:tick:", tenant="other"), {}),
+        (JobSelection(batch="batch:1"), {"failed": 1}),
+    ],
+)
+async def test_those_that_match_are_counted_by_state(
+    backend: Backend, which: JobSelection, expected: dict[str, int]
+) -> None:
+    await some(backend)
+    counts = await backend.jobs.counts(which, 10)
+    assert counted(counts) == expected
+    assert set(counts.by_state) == set(which.states or JobState)
+
+
+async def test_no_more_are_counted_than_is_asked_for(backend: Backend) -> None:
+    await some(backend)
+    for which in (JobSelection(), JobSelection(until_ms=WallMs(NOW + 10))):
+        counts = await backend.jobs.counts(which, 2)
+        assert (counts.by_state[F], counts.by_state[P], counts.at_least) == (2, 1, frozenset({F}))
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (JobSelection(id_prefix="fire:"), ["fire:tick-2:1", "fire:tick:2", "fire:tick:1"]),
+        (JobSelection(states=(F,), id_prefix="fire:tick:"), ["fire:tick:2"]),
+        (JobSelection(id_prefix="fire:", until_ms=WallMs(NOW + 5)), ["fire:tick:2", "fire:tick:1"]),
+        (JobSelection(id_prefix="trigger:tick:", schedule="tick-2"), []),
+        (JobSelection(id_prefix="job:02"), ["job:02"]),
+        (JobSelection(id_prefix="^j"), []),
+    ],
+)
+async def test_a_list_may_be_of_ids_that_begin_so(
+    backend: Backend, which: JobSelection, expected: list[str], limit: int
+) -> None:
+    await some(backend)
+    found: list[str] = []
+    after: ListPosition | None = None
+    while True:
+        page = await backend.jobs.list(which, after, limit)
+        found += [str(job["_id"]) for job in page.documents]
+        if page.next is None:
+            break
+        after = page.next
+    assert found == expected
+
+
+async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backend: Backend) -> None:
+    await some(backend)
+    await put(backend, "job:03", F, 0, error="é" * 5_000)
+    found = await backend.jobs.failed(JobSelection(states=(P,)), 10)
+    assert [job.id for job in found.jobs] == ["trigger:tick:x", "fire:tick:2", "job:02", "job:03"]
+    assert found.complete
+    assert found.jobs[0] == FailedJob("trigger:tick:x", "log", "tenant", "7", "tick", "batch:1", "", NOW + 4)
+    assert found.jobs[1] == FailedJob("fire:tick:2", "log", "tenant", "target", "tick", None, "", NOW + 9)
+    assert found.jobs[2].error == "late"
+    assert found.jobs[3].error == "é" * ERROR_BEGINNING_MAX
+
+
+async def test_of_the_failed_ones_the_newest_are_told(backend: Backend) -> None:
+    await some(backend)
+    for which, expected, complete in (
+        (JobSelection(), ["trigger:tick:x", "fire:tick:2"], False),
+        (JobSelection(schedule="tick"), ["trigger:tick:x", "fire:tick:2"], True),
+        (JobSelection(id_prefix="fire:"), ["fire:tick:2"], True),
+        (JobSelection(until_ms=WallMs(NOW)), [], True),
+    ):
+        found = await backend.jobs.failed(which, 2)
+        assert ([job.id for job in found.jobs], found.complete) == (expected, complete)

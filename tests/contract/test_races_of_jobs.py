@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -12,6 +12,7 @@ from pymongo import ASCENDING
 
 from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, JobMove, Requeue, Settlement
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState, may_follow
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -19,6 +20,7 @@ from hascheduler.mongo.apply.job_updates import JobUpdates
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports import AttemptOutcome, JobSelection
+from tests.chaos.oplog import Oplog
 from tests.contract.backends import RETENTION_MS, Backend, mongo_backend
 from tests.contract.checks import DONE, UNKNOWN, applied
 from tests.contract.job_states import bring_to, stored
@@ -26,29 +28,14 @@ from tests.factories import NOW, make_fire, make_job, make_schedule
 from tests.tiers import in_tier
 
 
-async def versions_of_jobs(client: Client, database: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-    """Each version of each job, by id, in the order of the writes. Majority-committed ones are all of them here: the
-    server is the only member of its set."""
-    present: dict[str, dict[str, Any]] = {}
-    cursor = client["local"]["oplog.rs"].find({"ns": f"{database}.jobs"}).sort("$natural", ASCENDING)
-    async for entry in cursor:
-        match entry["op"]:
-            case "i":
-                present[entry["o"]["_id"]] = dict(entry["o"])
-                yield entry["o"]["_id"], present[entry["o"]["_id"]]
-            case "u":
-                id = entry["o2"]["_id"]
-                present[id] = _changed(present[id], entry["o"])
-                yield id, present[id]
-
-
-def _changed(before: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry holds a whole document, or the fields that it sets and takes away."""
-    difference = written.get("diff")
-    if difference is None:
-        return dict(written)
-    after = {name: value for name, value in before.items() if name not in difference.get("d", {})}
-    return {**after, **difference.get("u", {}), **difference.get("i", {})}
+async def versions_of_jobs(client: Client, database: str) -> list[Mapping[str, Any]]:
+    """Each version of each job in the order of the writes. Majority-committed ones are all of them here: the server is
+    the only member of its set."""
+    oldest: Any = await client["local"]["oplog.rs"].find_one({}, sort=[("$natural", ASCENDING)])
+    oplog = Oplog(client, database, oldest["ts"], epoch_ms=0)
+    await oplog.read()
+    jobs = (commit.after for commit in oplog.commits if commit.collection is Collection.JOBS)
+    return [job for job in jobs if job is not None]
 
 
 pytestmark = pytest.mark.real
@@ -86,8 +73,8 @@ async def test_slots_are_given_back_before_they_are_handed_out_again(
     assert await applied(backend.claims, *TWO_GIVEN_BACK_AND_TWO_HANDED_OUT) == [DONE] * 5
     states: dict[str, JobState] = {}
     held = []
-    async for id, job in versions_of_jobs(pymongo_client, database_name):
-        states[id] = job["state"]
+    for job in await versions_of_jobs(pymongo_client, database_name):
+        states[job["_id"]] = job["state"]
         held.append(sum(state in OCCUPYING for state in states.values()))
     assert (max(held), held[-1]) == (2, 2)
 
@@ -195,7 +182,8 @@ async def test_cancel_reprioritize_and_finish_race_thousands_of_times_and_every_
         await asyncio.gather(*(_tried(call) for call in calls))
     before: dict[str, Any] = {}
     moves: Counter[tuple[str, str]] = Counter()
-    async for id, job in versions_of_jobs(pymongo_client, database_name):
+    for job in await versions_of_jobs(pymongo_client, database_name):
+        id = job["_id"]
         if id in before:
             check_step(before[id], job)
             moves[before[id]["state"], job["state"]] += before[id]["state"] != job["state"]

@@ -1,7 +1,6 @@
 """What replicas leave for others: `ReplicaBoard`, `FailoverStore` and `AccountStore`."""
 
 import time
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from hascheduler.schema.failover import Cause, encode_failover
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.replica import ReplicaStatus
 from tests.contract.backends import Backend, on
-from tests.factories import NOW, make_failover, make_replica
+from tests.factories import make_failover, make_replica
 
 # Not mongomock: it lacks $replaceWith, which an account is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -28,13 +27,6 @@ async def test_a_heartbeat_replaces_the_one_before(backend: Backend) -> None:
         document = await backend.behind.find(Collection.REPLICAS, status.id)
         assert document is not None
         assert read_document(ReplicaStatus, status.id, document) == status
-
-
-async def test_a_heartbeat_sets_when_the_document_expires(backend: Backend) -> None:
-    await backend.board.beat(make_replica("r1"))
-    document = await backend.behind.find(Collection.REPLICAS, "r1")
-    assert document is not None
-    assert isinstance(document["expire_at"], datetime)
 
 
 async def test_a_heartbeat_returns_the_databases_time_or_none(backend: Backend) -> None:
@@ -64,15 +56,6 @@ async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> 
     assert await backend.failovers.newest("default", 9) == saved[::-1]
     assert await terms(backend, limit=2) == [10, 9]
     assert await terms(backend, name="other") == []
-
-
-async def test_a_report_of_0_2_0_is_read_without_its_gap(backend: Backend) -> None:
-    theirs = {
-        "_id": {"shard": "default", "term": 8}, "v": 1, "holder": "r2", "cause": "died", "detected_at_ms": NOW,
-        "deciding_at_ms": NOW + 140, "first_decision_at_ms": NOW + 150, "ended": "caught_up", "fires_late": 3,
-    }  # fmt: skip
-    await backend.behind.insert(Collection.FAILOVERS, theirs)
-    assert await backend.failovers.newest("default", 1) == [make_failover(gap_ms=None)]
 
 
 async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:
@@ -157,10 +140,3 @@ async def test_costs_that_an_earlier_version_stored_by_key_alone_count_for_each_
         as_of_ms=60,
         tenants=(("acme", 7_000, 50), ("default", 2_000, 60)),
     )
-
-
-async def test_an_earlier_version_reads_for_each_key_its_cost_over_all_tenants(backend: Backend) -> None:
-    assert await backend.accounts.save("default", 1, ACCOUNTS)
-    stored = await backend.behind.find(Collection.ACCOUNTS, "default")
-    assert stored is not None
-    assert stored["accumulated"] == [["a", 2**40 + 3, 1_893_456_000_000], ["", 0, 5]]

@@ -40,18 +40,6 @@ JOBS, SCHEDULES, DEFINITIONS = Collection.JOBS, Collection.SCHEDULES, Collection
 # What is delivered
 
 
-async def test_changes_from_before_the_stream_are_not_delivered(backend: Backend) -> None:
-    for id in ("before", "just before"):
-        await backend.jobs.submit(make_job(id))
-    async with opened(backend.source) as stream:
-        await backend.jobs.submit(make_job("after"))
-        # It begins at a moment, which may be that of the last change.
-        assert [change.id for change in await changes_through(stream, "after")][-2:] in (
-            ["just before", "after"],
-            ["after"],
-        )
-
-
 async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backend) -> None:
     async with opened_at_the_end(backend.source, backend.definitions) as stream:
         for number in range(10):
@@ -167,11 +155,6 @@ async def test_a_batch_is_full_while_more_is_there_already(backend: Backend) -> 
     assert [batch.is_full for batch in batches] == [len(batch.changes) == BATCH_MAX for batch in batches]
     assert batches[0].is_full
     assert not batches[-1].is_full
-
-
-async def test_silence_is_an_empty_batch(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        assert (await stream.next_batch(20)).changes == []
 
 
 async def test_a_cancelled_wait_loses_nothing(backend: Backend) -> None:

@@ -181,15 +181,6 @@ async def test_each_change_has_a_position_of_its_own_and_they_grow(backend: Back
     assert found[-1] == batch.position
 
 
-async def test_two_streams_give_the_same_changes_and_positions(backend: Backend) -> None:
-    async with opened(backend.source) as one, opened(backend.source) as other:
-        await write_everything(backend)
-        await mark(backend)
-        changes, again = await changes_through(one, "the end"), await changes_through(other, "the end")
-    assert changes == again
-    assert positions(changes) == positions(again)
-
-
 async def test_a_resumed_stream_gives_the_positions_that_the_other_would_have_given(backend: Backend) -> None:
     async with opened_at_the_end(backend.source, backend.definitions) as stream:
         resume = (await stream.next_batch(0)).resume
@@ -198,27 +189,6 @@ async def test_a_resumed_stream_gives_the_positions_that_the_other_would_have_gi
         expected = positions(await changes_through(stream, "the end"))
     async with opened(backend.source, resume) as stream:
         assert positions(await changes_through(stream, "the end")) == expected
-
-
-async def test_snapshots_and_fetches_have_no_position(backend: Backend) -> None:
-    await backend.jobs.submit(make_job("a"))
-    async with opened(backend.source) as stream:
-        snapshot = await read_snapshot(stream)
-    fetched = await backend.source.fetch(Collection.JOBS, ["a", "nobody"])
-    assert {change.position for change in [*snapshot, *fetched]} == {""}
-
-
-async def test_a_mirror_learns_of_new_tokens_and_of_revoked_ones(backend: Backend) -> None:
-    await backend.tokens.create(make_token("before"))
-    mirror = Mirror()
-    async with opened(backend.source) as stream:
-        mirror.fold(await read_snapshot(stream))
-        assert set(mirror.nouns(Collection.TOKENS)) == {digest_of("before")}
-        await backend.tokens.create(make_token("after"))
-        await backend.tokens.revoke("before", None)
-        await mark(backend)
-        await follow_into(mirror, backend.source, stream, "the end")
-    assert mirror.nouns(Collection.TOKENS) == {digest_of("after"): make_token("after")}
 
 
 async def test_a_mirror_learns_of_new_sessions_and_of_those_that_ended_with_their_parent(backend: Backend) -> None:

@@ -167,14 +167,6 @@ async def test_since_an_instant_are_those_that_are_live_new_or_known(shard: Shar
     assert {key.id for key in found} == {"waits", "new", "known", "tick", f"tick:{NOW:013d}"}
 
 
-async def test_the_verdicts_of_a_schedule_are_found_without_it(shard: Shard) -> None:
-    await shard.insert(verdict("tick", NOW), verdict("tick", 1), verdict("tick-2", NOW), verdict("tick:x", NOW))
-    assert {key.id for key in await shard.store.verdicts(["tick", "none"])} == {
-        f"tick:{NOW:013d}",
-        "tick:0000000000001",
-    }
-
-
 @pytest.mark.parametrize(("earlier", "later"), [
     (job("a"), job("a", rev=4)),
     (job("a", rev=9), job("a", rev=1, submitted_at_ms=NOW + 1)),
@@ -279,13 +271,6 @@ async def test_a_key_goes_from_one_copy_to_the_next_in_one_batch(shard: Shard) -
     moved: Sequence[Any] = [job("a", unique_key="k"), job("z", JobState.FAILED, rev=4)]
     assert not await shard.store.put(HOLD, dict(moved), mark=7)
     assert (await shard.find(Key("jobs", "a")) or {})["unique_key"] == "k"
-
-
-async def test_a_hold_can_be_decoded_after_writes_have_demanded_it(shard: Shard) -> None:
-    await shard.store.put(HOLD, dict(ALL), mark=7)
-    stored = dict(await shard.find(STORED_HOLD) or {})
-    stored.pop("demanded", None)
-    assert stored == encode_hold(HOLD)
 
 
 @pytest.mark.real

@@ -10,7 +10,7 @@ from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import TracedJob
 from tests.contract.backends import Backend, on
-from tests.contract.job_states import dispatch, stored
+from tests.contract.job_states import dispatch
 from tests.factories import NOW, make_job
 
 # Not mongomock: it lacks what a start is made of.
@@ -26,13 +26,6 @@ async def started_trace(backend: Backend, attempt: int) -> TraceContext | None:
     started = await backend.work.start("a", attempt, "p1", WallMs(NOW + 20))
     assert started is not None
     return started.trace
-
-
-@on_all
-async def test_a_job_keeps_its_trace_and_one_without_has_no_field_for_it(backend: Backend) -> None:
-    await backend.jobs.submit(make_job("a", trace=TRACE))
-    await backend.jobs.submit_many([make_job("b", trace=TRACE), make_job("c")])
-    assert [(await stored(backend, id)).get("trace", "none") for id in "abc"] == [KEPT.traceparent] * 2 + ["none"]
 
 
 @on_mongodb

@@ -13,7 +13,7 @@ from hascheduler.ports import VerdictRecord
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, UNKNOWN, applied, raced
-from tests.contract.job_states import dispatch, start, stored_schedule
+from tests.contract.job_states import dispatch, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
@@ -190,16 +190,3 @@ async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_lea
         await applied(backend.claims, more)
         schedule = await stored_schedule(backend)
         assert schedule["missed"] == [at(6), at(8), 3]
-
-
-async def test_of_a_fired_one_it_is_known_when_its_job_began(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    fires = [make_fire(1, tally=FireCounts(fired=1)), make_fire(2, tally=FireCounts(fired=2))]
-    assert await applied(backend.claims, *fires) == [DONE, DONE]
-    await dispatch(backend, fires[0].job_id)
-    await start(backend, fires[0].job_id)
-    found = await records(backend)
-    assert [(record.job_state, record.began_at_ms) for record in found] == [
-        (JobState.PENDING, None),
-        (JobState.RUNNING, NOW + 20),
-    ]

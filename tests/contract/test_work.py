@@ -9,15 +9,15 @@ from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.processor import decode_processor
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
 from hascheduler.schema.definition import Definition
 from tests.contract.backends import Backend, on
 from tests.contract.checks import AFTER as AT
-from tests.contract.checks import DONE, an_old_attempt_can_not_start, applied, of_racing_starts_one_moves_the_job, raced
+from tests.contract.checks import an_old_attempt_can_not_start, applied, of_racing_starts_one_moves_the_job, raced
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
-from tests.factories import NOW, make_fire, make_job, make_processor, make_schedule
+from tests.factories import NOW, make_job, make_processor
 
 # Not mongomock: it lacks $replaceWith, which a registration is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -94,36 +94,6 @@ async def test_a_start_makes_the_job_running_and_returns_what_the_handler_needs(
     assert await stored(backend) == {**before, **started}
 
 
-async def test_a_started_fire_knows_its_schedule_and_nominal_time(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    fire = make_fire(1)
-    assert await applied(backend.claims, fire) == [DONE]
-    await dispatch(backend, fire.job_id)
-    job = await backend.work.start(fire.job_id, 1, "p1", AT)
-    assert job is not None
-    assert (job.schedule, job.nominal_ms, job.submitted_at_ms) == ("tick", fire.nominal_ms, fire.nominal_ms)
-
-
-@pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (0, "p1"), (1, "p2")])
-@pytest.mark.parametrize("state", sorted(OCCUPYING))
-async def test_only_the_dispatched_attempt_and_processor_start_a_job(
-    backend: Backend, state: JobState, attempt: int, processor: str
-) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.start("a", attempt, processor, AT) is None
-    assert await stored(backend) == before
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_a_job_that_is_not_dispatched_does_not_start(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.start("a", before["attempt"], "p1", AT) is None
-    assert await backend.work.start("nobody", 1, "p1", AT) is None
-    assert await stored(backend) == before
-
-
 async def test_an_old_attempt_can_not_start(backend: Backend) -> None:
     await an_old_attempt_can_not_start(backend.work, backend.claims, backend.jobs)
 
@@ -198,8 +168,3 @@ async def test_a_touch_leaves_draining_as_it_is_unless_it_sets_it(backend: Backe
     for given, expected in ((None, draining), (not draining, not draining), (None, not draining)):
         assert await backend.work.touch("p1", draining=given)
         assert (await _stored(backend))["draining"] is expected
-
-
-async def test_a_touch_without_a_registration_is_false_and_writes_nothing(backend: Backend) -> None:
-    assert not await backend.work.touch("p1")
-    assert await _stored(backend) is None

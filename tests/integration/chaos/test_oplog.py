@@ -70,29 +70,6 @@ async def test_a_dropped_collection_is_the_end_of_each_of_its_documents(mongodb_
     assert all(abs(commit.at_s) < 60 for commit in oplog.commits)
 
 
-async def test_of_several_databases_each_has_its_own_history_and_all_have_one_order(
-    mongodb_uri: str, database_name: str
-) -> None:
-    async with AsyncMongoClient[dict[str, Any]](mongodb_uri) as client:
-        since = (await client.admin.command("ping"))["operationTime"]
-        names = [database_name, f"{database_name}-0001"]
-        stranger = f"{database_name}-0002"
-        for turn in range(3):
-            for name in (*names, stranger):
-                jobs = client[name][Collection.JOBS.value]
-                await jobs.update_one({"_id": "j"}, {"$set": {"of": name, "rev": turn}}, upsert=True)
-        oplog = Oplog(client, names[0], since, 0, names[1:])
-        await oplog.read()
-        for name in (*names, stranger):
-            await client.drop_database(name)
-    written = [(commit.after["of"], commit.after["rev"]) for commit in oplog.commits if commit.after is not None]
-    assert written == [(name, turn) for turn in range(3) for name in names]
-    for name in names:
-        assert [commit.after for commit in oplog.commits_of[name]] == [
-            {"_id": "j", "of": name, "rev": turn} for turn in range(3)
-        ]
-
-
 async def test_nothing_happens_to_a_document_that_moves_with_its_partition(
     mongodb_uri: str, database_name: str
 ) -> None:

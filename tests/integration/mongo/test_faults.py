@@ -6,35 +6,14 @@ from typing import Any
 
 import pytest
 
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import StoreUnavailable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults, local_faults
-from hascheduler.mongo.jobs.store import MongoJobStore
-from tests.contract.backends import RETENTION_MS
-from tests.factories import make_job
 
 # The driver leaves its socket to the collector when it is interrupted while it connects.
 leaves_sockets = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
 )
-
-
-def nested(levels: int) -> dict[str, Any]:
-    document: dict[str, Any] = {}
-    for _ in range(levels):
-        document = {"a": document}
-    return document
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [nested(5_000), "x" * 16_777_216],
-    ids=["very deep", "too large"],
-)
-async def test_a_value_that_bson_cant_hold_is_the_callers_mistake(database: Database, payload: object) -> None:
-    with pytest.raises(InvalidInput):
-        await MongoJobStore(database, RETENTION_MS).submit(make_job("a", payload=payload))
-    assert await database.jobs.count_documents({}) == 0
 
 
 async def slow_query(database: Database) -> dict[str, Any]:

@@ -15,11 +15,8 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
-from tests.contract.checks import DONE, applied
 from tests.factories import NOW, make_fire, make_schedule, make_template
-from tests.unit.telemetry.spans import Recorded, parent_of
 
 DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
 AT_MS = WallMs(NOW + 1_000)
@@ -54,31 +51,3 @@ async def test_a_job_that_is_larger_than_a_document_is_refused_and_the_others_fi
         records = await MongoVerdictStore(database).list(which, frozenset(Verdict), NOW, WallMs(AT_MS + 1), 9)
         expected = Verdict.UNSTORABLE if settlement is refused else Verdict.FIRED
         assert [record.run.verdict for record in records] == [expected], name
-
-
-RETENTION_MS = 600_000
-
-
-async def test_a_fire_is_the_first_span_of_its_job_however_often_it_is_applied(
-    database: Database,
-) -> None:
-    created = await MongoScheduleStore(database).create(make_schedule())
-    assert created is not None
-    one, another = Recorded(), Recorded()
-    fires = make_fire(1), make_fire(2)
-    assert await applied(MongoClaimStore(database, RETENTION_MS, one.tracer), *fires) == [DONE, DONE]
-    assert await applied(MongoClaimStore(database, RETENTION_MS, another.tracer), *fires) == [DONE, DONE]
-    # As a crash between the jobs and the cursor leaves it.
-    await database[Collection.SCHEDULES.value].update_one({}, {"$set": {"cursor_ms": created["cursor_ms"]}})
-    assert await applied(MongoClaimStore(database, RETENTION_MS, another.tracer), *fires) == [DONE, DONE]
-    assert (one.names, another.names) == (["fire log"] * 2, [])
-    jobs = database[Collection.JOBS.value]
-    exported = {str((span.attributes or {})["hascheduler.job.id"]): span for span in one.exporter.get_finished_spans()}
-    assert exported.keys() == {fire.job_id for fire in fires}
-    for id, span in exported.items():
-        job = await jobs.find_one({"_id": id})
-        assert job is not None
-        assert span.context is not None
-        assert job["trace"][3:52] == f"{span.context.trace_id:032x}-{span.context.span_id:016x}"
-        assert (parent_of(span), (span.attributes or {})["hascheduler.job.schedule"]) == (None, "tick")
-    assert len({span.context.trace_id for span in exported.values() if span.context}) == 2

@@ -1,13 +1,10 @@
 """What only a real server shows of the home: races of upserts, its clock, and by which index it jumps."""
 
-from datetime import timedelta
 from typing import Any
 
 from hascheduler.model.partition import partition_of
 from hascheduler.mongo.connection import Database
-from hascheduler.shards.copies import COPIED, copy
-from hascheduler.shards.gateways import GatewayBoard
-from hascheduler.shards.home import LayoutStore, LayoutWatch, agreed_layout
+from hascheduler.shards.home import LayoutStore, agreed_layout
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.names import TENANTS_OF_SCHEDULES, Names
 from tests.contract.checks import RACERS, raced
@@ -49,33 +46,3 @@ async def test_the_names_of_a_million_jobs_are_found_by_jumps_in_an_index(databa
     command: dict[str, Any] = {"aggregate": "jobs", "pipeline": TENANTS_OF_SCHEDULES, "cursor": {}}
     plan = str(await database.command({"explain": command, "verbosity": "queryPlanner"}))
     assert "DISTINCT_SCAN" in plan
-
-
-async def test_a_beat_is_of_the_servers_clock(database: Database) -> None:
-    watch = LayoutWatch(LayoutStore(database), Layout.even(SHARDS))
-    boards = [
-        GatewayBoard(database, id, watch, shards=2, acknowledged=lambda: 3, is_leading=lambda: True)
-        for id in ("r1", "r2")
-    ]
-    [one, other] = await raced(board.beat() for board in boards)
-    assert abs(one - other) < timedelta(seconds=60)
-    assert await boards[0].all_know(1)
-    assert await boards[0].all_have(3, 0)
-    assert not await boards[0].all_know(2)
-    assert not await boards[0].all_have(4, 9)
-
-
-async def test_each_kind_of_noun_is_copied_as_it_is_stored(database: Database) -> None:
-    shard = database.client.get_database(f"{database.name}-0001", codec_options=database.codec_options)
-    try:
-        for collection in COPIED:
-            await database[collection.value].insert_one({"_id": "x", "rev": 3, "nested": {"b": 1, "a": [1.5, None]}})
-            for rev in (3, 4):
-                await database[collection.value].update_one({"_id": "x"}, {"$set": {"rev": rev}})
-                assert await copy(database, shard, collection, "x")
-                assert await shard[collection.value].find_one({}) == await database[collection.value].find_one({})
-            await database[collection.value].delete_one({"_id": "x"})
-            assert await copy(database, shard, collection, "x")
-            assert await shard[collection.value].find_one({}) is None
-    finally:
-        await database.client.drop_database(shard.name)

@@ -8,22 +8,15 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import JobState
 from hascheduler.model.leadership import EntryKind, JournalHead
 from hascheduler.model.values.instants import WallMs, from_datetime
 from hascheduler.mongo.apply.claims import MongoClaimStore
-from hascheduler.mongo.check.context import ScanPace
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Database, open_database
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
-from hascheduler.mongo.stream.snapshot import SLICE_MAX
-from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
-from hascheduler.ports.invariant_scan import THOROUGH
 from tests.contract.backends import RETENTION_MS
 from tests.factories import NOW, make_job
 from tests.sent_commands import SentCommands
@@ -120,34 +113,3 @@ class _WithoutMajority:
     async def command(self, command: dict[str, Any], **options: Any) -> dict[str, Any]:
         answer = await self._database.command({**command, "writeConcern": {"w": 1}}, **options)
         return {**answer, "writeConcernError": {"code": 64, "codeName": "WriteConcernTimeout"}}
-
-
-def of(collection: Collection, commands: SentCommands) -> list[dict[str, Any]]:
-    """Those that began a cursor there, or went on with one."""
-    return [sent for sent in commands.sent if collection.value in (sent.get("find"), sent.get("collection"))]
-
-
-@pytest.fixture
-async def watched(database: Database, mongodb_uri: str, commands: SentCommands) -> AsyncIterator[Database]:
-    async with AsyncMongoClient[dict[str, Any]](mongodb_uri, event_listeners=[commands]) as client:
-        yield open_database(client, database.name)
-
-
-async def test_the_snapshot_of_a_replica(watched: Database, commands: SentCommands) -> None:
-    await watched.jobs.insert_many([new_job_document(make_job(f"j{number}")) for number in range(SLICE_MAX + 1)])
-    stream = await MongoChangeSource(watched).open(None)
-    found = sum([len(changes) async for changes in stream.snapshot()])
-    await stream.close()
-    assert found == SLICE_MAX + 1
-    assert [next(iter(command)) for command in of(Collection.JOBS, commands)] == ["find", "getMore"]
-    for collection in MIRRORED:
-        if collection is not Collection.JOURNAL:  # of which a document is read at a time
-            assert all("maxTimeMS" not in command for command in of(collection, commands)), collection
-
-
-async def test_a_scan_of_the_check(watched: Database, commands: SentCommands) -> None:
-    await watched.jobs.insert_many([{"_id": number} for number in range(5)])
-    pace = ScanPace(THOROUGH, lambda *_: None)
-    assert [len(some) async for some in pace.batches("jobs", watched.jobs.find({}), 3)] == [3, 2]
-    assert of(Collection.JOBS, commands)
-    assert all("maxTimeMS" not in command for command in of(Collection.JOBS, commands))

@@ -1,7 +1,5 @@
 """The change stream on a real server: what it delivers and leaves out, its positions, and when it ends."""
 
-import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import bson
@@ -13,20 +11,13 @@ from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
-from hascheduler.model.documents.lean_fields import LEAN_FIELDS
-from hascheduler.model.job import JobState
-from hascheduler.model.leadership import EntryKind, JournalHead
-from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs.store import MongoJobStore
-from hascheduler.mongo.journal import MongoJournal
-from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import source as stream_module
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
-from hascheduler.ports import JournalEntry
 from tests.contract.backends import RETENTION_MS
 from tests.contract.following import PATIENCE_MS, changes_through, opened
-from tests.factories import make_job, make_schedule
+from tests.factories import make_job
 
 _PATIENCE_MS = 10_000
 
@@ -48,10 +39,6 @@ async def received(stream: MongoChangeStream, count: int) -> list[Change]:
     return changes
 
 
-async def snapshot(stream: MongoChangeStream) -> list[Change]:
-    return [change async for part in stream.snapshot() for change in part]
-
-
 async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
     await database.jobs.insert_one({"_id": "a", "rev": 1})
     await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [1]}})
@@ -59,43 +46,6 @@ async def test_an_update_of_other_fields_delivers_only_its_rev(database: Databas
     put, patch = await received(stream, 2)
     assert (put.operation, put.fields) == (Operation.PUT, {"rev": 1})
     assert (patch.operation, patch.fields) == (Operation.PATCH, {"rev": 2})
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        {"$set": {"job.priority": 9}, "$inc": {"rev": 1}},
-        {"$unset": {"trigger.anchor_ms": ""}, "$inc": {"rev": 1}},
-        {"$unset": {"cursor_ms": ""}},
-    ],
-)
-async def test_a_part_of_a_field_changed_by_hand_is_read_whole(
-    database: Database, stream: MongoChangeStream, edit: dict[str, dict[str, object]]
-) -> None:
-    await MongoScheduleStore(database).create(make_schedule("tick"))
-    await database.schedules.update_one({"_id": "tick"}, edit)
-    _, edited = await received(stream, 2)
-    stored = await database.schedules.find_one({"_id": "tick"}, list(LEAN_FIELDS[Collection.SCHEDULES]))
-    assert stored is not None
-    assert edited.operation is Operation.PUT
-    assert {"_id": "tick", **edited.fields} == stored
-
-
-async def test_the_snapshot_holds_live_jobs_and_the_newest_entry_of_each_shard(
-    database: Database, stream: MongoChangeStream
-) -> None:
-    await database.jobs.insert_many([{"_id": state.value, "state": state.value} for state in JobState])
-    journal = MongoJournal(database)
-    for shard, seq in (("a", 1), ("a", 12), ("ab", 3), ("b", 2), ("b", 1)):
-        await journal.insert(JournalEntry(JournalHead(shard, seq, 1, EntryKind.DECISIONS, "me", 0), WallMs(seq)))
-    await database.journal.insert_many([{"_id": "by hand"}, {"_id": {}}, {"_id": {"other": 1}}])
-    changes = await snapshot(stream)
-    jobs = {change.id for change in changes if change.collection is Collection.JOBS}
-    assert jobs == {"pending", "dispatched", "running"}
-    mirror = Mirror()
-    mirror.fold(changes)
-    heads = [mirror.journal_head(shard) for shard in ("a", "ab", "b")]
-    assert [head.seq for head in heads if head is not None] == [12, 3, 2]
 
 
 async def test_a_document_that_is_hard_to_decode_is_quarantined_and_the_others_go_on(
@@ -144,19 +94,6 @@ async def test_a_resync_after_a_dropped_collection_creates_it_with_its_indexes(d
     assert await database.processors.index_information() == made
 
 
-async def test_other_collections_deliver_no_changes(database: Database, stream: MongoChangeStream) -> None:
-    await database.other.insert_one({"_id": "x"})
-    await database.other.drop()
-    await database.jobs.insert_one({"_id": "a"})
-    assert [change.id for change in await received(stream, 1)] == ["a"]
-
-
-async def test_more_than_fits_the_buffer_arrives_in_order(database: Database, stream: MongoChangeStream) -> None:
-    ids = [f"{number:05}" for number in range(6_000)]
-    await database.jobs.insert_many([{"_id": id} for id in ids])
-    assert [change.id for change in await received(stream, len(ids))] == ids
-
-
 COUNT = 7
 
 
@@ -194,13 +131,3 @@ async def test_a_stream_that_is_resumed_in_the_middle_of_one_time_counts_on(
             in_parts |= {change.id: change.position for change in batch.changes}
             resume = batch.resume
     assert in_parts == whole
-
-
-async def test_a_change_has_the_time_when_the_server_took_it(database: Database) -> None:
-    async with opened(MongoChangeSource(database)) as stream:
-        before_ms = time.time_ns() // 1_000_000
-        await asyncio.sleep(0.1)  # the clock that the server takes this from ticks every ten milliseconds
-        await transacted(database)
-        changes = await changes_through(stream, "the end")
-        after_ms = time.time_ns() // 1_000_000
-    assert all(change.at_ms is not None and before_ms <= change.at_ms <= after_ms for change in changes)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import ProcessorRef
@@ -69,29 +68,6 @@ async def test_wrong_remembered_times_end_nothing_and_the_pipeline_is_used(datab
         assert record["started_at_ms"] == started_at_ms
 
 
-async def test_a_job_with_an_idempotency_key_is_kept_as_long_as_its_key(database: Database) -> None:
-    work = MongoWorkStore(database, RETENTION_MS)
-    ids = [str(number) for number in range(len(RESULTS))]
-    await running(database, ids, work)
-    forever = (await database.command("hello"))["localTime"].replace(year=2099, microsecond=0)
-    await database.jobs.update_one({"_id": "0"}, {"$set": {"kept_until": forever}})
-    await ended(database, ids, work)
-    document = await database.jobs.find_one({"_id": "0"})
-    assert document is not None
-    assert document["expire_at"] == forever
-
-
-async def test_each_start_without_an_answer_raises_that_the_store_is_unavailable(database: Database) -> None:
-    work = MongoWorkStore(database, 600_000)
-    await database.client.close()
-    starts = (work.start(f"j{number}", 1, "p", WallMs(1)) for number in range(3))
-    answers = await asyncio.gather(*starts, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
-    task = asyncio.current_task()
-    assert task is not None
-    assert not task.cancelling()
-
-
 DAY_MS, PAUSE_MS = 86_400_000, 2_000
 
 
@@ -142,8 +118,3 @@ async def test_those_that_take_no_jobs_or_show_no_life_are_not(database: Databas
     long_ago = before["expire_at"] - timedelta(milliseconds=DEAD_AFTER_MS)
     await database[Collection.PROCESSORS.value].update_one({"_id": "p.3"}, {"$set": {"expire_at": long_ago}})
     assert await servers(database, "log") == 1
-
-
-async def test_of_a_database_that_does_not_answer_nothing_is_known(database: Database) -> None:
-    await database.client.close()
-    assert await servers(database, "log") is None

@@ -1,21 +1,28 @@
-"""The transport that needs nothing but MongoDB, on a real one and with both drivers."""
+"""The transport that needs nothing but MongoDB, and stands in for a broker that is away, with both drivers."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from motor.motor_asyncio import AsyncIOMotorClient
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model.job import NewJob
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.values.instants import WallMs
+from hascheduler.mongo import fallback
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
+from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Delivery
+from hascheduler.rabbitmq.deliveries import RabbitDeliveries
+from hascheduler.rabbitmq.publisher import RabbitTransport
+from tests.factories import make_job
+from tests.integration.rabbitmq.conftest import delivered, running, until
+from tests.integration.rabbitmq.wire import wire_to
 
 RETENTION_MS = 600_000
 
@@ -32,33 +39,11 @@ async def database(request: pytest.FixtureRequest, mongodb_uri: str, ready_datab
     await plain.close()
 
 
-async def promise(
-    database: Database,
-    job_id: str,
-    processor_id: str,
-    attempt: int = 1,
-    *,
-    definition: str = "log",
-    payload: object = None,
-) -> None:
-    await MongoJobStore(database, RETENTION_MS).submit(
-        NewJob(
-            id=job_id,
-            definition=definition,
-            target="t",
-            payload=payload or {"large": "x" * 2_000 if job_id.startswith("large") else ""},
-            tenant="default",
-            lane="default",
-            fairness_key="",
-            priority=5,
-            mode="queued",
-            labels={},
-            submitted_at_ms=WallMs(1),
-        )
-    )
-    await MongoClaimStore(database, RETENTION_MS).apply(
-        [Dispatch(job_id, attempt, processor_id)], WallMs(2), majority=True
-    )
+async def promise(database: Database, job_id: str, processor_id: str) -> None:
+    payload = {"large": "x" * 2_000 if job_id.startswith("large") else ""}
+    await MongoJobStore(database, RETENTION_MS).submit(make_job(job_id, payload=payload))
+    claim = Dispatch(job_id, 1, processor_id)
+    await MongoClaimStore(database, RETENTION_MS).apply([claim], WallMs(2), majority=True)
 
 
 class Inbox:
@@ -107,3 +92,63 @@ async def test_it_outlives_a_collection_that_is_dropped(database: Database) -> N
     assert {message.job_id for message in await inbox.seen(2)} == {"a", "b"}
     watching.cancel()
     await asyncio.wait({watching})
+
+
+def _run(job_id: str) -> Message:
+    return Message(MessageKind.RUN, job_id, 1)
+
+
+@asynccontextmanager
+async def _falling_back(database: Database, url: str, id: str, inbox: Inbox) -> AsyncIterator[RabbitDeliveries]:
+    broker = RabbitDeliveries(url, id, 1)
+    deliveries = FallbackDeliveries(broker, MongoDeliveries(database, id))
+    async with running(lambda: deliveries.run(inbox.sink)):
+        await until(lambda: broker.consuming)
+        assert deliveries.consuming
+        yield broker
+
+
+async def test_while_the_broker_is_away_jobs_are_found_in_the_database(
+    database: Database, amqp_url: str, database_name: str
+) -> None:
+    id, inbox = f"p.{database_name}", Inbox()
+    async with wire_to(amqp_url) as wire, _falling_back(database, wire.url, id, inbox) as broker:
+        wire.silent = True
+        wire.reset()
+        await promise(database, "away", id)
+        assert await inbox.seen(1) == {_run("away")}
+        assert not broker.consuming
+        # The stream goes on: no look of every few seconds is needed for the next one.
+        await promise(database, "still away", id)
+        assert await inbox.seen(2) == {_run("away"), _run("still away")}
+        wire.silent = False
+        await until(lambda: broker.consuming)
+        transport = RabbitTransport(amqp_url)
+        async with running(transport.run):
+            await delivered(transport, id, _run("back"))
+        assert _run("back") in await inbox.seen(3)
+        await broker.delete()
+
+
+async def test_a_job_whose_message_does_not_come_is_found_at_the_second_look(
+    database: Database, amqp_url: str, database_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fallback, "LOOK_S", 0.2)
+    id, inbox = f"p.{database_name}", Inbox()
+    async with _falling_back(database, amqp_url, id, inbox) as broker:
+        await promise(database, "lost", id)
+        assert await inbox.seen(1) == {_run("lost")}
+        assert broker.consuming
+        await broker.delete()
+
+
+async def test_without_an_outage_what_is_dispatched_just_now_is_left_to_its_message(
+    database: Database, amqp_url: str, database_name: str
+) -> None:
+    inbox = Inbox()
+    await promise(database, "new", "p")
+    looking = MongoDeliveries(database, "p")
+    seen = await looking.sweep(inbox.sink, among=set())
+    assert inbox.queue.empty()
+    assert await looking.sweep(inbox.sink, among=seen) == seen
+    assert await asyncio.wait_for(inbox.seen(1), 20) == {_run("new")}

@@ -6,10 +6,10 @@ from functools import partial
 
 import aio_pika
 
-from hascheduler.model.message import Message, MessageKind, decode_bundle, decode_message, encode_bundle
+from hascheduler.model.message import Message, MessageKind, decode_message, encode_bundle
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm
-from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, declare_processor_queue, queue_name
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from tests.integration.rabbitmq.conftest import LIMIT_S, Inbox, delivered, run_message, running
@@ -52,27 +52,6 @@ async def test_a_bundle_comes_again_until_all_of_it_is_acknowledged(
     assert await got(1, 1, "last") == ["last"]
 
 
-async def test_one_message_of_a_bundle_can_be_parked_alone(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str, amqp_url: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    await (await inbox.next()).ack()
-    await transport.publish([(processor_id, run_message(job)) for job in "abc"])
-    first, second, third = [await inbox.next() for _ in range(3)]
-    await first.ack()
-    await second.park("its job can't be read")
-    await third.ack()
-    connection = await aio_pika.connect(amqp_url)
-    async with connection, asyncio.timeout(LIMIT_S):
-        channel = await connection.channel()
-        async with (await channel.get_queue("hascheduler.parked")).iterator() as parked:
-            async for message in parked:
-                await message.ack()
-                if message.headers["processor"] == processor_id:
-                    break
-    assert decode_message(message.body) == run_message("b")
-
-
 async def test_a_bundle_that_can_not_be_read_is_handed_on_as_it_is(
     transport: RabbitTransport, inbox: Inbox, processor_id: str, amqp_url: str
 ) -> None:
@@ -106,21 +85,4 @@ async def test_a_processor_that_does_not_know_bundles_gets_its_messages_one_by_o
                     if len(got) == 3:
                         break
             assert got == list(jobs)
-        await queue.delete()
-
-
-async def test_a_processor_that_comes_after_a_bundle_for_it_takes_bundles(
-    transport: RabbitTransport, amqp_url: str, processor_id: str
-) -> None:
-    """Nothing was routed to it, so nothing is known of its release yet."""
-    early = [(processor_id, run_message(job)) for job in "ab"]
-    assert await transport.publish(early) == [Confirm.UNKNOWN] * 2
-    connection = await aio_pika.connect(amqp_url)
-    async with connection:
-        queue = await declare_processor_queue(await connection.channel(), processor_id)
-        assert await transport.publish(early) == [Confirm.CONFIRMED] * 2
-        async with asyncio.timeout(LIMIT_S), queue.iterator() as arriving:
-            message = await anext(arriving)
-            await message.ack()
-        assert decode_bundle(message.body) == [message for _, message in early]
         await queue.delete()

@@ -10,7 +10,7 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
-from hascheduler.model.event import Event, EventType, encode_event
+from hascheduler.model.event import Event, EventType
 from hascheduler.rabbitmq.publisher import EVENTS_PIPELINED_MAX, RabbitEventExchange
 from tests.integration.rabbitmq.conftest import LIMIT_S, running
 from tests.integration.rabbitmq.wire import Wire
@@ -95,19 +95,6 @@ async def test_each_listener_gets_what_its_pattern_says(amqp_url: str, name: str
         assert await of_git.jobs(3) == ["a", "b", "c"]
 
 
-async def test_a_message_is_the_event_as_the_api_has_it_under_its_id(
-    amqp_url: str, name: str, channel: AbstractChannel
-) -> None:
-    event = happened(7, "job:1", type=EventType.RETURNED, attempt=2, failures=1, retry_at_ms=9_000)
-    async with connected(amqp_url, name) as exchange:
-        listener = await listening(channel, name, "#")
-        assert await exchange.publish([event])
-        message = await listener.next()
-    assert json.loads(message.body) == encode_event(event)
-    assert (message.message_id, message.content_type) == (event.id, "application/json")
-    assert (message.routing_key, message.delivery_mode) == ("job.returned.log", 1)
-
-
 async def test_many_are_published_in_their_order_whether_or_not_a_queue_is_bound(
     amqp_url: str, name: str, channel: AbstractChannel
 ) -> None:
@@ -117,15 +104,6 @@ async def test_many_are_published_in_their_order_whether_or_not_a_queue_is_bound
         listener = await listening(channel, name, "#")
         assert await exchange.publish(events)
         assert await listener.jobs(len(events)) == [event.job for event in events]
-
-
-async def test_a_name_that_was_written_by_hand_holds_nothing_up(
-    amqp_url: str, name: str, channel: AbstractChannel
-) -> None:
-    async with connected(amqp_url, name) as exchange:
-        listener = await listening(channel, name, "#")
-        assert await exchange.publish([happened(1, "a", definition="é" * 200), happened(2, "b")])
-        assert await listener.jobs(2) == ["a", "b"]
 
 
 async def test_a_broker_that_answers_nothing_takes_nothing_and_comes_back(

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import aio_pika
 import pytest
-from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelClosed
 
 from hascheduler.errors import BrokerUnavailable
@@ -14,7 +13,7 @@ from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, BrokerConnection, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
-from hascheduler.rabbitmq.publisher import PIPELINED_MAX, RabbitTransport
+from hascheduler.rabbitmq.publisher import RabbitTransport
 from tests.integration.rabbitmq.conftest import Inbox, delivered, run_message, running, until
 from tests.integration.rabbitmq.wire import Wire
 
@@ -37,17 +36,6 @@ async def test_one_message_id_twice_is_never_confirmed_for_nothing(transport: Ra
     nobody = f"nobody.{secrets.token_hex(4)}"
     twice = [(nobody, run_message("a")), (nobody, Message(MessageKind.CANCEL, "a", 1))]
     assert await transport.publish(twice) == [Confirm.UNKNOWN, Confirm.UNKNOWN]
-
-
-async def test_a_long_batch_is_pipelined_and_answered_in_order(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    count = 3 * PIPELINED_MAX
-    nobody = f"nobody.{secrets.token_hex(4)}"
-    batch = [(nobody if n % 10 == 0 else processor_id, run_message(f"job-{n}")) for n in range(count)]
-    confirms = await transport.publish(batch)
-    assert confirms == [Confirm.UNKNOWN if n % 10 == 0 else Confirm.CONFIRMED for n in range(count)]
 
 
 async def test_garbage_is_parked_with_its_reason_and_the_others_go_on(
@@ -85,16 +73,6 @@ async def test_more_messages_than_the_prefetch_arrive_once_the_first_are_acknowl
         await delivery.ack()
     for _ in range(5):
         await (await inbox.next()).ack()
-
-
-async def test_a_queue_that_is_deleted_is_declared_and_consumed_again(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str, channel: aio_pika.abc.AbstractChannel
-) -> None:
-    await delivered(transport, processor_id, run_message("before"))
-    await (await inbox.next()).ack()
-    await channel.queue_delete(queue_name(processor_id))
-    await delivered(transport, processor_id, run_message("after"))
-    assert decode_message((await inbox.next()).body).job_id == "after"
 
 
 @pytest.mark.parametrize("deleted", ["the exchange", "a binding"])
@@ -200,16 +178,6 @@ async def test_a_silent_broker_makes_publishing_unknown_in_time(
     await deliveries.delete()
 
 
-async def test_deleting_the_queue_of_a_processor_leaves_no_queue_to_publish_to(
-    transport: RabbitTransport, amqp_url: str, processor_id: str
-) -> None:
-    deliveries = RabbitDeliveries(amqp_url, processor_id, slots=2)
-    async with running(lambda: deliveries.run(Inbox().sink)):
-        await delivered(transport, processor_id, run_message("a"))
-    await deliveries.delete()
-    assert await transport.publish([(processor_id, run_message("b"))]) == [Confirm.UNKNOWN]
-
-
 async def test_a_connection_that_the_broker_does_not_close_in_time_is_closed(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,19 +185,3 @@ async def test_a_connection_that_the_broker_does_not_close_in_time_is_closed(
     async with BrokerConnection(wire.url, "test").session() as session:
         wire.silent = True
     assert session.connection.is_closed
-
-
-async def test_one_that_is_cancelled_while_it_closes_is_closed_too(wire: Wire) -> None:
-    connected: asyncio.Future[AbstractConnection] = asyncio.get_running_loop().create_future()
-
-    async def use() -> None:
-        async with BrokerConnection(wire.url, "test").session() as session:
-            wire.silent = True
-            connected.set_result(session.connection)
-
-    task = asyncio.create_task(use())
-    connection = await connected
-    task.cancel()
-    await asyncio.wait({task})
-    assert task.cancelled()
-    assert connection.is_closed

@@ -1,6 +1,9 @@
 """What stands in for the world in the tests of the loops: each does one thing, and is driven by hand."""
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.loop.inbox import Inbox
@@ -21,6 +24,18 @@ CONFIG = ReplicaConfig(
     heartbeat_timeout_ms=5_000,
     journal_retention_ms=600_000,
 )
+
+
+@asynccontextmanager
+async def running(*loops: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """Run them beside the block, and end them with it."""
+    tasks = {asyncio.create_task(loop) for loop in loops}
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 class HandClock:

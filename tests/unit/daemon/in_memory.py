@@ -19,6 +19,7 @@ from hascheduler.testing.memory.leadership import (
 )
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryTransport
 from hascheduler.testing.memory.stream import MemoryChangeSource
+from tests.unit.daemon.doubles import running
 
 
 @asynccontextmanager
@@ -53,10 +54,10 @@ async def replica_in_memory(
         **ports,
     }
     replica = Replica(config, ReplicaPorts(**given))
-    running, watched = asyncio.create_task(replica.run()), asyncio.create_task(liveness.run())
-    try:
-        yield replica, running
-    finally:
-        running.cancel()
-        watched.cancel()
-        await asyncio.wait({running, watched})
+    async with running(liveness.run()):
+        task = asyncio.create_task(replica.run())
+        try:
+            yield replica, task
+        finally:
+            task.cancel()
+            await asyncio.wait({task})

@@ -13,13 +13,14 @@ from structlog.testing import capture_logs
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
 from hascheduler.daemon.loop.checks import InvariantChecker
 from hascheduler.errors import StoreUnavailable
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mark, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 from tests.chance import load_profile
 from tests.factories import make_replica
 from tests.tiers import examples
+from tests.unit.daemon.doubles import running
 from tests.unit.daemon.followers import Cluster, Follower
 from tests.unit.mirror.nouns import schedule_fields
 
@@ -66,8 +67,12 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
         cluster.turn()
     cluster.settle()
     *others, wrong = cluster.followers
-    missing_one_schedule(cluster, wrong)
-    cluster.settle()
+    with capture_logs() as logs:
+        missing_one_schedule(cluster, wrong)
+        cluster.settle()
+        cluster.settle()
+    told = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirrors_differ", "error"))
+    assert told == ["r1", "r2", "r3", "r3"], "once a pair"
     assert sorted(wrong.digests.differing) == ["r1", "r2"]
     assert [list(other.digests.differing) for other in others] == [["r3"], ["r3"]]
     assert (len(wrong.reasons), [other.reasons for other in others]) == (1, [[], []])
@@ -76,24 +81,6 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
     cluster.settle()
     assert all(list(one.digests.differing) == [] for one in cluster.followers)
     assert len(wrong.reasons) == 1
-
-
-def test_a_difference_is_logged_once_a_pair_and_shown_for_a_while() -> None:
-    cluster = Cluster(3)
-    cluster.settle()
-    with capture_logs() as logs:
-        missing_one_schedule(cluster, cluster.followers[2])
-        cluster.settle()
-        cluster.settle()
-    lines = [line for line in logs if line["event"] == "mirrors_differ"]
-    assert sorted((line["log_level"], line["other"]) for line in lines) == [
-        ("error", "r1"), ("error", "r2"), ("error", "r3"), ("error", "r3"),
-    ]  # fmt: skip
-    right = cluster.followers[1]
-    cluster.clock.now += MINUTE_MS - 1_000
-    assert list(right.digests.differing) == ["r3"]
-    cluster.clock.now += 2_000
-    assert list(right.digests.differing) == []
 
 
 def test_where_reading_again_does_not_help_it_is_not_repeated() -> None:
@@ -151,15 +138,6 @@ def test_planted_digests_of_mirrors_that_are_ahead_make_false_alarms() -> None:
         if any(list(one.digests.differing) for one in cluster.followers):
             return
     pytest.fail("no false alarm")
-
-
-def test_a_change_that_was_read_for_its_event_makes_the_mirror_ahead() -> None:
-    cluster = Cluster(9, replicas=1)
-    [one] = cluster.followers
-    ahead = one.mirror.ahead
-    change = Change(Collection.SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)
-    one.mirror.fold([change])
-    assert one.mirror.ahead == ahead + 1
 
 
 OVERDUE = Finding(FindingKind.OVERDUE, "schedules/tick", "late", "look")
@@ -236,54 +214,24 @@ async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, 
     assert one.last_check.counts == {"overdue": 1}
 
 
-async def test_who_does_not_lead_shows_nothing() -> None:
-    role = Role()
-    one = checker(role)
-    await one.look(Scan([OVERDUE]))
-    role.leading = False
-    assert one.last_check is None
-
-
-async def test_it_looks_again_and_again_while_it_leads() -> None:
-    scan = Scan()
-    one = InvariantChecker(scan, 1, leading=lambda: True)
-    running = asyncio.create_task(one.run())
-    try:
-        async with asyncio.timeout(10):
-            for _ in range(3):
-                await scan.looked.wait()
-                scan.looked.clear()
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
-
-
-async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
-    role, scan = Role(), Scan([OVERDUE])
-    one = InvariantChecker(scan, 1, leading=lambda: role.leading)
-    await one.look(scan)
-    role.leading = False
-    asked = asyncio.Event()
+async def test_it_looks_while_it_leads_and_forgets_what_it_found_when_it_does_not() -> None:
+    asked, role, scan = asyncio.Event(), Role(), Scan()
 
     def leading() -> bool:
         asked.set()
         return role.leading
 
-    one._leading = leading
-    running = asyncio.create_task(one.run())
-    try:
-        async with asyncio.timeout(10):
-            await asked.wait()
+    one = InvariantChecker(scan, 1, leading=leading)
+    async with running(one.run()), asyncio.timeout(10):
+        for _ in range(3):
+            await scan.looked.wait()
+            scan.looked.clear()
+        assert one.last_check is not None
+        role.leading = False
+        assert one.last_check is None
+        looks = len(scan.bounds)
+        for _ in range(2):
             asked.clear()
             await asked.wait()
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
     role.leading = True
-    assert (len(scan.bounds), one.last_check) == (1, None)
-
-
-@pytest.mark.parametrize(("scan", "interval_ms"), [(None, 1), (Scan(), None)])
-async def test_without_a_scan_or_an_interval_it_never_looks(scan: Scan | None, interval_ms: int | None) -> None:
-    async with asyncio.timeout(10):
-        await InvariantChecker(scan, interval_ms, leading=lambda: True).run()
+    assert (len(scan.bounds), one.last_check) == (looks, None)

@@ -1,8 +1,9 @@
 """From decisions to the journal, to the database, to the publisher; and which entries are settled."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from hascheduler.daemon.leadership.fence import Deposed, Fence
 from hascheduler.daemon.loop.committer import Committer
@@ -14,7 +15,7 @@ from hascheduler.ports import JournalEntry
 from hascheduler.schema.schedule import Basis
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryJournal
-from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
+from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher, running
 
 A, B, C = (Dispatch(id, 1, "p") for id in "abc")
 
@@ -31,16 +32,15 @@ class GatedJournal(MemoryJournal):
         return await super().insert(entry)
 
 
+@dataclass(frozen=True)
 class Pipeline:
     """One term's committer, running, with everything around it in memory."""
 
-    def __init__(self, committer: Committer, journal: GatedJournal, database: MemoryDatabase, inbox: Inbox) -> None:
-        self.committer = committer
-        self.journal = journal
-        self.database = database
-        self.inbox = inbox
-        self.claims = AnsweringClaims()
-        self.publisher = RecordingPublisher()
+    committer: Committer
+    journal: GatedJournal
+    inbox: Inbox
+    claims: AnsweringClaims
+    publisher: RecordingPublisher
 
     async def commit(self, *decisions: Decision, majority: bool = False) -> None:
         assert await self.committer.ready()
@@ -48,10 +48,8 @@ class Pipeline:
         self.journal.gate.release()
         assert await self.committer.drained(5)
 
-    async def applied_through_in(self, seq: int) -> int:
-        entry = await MemoryJournal(MemoryConnection(self.database)).get("default", seq)
-        assert entry is not None
-        return entry.head.applied_through
+    async def entries(self) -> Sequence[JournalEntry]:
+        return await self.journal.read("default", 1, 9)
 
 
 async def begun(journal: MemoryJournal, term: int) -> Fence:
@@ -64,23 +62,19 @@ async def begun(journal: MemoryJournal, term: int) -> Fence:
 
 @asynccontextmanager
 async def pipeline(answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> AsyncIterator[Pipeline]:
-    database = MemoryDatabase()
-    journal = GatedJournal(MemoryConnection(database))
-    inbox = Inbox()
+    journal, inbox = GatedJournal(MemoryConnection(MemoryDatabase())), Inbox()
     journal.gate.release()
-    fence = await begun(journal, 3)
     claims, publisher = AnsweringClaims(answer), RecordingPublisher()
     committer = Committer(
-        fence, claims=claims, publisher=publisher, inbox=inbox, clock=HandClock(), trusted=lambda: True
+        await begun(journal, 3),
+        claims=claims,
+        publisher=publisher,
+        inbox=inbox,
+        clock=HandClock(),
+        trusted=lambda: True,
     )
-    one = Pipeline(committer, journal, database, inbox)
-    one.claims, one.publisher = claims, publisher
-    running = asyncio.create_task(committer.run())
-    try:
-        yield one
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
+    async with running(committer.run()):
+        yield Pipeline(committer, journal, inbox, claims, publisher)
 
 
 async def test_decisions_are_journaled_then_applied_then_published_and_reported_to_the_core() -> None:
@@ -91,9 +85,8 @@ async def test_decisions_are_journaled_then_applied_then_published_and_reported_
         assert one.claims.applied == [((fire, A), False), ((Requeue("b", 1, "lost"),), True)]
         assert one.publisher.offered == [Publish("a", 1, "p")]
         inputs = one.inbox.take()
-    assert inputs == [Settled(decision, Settlement.DONE) for decision in (fire, A, Requeue("b", 1, "lost"))]
-    entries = await MemoryJournal(MemoryConnection(one.database)).read("default", 1, 9)
-    assert [entry.decisions for entry in entries] == [(fire, A), (Requeue("b", 1, "lost"),)]
+        assert inputs == [Settled(decision, Settlement.DONE) for decision in (fire, A, Requeue("b", 1, "lost"))]
+        assert [entry.decisions for entry in await one.entries()] == [(fire, A), (Requeue("b", 1, "lost"),)]
 
 
 async def test_only_what_is_done_is_published() -> None:
@@ -163,7 +156,7 @@ async def test_each_entry_carries_applied_through_as_it_was_when_it_was_written(
         await one.commit(B)
         one.committer.settled([A])
         await one.commit(C)
-        assert [await one.applied_through_in(seq) for seq in (2, 3, 4)] == [1, 1, 2]
+        assert [entry.head.applied_through for entry in await one.entries()] == [1, 1, 2]
 
 
 async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None:
@@ -172,14 +165,3 @@ async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None
         await one.commit(A, majority=True)
         one.committer.settled([A])
         assert one.committer.applied_through == 3
-
-
-async def test_a_decision_that_is_settled_before_it_is_journaled_is_settled_by_the_next_report() -> None:
-    """The core reports once more when it is told that the decision was applied."""
-    async with pipeline() as one:
-        one.committer.submit((A,), majority=False)
-        one.committer.settled([A])
-        one.journal.gate.release()
-        assert await one.committer.drained(5)
-        one.committer.settled([A])
-        assert one.committer.applied_through == 2

@@ -1,8 +1,7 @@
 """The log of events, its followers, and who publishes them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,7 +9,6 @@ from hascheduler.daemon.outbound import event_log as announcer_module
 from hascheduler.daemon.outbound.event_log import (
     FOLLOWERS_MAX,
     NOT_YET_HERE,
-    READ_ANEW,
     TOO_OLD,
     EventLog,
     EventPublisher,
@@ -18,6 +16,7 @@ from hascheduler.daemon.outbound.event_log import (
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import Event, EventType, position
 from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
+from tests.unit.daemon.doubles import running
 from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
 
 
@@ -27,11 +26,6 @@ async def test_without_an_id_a_follower_gets_events_from_now_on() -> None:
         assert await events_for(follower) == []
         log.append([happened(3), happened(4)], position(5, 1))
         assert await follower.next(0) == NewEvents([happened(3), happened(4)], position(5, 1))
-
-
-async def test_an_id_between_two_events_will_do_as_well() -> None:
-    with log_of(1, 3).follow(position(2, 7), ALL) as follower:
-        assert await events_for(follower) == [3]
 
 
 @pytest.mark.parametrize("newest", range(1, 25))
@@ -59,14 +53,6 @@ async def test_events_that_another_replica_has_delivered_are_not_repeated() -> N
 async def test_an_id_that_no_replica_can_have_delivered_is_missed() -> None:
     with log_of(1).follow(position(3_000, 1), ALL) as follower:
         assert await follower.next(0) == Missed(NOT_YET_HERE, position(1, 1))
-
-
-async def test_an_event_that_comes_twice_is_delivered_once() -> None:
-    log = log_of(1)
-    with log.follow(position(0, 1), ALL) as follower:
-        log.append([happened(1), happened(2)], position(2, 1))
-        log.append([happened(2)], position(2, 1))
-        assert await events_for(follower) == [1, 2]
 
 
 async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_on() -> None:
@@ -112,36 +98,7 @@ async def test_a_follower_that_is_too_slow_learns_how_much_it_missed() -> None:
         assert await follower.next(0) == Lagging(1)
 
 
-async def test_news_wake_those_who_wait() -> None:
-    log = log_of()
-    with log.follow(None, ALL) as follower:
-        waiting = asyncio.create_task(follower.next(60_000))
-        await asyncio.sleep(0)
-        log.append([], position(1, 1))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        log.append([happened(2)], position(2, 1))
-        assert await waiting == NewEvents([happened(2)], position(2, 1))
-
-
 # Beginning, beginning again, ending
-
-
-async def test_until_the_log_begins_nothing_is_delivered_and_then_something_was_missed() -> None:
-    log = EventLog()
-    with log.follow(None, ALL) as follower:
-        assert await follower.next(0) == NewEvents((), "")
-        log.begin(position(5, 1))
-        assert await follower.next(0) == Missed(READ_ANEW, position(5, 1))
-
-
-async def test_who_comes_back_before_it_has_begun_goes_on_if_that_can_be() -> None:
-    log = EventLog()
-    with log.follow(position(6, 1), ALL) as newer, log.follow(position(4, 1), ALL) as older:
-        log.begin(position(5, 1))
-        log.append([happened(6), happened(7)], position(7, 1))
-        assert await events_for(newer) == [7]
-        assert await older.next(0) == Missed(TOO_OLD, position(7, 1))
 
 
 async def test_a_resync_is_a_gap_for_everybody() -> None:
@@ -178,6 +135,15 @@ def test_there_is_room_for_so_many_and_a_follower_that_leaves_makes_room() -> No
     with log.follow(None, ALL):
         assert log.followers == FOLLOWERS_MAX
     assert log.followers == FOLLOWERS_MAX - 1
+
+
+async def test_events_are_forgotten_and_who_follows_them_is_told_that_it_is_over() -> None:
+    log = log_of(1)
+    with log.follow(None, ALL) as follower:
+        log.close()
+        log.forget()
+        assert log.first == log.end
+        assert isinstance(await follower.next(0), Closing)
 
 
 class MemoryEventExchange:
@@ -226,15 +192,6 @@ class PublishingReplica:
             while not set(seconds) <= set(self.published()):
                 await self.exchange.asked()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.publisher.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
-
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,63 +199,33 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcer_module, "_AGAIN_S", 0)
 
 
-async def test_the_leader_publishes_all_that_it_knows_and_all_that_happens() -> None:
-    replica = PublishingReplica(log_of(1, 2))
-    async with replica.running():
-        await replica.until_published(2)
-        replica.append(3, 4)
-        await replica.until_published(4)
-    assert replica.published() == [1, 2, 3, 4]
-
-
-async def test_who_does_not_lead_publishes_nothing_until_he_does() -> None:
-    replica = PublishingReplica(log_of(1), leads=False)
-    async with replica.running():
-        await asyncio.sleep(0.01)
-        assert replica.published() == []
-        replica.leads = True
-        await replica.until_published(1)
-
-
 async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_the_one_before() -> None:
     replica = PublishingReplica(log_of(10, 11, 12, 13, 14, 15, 16), leads=False)
     replica.publisher.other_leads()
     replica.append(17, 30)  # no replica led then
     replica.leads = True
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.until_published(30)
     assert replica.published() == [11, 12, 13, 14, 15, 16, 17, 30]
 
 
-async def test_what_the_broker_does_not_take_is_published_again() -> None:
-    replica = PublishingReplica(log_of(1))
-    replica.exchange.accepting = False
-    async with replica.running():
-        await replica.exchange.asked()
-        replica.append(2)
-        await replica.exchange.asked()
-        replica.exchange.accepting = True
-        await replica.until_published(1, 2)
-    assert replica.published() == [1, 2]
-
-
 async def test_a_leader_that_could_not_publish_leaves_it_to_the_next_term() -> None:
-    replica = PublishingReplica(log_of(1))
+    replica = PublishingReplica(log_of(1, 20))
     replica.exchange.accepting = False
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.exchange.asked()
         replica.leads = False
         replica.exchange.accepting = True
-        replica.append(2)
+        replica.append(21)
         await asyncio.sleep(0.01)
         replica.leads = True
-        await replica.until_published(1, 2)
+        await replica.until_published(1, 20, 21)
 
 
 async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on() -> None:
     replica = PublishingReplica(log_of(1, events_max=3))
     replica.exchange.accepting = False
-    async with replica.running():
+    async with running(replica.publisher.run()):
         await replica.exchange.asked()
         replica.append(2, 3, 4, 5, 6)
         replica.exchange.accepting = True
@@ -306,17 +233,3 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
         replica.append(7)
         await replica.until_published(7)
     assert replica.published() == [1, 4, 5, 6, 7]
-
-
-async def test_a_resync_is_gone_through() -> None:
-    replica = PublishingReplica(log_of(1))
-    async with replica.running():
-        await replica.until_published(1)
-        replica.log.restart()
-        replica.log.begin(position(8, 1))
-        replica.append(9)
-        await replica.until_published(9)
-
-
-async def test_without_an_exchange_there_is_nothing_to_do() -> None:
-    await EventPublisher(log_of(1), None, lambda: True).run()

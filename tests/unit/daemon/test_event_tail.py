@@ -1,6 +1,5 @@
 """From the writes of a database to the log of events, by way of a stream and its fold."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.factories import NOW, make_job
+from tests.unit.daemon.doubles import running
 from tests.unit.daemon.happenings import ALL
 
 JOBS = Collection.JOBS
@@ -80,26 +80,12 @@ class Scene:
 
     async def events_and_one_more(self) -> list[Event]:
         """All, once there is an event that is not there yet; the tail runs meanwhile."""
-        running = asyncio.create_task(self.tail.run())
-        try:
+        async with running(self.tail.run()):
             with self.log.follow(None, ALL) as follower:
                 events = await follower.next(10_000)
                 assert isinstance(events, NewEvents)
                 assert events.events
-        finally:
-            running.cancel()
-            await asyncio.wait({running})
         return self.events()
-
-
-async def test_events_from_before_the_mirror_was_complete_are_left_out() -> None:
-    scene = Scene()
-    await scene.jobs.submit(make_job("before"))
-    await scene.begin()
-    await scene.jobs.submit(make_job("j"))
-    await scene.turn()
-    assert [event.job for event in scene.events()] == ["j"]
-    assert scene.log.position == scene.position == scene.events()[0].id
 
 
 async def test_the_log_is_open_as_soon_as_the_mirror_is_complete() -> None:

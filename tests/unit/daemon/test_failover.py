@@ -1,10 +1,7 @@
 """Why a change of leadership came, how long its gap was, and how its report gets into the database."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -20,7 +17,7 @@ from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.leadership import MemoryFailoverStore
 from tests.factories import make_failover, make_lease
 from tests.system.processes import eventually
-from tests.unit.daemon.doubles import HandClock
+from tests.unit.daemon.doubles import HandClock, running
 from tests.unit.telemetry.scraping import scrape
 
 ME = "r2"
@@ -171,28 +168,17 @@ def test_the_gap_after_a_term_of_its_own_begins_with_the_end_of_that_one(room: R
     ]
 
 
-@asynccontextmanager
-async def running(room: Room) -> AsyncIterator[list[Any]]:
-    """The log meanwhile."""
-    with capture_logs() as logs:
-        task = asyncio.create_task(room.reporter.run())
-        try:
-            yield logs
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
-
-
 async def test_it_is_logged_counted_and_stored_however_often_the_store_is_away(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failover, "_patiently", failover._patiently.copy(wait=wait_none()))
     room.connection.fail_next(of="failovers.save")
-    async with running(room) as logs:
-        died(room)
-        room.decides(60)
-        store = MemoryFailoverStore(MemoryConnection(room.connection.database))
-        await eventually(lambda: _is_whole(store), "it is stored")
+    store = MemoryFailoverStore(MemoryConnection(room.connection.database))
+    with capture_logs() as logs:
+        async with running(room.reporter.run()):
+            died(room)
+            room.decides(60)
+            await eventually(lambda: _is_whole(store), "it is stored")
     [line] = [line for line in logs if line["event"] == "failover"]
     assert (line["term"], line["cause"], line["gap_ms"]) == (2, "died", 60)
     assert [line["deciding_for_ms"] for line in logs if line["event"] == "first_decision"] == [10]
@@ -212,10 +198,11 @@ async def test_one_that_can_not_be_stored_does_not_hold_up_the_next(
 ) -> None:
     monkeypatch.setattr(failover, "_patiently", failover._patiently.copy(stop=stop_after_attempt(1)))
     room.connection.fail_next(of="failovers.save")
-    async with running(room) as logs:
-        for term in (2, 3):
-            room.at(60).deciding(term)
-        store = MemoryFailoverStore(MemoryConnection(room.connection.database))
-        await eventually(lambda: store.newest("default", 9), "the second is stored")
+    store = MemoryFailoverStore(MemoryConnection(room.connection.database))
+    with capture_logs() as logs:
+        async with running(room.reporter.run()):
+            for term in (2, 3):
+                room.at(60).deciding(term)
+            await eventually(lambda: store.newest("default", 9), "the second is stored")
     assert [line["term"] for line in logs if line["event"] == "failover_not_stored"] == [2]
     assert [one.term for one in await store.newest("default", 9)] == [3]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,17 +11,12 @@ from hascheduler.daemon.loop import feeder as feeder_module
 from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, BatchDelay
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.stepper import DecisionLag
-from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.inputs import TermBegan
-from hascheduler.mirror.changes import Change, JobSeen, Operation, ProcessorSeen
+from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Folded
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.job import JobState
-from hascheduler.model.values.instants import MonoMs, WallMs
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Batch
-from tests.factories import NOW, make_job, make_processor
+from tests.unit.daemon.doubles import running
 
 LIMIT_S = 10
 LONG_S = 3_600
@@ -87,16 +81,6 @@ class Sink:
         return self._latency_sensitive
 
 
-@asynccontextmanager
-async def running(feeder: Feeder, sink: Sink) -> AsyncIterator[None]:
-    task = asyncio.create_task(feeder.run(sink))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
 def feeder_of(stream: Any) -> Feeder:
     heartbeat: Any = NoHeartbeat()
     return Feeder(stream, heartbeat, SystemClock(), BatchDelay(PER_CHANGE_MS, max_ms=20))
@@ -107,7 +91,7 @@ async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_
     feeder = feeder_of(stream)
     heard: list[tuple[int, bool]] = []
     sink = Sink(latency_sensitive=True, complete=lambda: heard.append((stream.looks, feeder.complete)))
-    async with running(feeder, sink):
+    async with running(feeder.run(sink)):
         while stream.looks < 3:
             await stream.look()
         assert heard == [(1, True)]
@@ -116,7 +100,7 @@ async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_
 async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream = BusyStream(full=5)
-    async with running(feeder_of(stream), Sink(latency_sensitive=False)):
+    async with running(feeder_of(stream).run(Sink(latency_sensitive=False))):
         while stream.looks < 6:
             await stream.look()
         await asyncio.sleep(0.1)
@@ -131,7 +115,7 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
     stream = BusyStream()
     feeder = feeder_of(stream)
     feeder.expects_lease = expects_lease
-    async with running(feeder, Sink(latency_sensitive=waited_for)):
+    async with running(feeder.run(Sink(latency_sensitive=waited_for))):
         await stream.look()
         if waited_for or expects_lease:
             await stream.look()
@@ -192,16 +176,3 @@ def test_where_nothing_is_decided_there_is_no_lag() -> None:
     assert lag.mean_ms(MonoMs(60_000)) == 30
     lag.clear()
     assert lag.mean_ms(MonoMs(60_000)) is None
-
-
-def test_a_promise_is_open_until_the_stream_shows_it() -> None:
-    core = Dispatcher()
-    document = new_job_document(make_job("a"))
-    job = JobSeen(decode_job("a", document))
-    assert core.oldest_promise_at_ms is None
-    step = core.step(NOW, [TermBegan(1, ()), ProcessorSeen(make_processor("p")), job])
-    assert [type(decision) for decision in step.decisions] == [Dispatch]
-    assert core.oldest_promise_at_ms == NOW
-    dispatched = {**document, "state": JobState.DISPATCHED, "attempt": 1, "rev": 2, "processor": "p"}
-    core.step(WallMs(NOW + 80), [JobSeen(decode_job("a", {**dispatched, "dispatched_at_ms": NOW}))])
-    assert core.oldest_promise_at_ms is None

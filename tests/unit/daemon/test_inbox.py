@@ -8,7 +8,7 @@ from hascheduler.daemon.loop import inbox as inboxes
 from hascheduler.daemon.loop.inbox import INPUTS_MAX, Inbox
 from hascheduler.daemon.outbound.waiters import WAITERS_MAX, Waiters
 from hascheduler.dispatch.decisions import Dispatch, Settlement
-from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
+from hascheduler.dispatch.inputs import Settled, TrustLost
 from hascheduler.errors import Overloaded
 from hascheduler.mirror.changes import JobGone, JobSeen
 from tests.unit.dispatch.nouns import dispatched, running
@@ -26,17 +26,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def _turns() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
-
-
-async def test_inputs_are_taken_in_order_and_once() -> None:
-    inbox = Inbox()
-    await inbox.put([JobGone("a"), JobGone("b")])
-    inbox.put_now(TransportSeen(True))
-    await inbox.put([JobGone("c")])
-    inbox.put_now(TermBegan(1), TrustLost())
-    inputs: list[Input] = [JobGone("a"), JobGone("b"), TransportSeen(True), JobGone("c"), TermBegan(1), TrustLost()]
-    assert inbox.take() == inputs
-    assert inbox.take() == []
 
 
 async def test_facts_wait_while_it_is_full_and_news_of_ones_own_does_not() -> None:
@@ -111,20 +100,6 @@ async def test_many_inputs_do_not_wait_for_each_other() -> None:
         await inbox.put([STARTED])
     await waiting
     assert len(inbox.take()) == inboxes._GATHERED_MAX
-
-
-async def test_a_wait_gives_way_though_there_is_something_to_take() -> None:
-    inbox = Inbox()
-    inbox.put_now(TrustLost())
-    passed: list[str] = []
-    other = asyncio.create_task(_pass(passed))
-    await inbox.wait(3_600)
-    assert passed == ["other"]
-    await other
-
-
-async def _pass(passed: list[str]) -> None:
-    passed.append("other")
 
 
 async def test_a_waiter_wakes_for_its_name_alone_and_once_for_all_that_happened() -> None:

@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from hascheduler.daemon.leadership import liveness as liveness_room
-from hascheduler.daemon.leadership.liveness import LeaderProbe, LivenessServer, wait_for_death_by_connection
+from hascheduler.daemon.leadership.liveness import (
+    LeaderProbe,
+    LivenessServer,
+    greets_in_time,
+    wait_for_death_by_connection,
+)
 from tests.factories import make_lease
+from tests.unit.daemon.doubles import running
 
 HOST = "127.0.0.1"
 
@@ -69,10 +75,8 @@ async def standby(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Standby]:
         return reader, writer
 
     monkeypatch.setattr(asyncio, "open_connection", watched)
-    running = asyncio.create_task(one.probe.run())
-    yield one
-    running.cancel()
-    await asyncio.wait({running})
+    async with running(one.probe.run()):
+        yield one
 
 
 @asynccontextmanager
@@ -80,13 +84,9 @@ async def process(id: str, port: int = 0) -> AsyncIterator[LivenessServer]:
     """A process that lives until the block ends; then the kernel closes its lines and its port."""
     one = LivenessServer(HOST, port, id)
     await one.bind()
-    running = asyncio.create_task(one.run())
-    await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
-    try:
+    async with running(one.run()):
+        await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
         yield one
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 @asynccontextmanager
@@ -189,14 +189,6 @@ async def test_a_port_that_takes_a_last_connection_while_its_process_dies_is_soo
         assert await standby.learns_of_a_death() == ["leader"]
 
 
-async def test_a_refusal_without_a_greeting_before_proves_nothing(standby: Standby) -> None:
-    async with process("leader") as one:
-        port = one.port
-    standby.watch("leader", port)
-    await standby.looks_again(5)
-    assert standby.dead == []
-
-
 @pytest.mark.parametrize(
     "says", [b"", b"hascheduler another\n", b"HTTP/1.1 400 Bad Request\r\n", b"x" * 5_000, b"\xff\n"]
 )
@@ -269,3 +261,37 @@ async def test_a_replica_watches_neither_itself_nor_a_free_lease(standby: Standb
         standby.probe.watch(None)
         await let_it_think()
     assert (standby.looks, standby.dead) == (0, [])
+
+
+# A process that goes by several ids
+
+
+async def test_all_ids_of_a_process_are_greeted_and_no_other_and_one_that_it_gave_up_is_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard, names = asyncio.Semaphore(0), liveness_room._names
+
+    def hearing(greeting: bytes, holder: str) -> bool:
+        heard.release()
+        return names(greeting, holder)
+
+    async with process("p.1") as server, asyncio.timeout(20):
+        where = f"{HOST}:{server.port}"
+        server.greet_as("p.2", "p.1")
+        ids = ("p.1", "p.2", "p", "1", "p.", "p.3", "p.2 p")
+        assert [id for id in ids if await greets_in_time(id, where, 10)] == ["p.1", "p.2"]
+        monkeypatch.setattr(liveness_room, "_names", hearing)
+        given_up, kept = (asyncio.create_task(wait_for_death_by_connection(id, where)) for id in ("p.1", "p.2"))
+        for _ in range(2):
+            await heard.acquire()
+        server.greet_as("p.2")
+        for line in list(server._connections):
+            line.close()
+        await given_up
+        assert not kept.done()
+        kept.cancel()
+
+
+@pytest.mark.parametrize("endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", "x" * 300 + ":1"])
+async def test_where_there_is_no_endpoint_none_greets(endpoint: str) -> None:
+    assert not await greets_in_time("leader", endpoint, 10)

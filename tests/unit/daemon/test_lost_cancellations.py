@@ -117,19 +117,6 @@ async def finish(driver: Driver) -> None:
     await until_answered(ask, "finish", hopeful=always)
 
 
-async def finish_again(driver: Driver) -> None:
-    tries = 0
-
-    async def ask() -> None:
-        nonlocal tries
-        tries += 1
-        if tries > 2:
-            await driver.call()
-        raise StoreUnavailable("down")
-
-    await until_answered(ask, "finish", hopeful=always)
-
-
 class Endless(Port):
     """The same message again and again."""
 
@@ -191,7 +178,7 @@ async def first_contact(driver: Driver) -> None:
 
 
 LOOPS = (
-    publisher, event_publisher, heartbeat, stop_poller, finish, finish_again, intake, connection, connection_in_use,
+    publisher, event_publisher, heartbeat, stop_poller, finish, intake, connection, connection_in_use,
     lease_poller, first_contact,
 )  # fmt: skip
 

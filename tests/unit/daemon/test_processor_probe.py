@@ -85,15 +85,6 @@ async def test_a_beat_of_a_dead_one_that_arrives_later_does_not_bring_it_back(wa
     assert watcher.lost == [ProcessorLost("p1", 7), ProcessorLost("p1", 8)]
 
 
-async def test_each_processor_with_an_endpoint_is_proved_dead_by_itself(watcher: Watcher) -> None:
-    for id, endpoint in (("lives", "h:1"), ("dies", "h:1"), ("none", "")):
-        await watcher.sees(id, endpoint)
-    assert sorted(watcher.watched) == ["dies", "lives"]
-    await watcher.dies("dies")
-    assert [lost.id for lost in watcher.lost] == ["dies"]
-    assert watcher.watched == ["lives"]
-
-
 @pytest.mark.parametrize("end", [ProcessorGone("p1"), Resynced()], ids=["gone", "resynced"])
 @pytest.mark.parametrize("in_the_same_turn", [False, True])
 async def test_one_that_is_gone_is_watched_no_more_and_a_proof_in_the_same_turn_says_nothing(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import pytest
 
@@ -12,11 +11,11 @@ from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.message import Message, MessageKind, decode_message
-from hascheduler.model.trace import TraceContext
 from hascheduler.mongo.transport import MongoTransport
 from hascheduler.ports import Confirm, Delivery, JobTraces, TracedJob
-from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+from hascheduler.telemetry.tracing import Tracer
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
+from tests.unit.daemon.doubles import running
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 
@@ -25,19 +24,10 @@ async def test_processors_that_poll_are_sent_nothing() -> None:
     for id in ("p1", "http:p.1"):
         broker.queue(id)
     publisher = Publisher(MemoryTransport(broker), Inbox())
-    running = asyncio.create_task(publisher.run())
-    publisher.offer(
-        [
-            Publish("a", 1, "http:p.1"),
-            CancelNotice("b", 1, "http:p.1"),
-            Publish("c", 1, "p1"),
-            CancelNotice("d", 1, "p1"),
-        ]
-    )
-    assert await publisher.drained(5)
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    async with running(publisher.run()):
+        for id in ("http:p.1", "p1"):
+            publisher.offer([Publish("a", 1, id), CancelNotice("b", 1, id)])
+        assert await publisher.drained(5)
     assert (broker.waiting("p1"), broker.waiting("http:p.1")) == (2, 0)
 
 
@@ -46,34 +36,27 @@ async def test_with_a_fallback_the_core_may_dispatch_while_the_broker_is_away() 
     broker.queue("p1")
     broker.accepting = False
     publisher = Publisher(MemoryTransport(broker), inbox, fallback=MongoTransport())
-    running = asyncio.create_task(publisher.run())
-    publisher.offer([Publish("a", 1, "p1")])
-    assert await publisher.drained(5)
-    assert inbox.take() == [TransportSeen(True)]
-    # It is the broker that metrics and alerts are about.
-    assert not publisher.accepting
-    broker.accepting = True
-    assert publisher.accepting
-    publisher.offer([Publish("b", 1, "p1")])
-    assert await publisher.drained(5)
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    async with running(publisher.run()):
+        publisher.offer([Publish("a", 1, "p1")])
+        assert await publisher.drained(5)
+        assert inbox.take() == [TransportSeen(True)]
+        # It is the broker that metrics and alerts are about.
+        assert not publisher.accepting
+        broker.accepting = True
+        assert publisher.accepting
+        publisher.offer([Publish("b", 1, "p1")])
+        assert await publisher.drained(5)
     assert broker.waiting("p1") == 1
 
 
 async def test_the_core_learns_at_once_when_the_broker_ceases_and_begins_to_take_messages() -> None:
     broker, inbox = MemoryBroker(), Inbox()
-    running = asyncio.create_task(Publisher(MemoryTransport(broker), inbox).run())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    broker.accepting = True  # nothing new
-    for accepting in (False, True):
-        broker.accepting = accepting
-    assert inbox.take() == [TransportSeen(True), TransportSeen(False), TransportSeen(True)]
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    async with running(Publisher(MemoryTransport(broker), inbox).run()):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for accepting in (True, False, True):  # the first is nothing new
+            broker.accepting = accepting
+        assert inbox.take() == [TransportSeen(True), TransportSeen(False), TransportSeen(True)]
 
 
 class Known:
@@ -111,17 +94,12 @@ async def published(
         arrived.append(delivery)
         await delivery.ack()
 
-    deliveries = MemoryDeliveries(broker, "p1", 8)
-    loops = [asyncio.create_task(publisher.run(lambda: 7)), asyncio.create_task(deliveries.run(take))]
-    publisher.offer(sends)
-    assert await publisher.drained(20)
-    async with asyncio.timeout(20):
-        while len(arrived) < len(sends):  # noqa: ASYNC110  # the broker knows nothing of those who wait
-            await asyncio.sleep(0)
-    for loop in loops:
-        loop.cancel()
-        with suppress(asyncio.CancelledError):
-            await loop
+    async with running(publisher.run(lambda: 7), MemoryDeliveries(broker, "p1", 8).run(take)):
+        publisher.offer(sends)
+        assert await publisher.drained(20)
+        async with asyncio.timeout(20):
+            while len(arrived) < len(sends):  # noqa: ASYNC110  # the broker knows nothing of those who wait
+                await asyncio.sleep(0)
     return arrived
 
 
@@ -179,9 +157,3 @@ async def test_a_message_goes_out_where_the_trace_of_its_job_is_unknown(traces: 
     assert (message.kind, message.job_id, message.attempt) == (MessageKind.RUN, "a", 1)
     assert delivery.trace is None
     assert recorded.names == []
-
-
-async def test_without_tracing_no_trace_is_read() -> None:
-    traces = Known(a=TracedJob("log", None, TraceContext(CALLER.traceparent)))
-    [delivery] = await published([Publish("a", 1, "p1")], NO_TRACING, traces)
-    assert (traces.asked, delivery.trace) == ([], None)

@@ -13,7 +13,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.schema.replica import ReplicaStatus
 from tests.factories import make_replica
-from tests.unit.daemon.doubles import CONFIG, HandClock
+from tests.unit.daemon.doubles import CONFIG, HandClock, running
 
 
 class Board:
@@ -57,12 +57,8 @@ def trusted(clock: HandClock) -> TrustedClock:
 async def heartbeat() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]]:
     board, clock = Board(), HandClock()
     one = ReplicaHeartbeat(CONFIG, board, trusted(clock))
-    running = asyncio.create_task(one.run(status))
-    try:
+    async with running(one.run(status)):
         yield one, board, clock
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
@@ -105,8 +101,12 @@ async def test_a_replica_whose_beats_stop_is_silent_after_three_periods() -> Non
         clock.now += 1
         assert one.is_silent("r2")
         assert not one.is_silent(CONFIG.replica_id)
-        one.seen(status(8, id="r2"))
-        assert not one.is_silent("r2")
+        clock.now += CONFIG.stale_after_ms
+        assert not one.is_silent("r2"), "nobody is said to be dead where the stream itself is silent"
+        one.seen(status(3))
+        assert one.is_silent("r2")
+        one.gone("r2")
+        assert not one.is_silent("r2"), "who left is forgotten"
 
 
 async def test_other_zone_data_are_warned_of_once() -> None:
@@ -120,23 +120,6 @@ async def test_other_zone_data_are_warned_of_once() -> None:
     [line] = logged
     assert (line["event"], line["log_level"]) == ("zone_data_differ", "warning")
     assert (line["other"], line["own"], line["others"]) == ("r3", ZONE_DATA_VERSION, "2025b")
-
-
-async def test_where_the_stream_itself_is_silent_nobody_is_said_to_be_dead() -> None:
-    async with heartbeat() as (one, board, clock):
-        one.seen(await board.next())
-        one.seen(status(7, id="r2"))
-        clock.now += 10 * CONFIG.stale_after_ms
-        assert not one.is_silent("r2")
-
-
-async def test_who_left_is_forgotten() -> None:
-    async with heartbeat() as (one, board, clock):
-        one.seen(status(7, id="r2"))
-        one.gone("r2")
-        clock.now += CONFIG.stale_after_ms
-        one.seen(await board.next())
-        assert not one.is_silent("r2")
 
 
 async def test_a_barrier_hurries_the_next_beat_and_falls_when_it_comes_back() -> None:
@@ -176,10 +159,7 @@ async def test_a_replica_takes_its_record_away_if_it_can() -> None:
 async def test_a_beat_compares_the_clock_with_the_databases() -> None:
     board, clock = Board(), trusted(HandClock())
     board.time = WallMs(clock.wall_ms() - 86_400_000)
-    running = asyncio.create_task(ReplicaHeartbeat(CONFIG, board, clock).run(status))
-    await board.next()
-    # The beat is answered without a wait.
-    await asyncio.sleep(0)
-    running.cancel()
-    await asyncio.wait({running})
+    async with running(ReplicaHeartbeat(CONFIG, board, clock).run(status)):
+        await board.next()
+        await asyncio.sleep(0)  # the beat is answered without a wait
     assert "86400000 ms ahead of the database's" in clock.wrong_because

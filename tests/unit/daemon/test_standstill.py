@@ -13,8 +13,8 @@ from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from tests.factories import make_lease
-from tests.unit.daemon.doubles import CONFIG
-from tests.unit.daemon.test_leader_probe import HOST, impostor, process
+from tests.unit.daemon.doubles import CONFIG, running
+from tests.unit.daemon.test_leader_probe import HOST, process
 from tests.unit.telemetry.scraping import Scrape, scrape
 
 RETRY_MS, AFTER_MS = 100, 200
@@ -99,11 +99,8 @@ class Room:
 @pytest.fixture
 async def room() -> AsyncIterator[Room]:
     one = Room()
-    running = {asyncio.create_task(one.watch.run()), asyncio.create_task(one.beats())}
-    yield one
-    for task in running:
-        task.cancel()
-    await asyncio.wait(running)
+    async with running(one.watch.run(), one.beats()):
+        yield one
 
 
 async def test_a_leader_that_is_silent_and_answers_no_connection_is_suspected_and_counted_once(room: Room) -> None:
@@ -174,13 +171,3 @@ async def test_a_process_that_is_silenced_does_not_greet_until_it_may_again() ->
         assert not await greets_in_time("leader", where, 10)
         silenced = False
         assert await greets_in_time("leader", where, 10)
-
-
-async def test_a_process_that_accepts_and_says_nothing_does_not_greet() -> None:
-    async with impostor(b"") as (port, _):
-        assert not await greets_in_time("leader", f"{HOST}:{port}", 0.05)
-
-
-@pytest.mark.parametrize("endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", "x" * 300 + ":1"])
-async def test_where_there_is_no_endpoint_none_greets(endpoint: str) -> None:
-    assert not await greets_in_time("leader", endpoint, 10)

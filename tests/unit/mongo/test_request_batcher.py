@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.request_batcher import BATCH_MAX, RequestBatcher
+from hascheduler.mongo.state_updates import AttemptTimes
+from hascheduler.mongo.work.starts import STARTED_ATTEMPTS_MAX, StartedAttempts
 
 
 class Exchange:
@@ -88,3 +91,21 @@ async def test_after_an_exchange_that_several_shared_the_next_one_waits_for_more
     late = asyncio.create_task(batcher.send(5))
     assert [await early, await late] == [8, 10]
     assert exchange.batches == [[1], [2, 3], [4, 5]]
+
+
+def test_remembered_attempts_are_bounded_and_taken_once() -> None:
+    begun = StartedAttempts(600_000)
+    for number in range(STARTED_ATTEMPTS_MAX + 2):
+        begun.remember({"_id": str(number), "attempt": 1, "dispatched_at_ms": 2, "kept_until": None}, 3)
+    begun.remember({"_id": "kept", "attempt": 1, "dispatched_at_ms": 2, "kept_until": 9}, 3)
+    begun.remember({"_id": "odd", "attempt": 1, "dispatched_at_ms": "2"}, 3)
+    assert [begun.take(id, 1) for id in ("0", "1", "kept", "odd")] == [None] * 4
+    assert begun.take("2", 2) is None
+    assert [begun.take("2", 1), begun.take("2", 1)] == [AttemptTimes(2, 3), None]
+
+
+def test_a_job_that_its_key_keeps_for_longer_than_its_end_does_is_not_remembered() -> None:
+    begun = StartedAttempts(600_000)
+    for id, kept_until in (("equal", to_datetime(600_003)), ("longer", to_datetime(600_004))):
+        begun.remember({"_id": id, "attempt": 1, "dispatched_at_ms": 2, "kept_until": kept_until}, 3)
+    assert [begun.take(id, 1) for id in ("equal", "longer")] == [AttemptTimes(2, 3), None]

@@ -1,8 +1,10 @@
-"""Addresses are asked what they are while the database is used, and no connection for that is left."""
+"""Addresses are asked what they are while the database is used; hosts without one are reported at once."""
 
 import asyncio
+import socket
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.mongo import unreachable
+from hascheduler.mongo.unreachable import explained
 from tests.unit.tls.certificates import Authority
 from tests.unit.tls.conftest import authority, no_sockets_left_over, stranger
 from tests.unit.tls.test_https import of_server
@@ -141,3 +144,50 @@ async def test_a_server_that_gives_no_hello_is_told_of_by_what_it_did(
         name: row[3] for name, row in SPOKEN.items()
     }
     assert "sEcret" not in str(told)
+
+
+_SILENT = "silent.invalid"
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Says nothing about one host until the test is over, knows `here`, and no other."""
+    is_over = threading.Event()
+
+    def getaddrinfo(host: str, port: Any, *_: Any, **__: Any) -> list[Any]:
+        if host == _SILENT:
+            is_over.wait()
+        if host != "here":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield
+    is_over.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("look up "):
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        (_SILENT, "the host 'silent.invalid' can't be looked up: no answer; expected a resolver that answers"),
+        ("a.invalid,b.invalid", "there is no address for the host 'a.invalid', 'b.invalid'; expected the name of"),
+        (f"a.invalid,{_SILENT}", "for the host 'a.invalid'; the host 'silent.invalid' can't be looked up"),
+    ],
+)
+async def test_without_an_address_the_database_is_not_tried(
+    monkeypatch: pytest.MonkeyPatch, resolver: None, hosts: str, told: str
+) -> None:
+    """What the driver begins to look up, it waits for at the end, however long that takes."""
+    if _SILENT in hosts:
+        monkeypatch.setattr(unreachable, "_ANSWER_LIMIT_S", 0.05)
+    tried = []
+
+    async def doing() -> None:
+        tried.append(1)
+
+    with pytest.raises(Unreachable, match=told):
+        await explained(doing, f"mongodb://{hosts}/?replicaSet=rs0", {})
+    assert tried == []

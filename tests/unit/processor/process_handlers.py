@@ -34,11 +34,6 @@ def tell(job: JobContext) -> dict[str, Any]:
     }
 
 
-@handlers.handler("coroutine", process=True)
-async def coroutine(job: JobContext) -> int:
-    return os.getpid()
-
-
 @handlers.handler("fail", process=True)
 def fail(job: JobContext) -> object:
     match job.payload:

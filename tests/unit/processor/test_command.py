@@ -1,8 +1,6 @@
 """Commands that are real processes: what they are given, what is kept of them, and what may run."""
 
-import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,8 @@ from processors.command import (
     ENV,
     HALF_BYTES_MAX,
     CommandPayload,
-    Output,
     allowed_executable,
     child_environment,
-    command,
 )
 from tests.unit.processor.ready_made import error_of, make_job, result_of
 
@@ -63,28 +59,6 @@ async def test_the_child_sees_nothing_of_the_processors_environment(monkeypatch:
     }
 
 
-def test_a_scheduled_job_passes_on_its_schedule_and_its_nominal_time() -> None:
-    environment = child_environment({}, make_job(attempt=3, schedule="tick", nominal_ms=1_700_000_000_000), {})
-    assert environment["HASCHEDULER_ATTEMPT"] == "3"
-    assert environment["HASCHEDULER_SCHEDULE"] == "tick"
-    assert environment["HASCHEDULER_NOMINAL_AT"] == "2023-11-14T22:13:20.000Z"
-    assert environment["PATH"].endswith("/bin")
-
-
-async def test_standard_input_is_the_text_and_then_its_end() -> None:
-    assert (await result_of("command", sh("cat", stdin="ü\n" * 100)))["stdout"] == "ü\n" * 100
-    assert (await result_of("command", sh("cat")))["stdout"] == ""
-
-
-async def test_a_long_input_that_is_not_read_stops_nothing() -> None:
-    assert (await result_of("command", sh("exit 0", stdin="x" * 1_000_000)))["exit_code"] == 0
-
-
-async def test_it_runs_in_the_directory_that_was_named(tmp_path: Path) -> None:
-    assert (await result_of("command", sh("pwd")))["stdout"] == "/\n"
-    assert (await result_of("command", sh("pwd", cwd=str(tmp_path))))["stdout"] == f"{tmp_path}\n"
-
-
 @pytest.mark.parametrize(
     ("program", "error"),
     [
@@ -122,39 +96,6 @@ os.write(1, b"\\nlast out\\n"), os.write(2, b"\\nlast err\\n")
         assert len(text) < 2 * HALF_BYTES_MAX + 200
 
 
-@pytest.mark.parametrize("byte", ["\\0", "\\377"])
-async def test_output_that_grows_in_json_is_cut_rather_than_lost(byte: str) -> None:
-    program = f"head -c 65536 /dev/zero | tr '\\0' '{byte}'"
-    result = await result_of("command", sh(f"{program}; {program} >&2"))
-    assert result["truncated"] is True
-    assert len(result["stdout"]) > 10_000
-
-
-async def kept(data: bytes, piece_size: int = 1_000_000) -> tuple[str, bool]:
-    """What an output keeps of that data."""
-    reader, writer = os.pipe()
-    output = Output(os.fdopen(reader, "rb", 0))
-
-    def write() -> None:
-        with os.fdopen(writer, "wb", 0) as pipe:
-            for start in range(0, len(data), piece_size):
-                pipe.write(data[start : start + piece_size])
-
-    await asyncio.to_thread(write)
-    await output.ended.wait()
-    return output.text()
-
-
-@pytest.mark.parametrize("shift", [0, 1, 2, 3])
-@pytest.mark.parametrize("piece_size", [1_000, 1_000_000])
-async def test_a_cut_goes_through_no_character(shift: int, piece_size: int) -> None:
-    text, is_cut = await kept(b"x" * shift + "😀".encode() * 100_000, piece_size)
-    head, _, tail = text.split("\n")
-    assert is_cut
-    assert head.strip("x") + tail == "😀" * (len(head.strip("x")) + len(tail))
-    assert HALF_BYTES_MAX - 4 < len(tail.encode()) <= HALF_BYTES_MAX
-
-
 async def test_without_the_setting_nothing_runs_and_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ALLOW)
     error = await error_of("command", sh("true"))
@@ -171,46 +112,29 @@ def test_a_program_that_is_not_listed_does_not_run_whatever_it_is_called(tmp_pat
     for link, target in {"ls": box, "sh": box, "chain": tmp_path / "ls", "loop": tmp_path / "loop"}.items():
         (tmp_path / link).symlink_to(target)
     (tmp_path / "alias").symlink_to(tmp_path, target_is_directory=True)
-    cases = [  # listed, program, what is executed
-        (["box"], "box", "box"),
-        (["box"], "ls", "box"),  # leads to what is listed
-        (["box"], "chain", "box"),
-        (["ls"], "ls", "ls"),
-        (["ls"], "alias/ls", "ls"),
-        (["alias/ls"], "ls", "ls"),
-        (["ls"], "alias/../" + tmp_path.name + "/ls", "ls"),
-        (["ls"], "sh", None),  # the same program under another name does another thing
-        (["ls"], "box", None),
-        (["ls"], "chain", None),
-        (["ls"], "other", None),
-        (["ls"], "loop", None),
-        (["ls"], "ls/", None),
-        (["alias"], "ls", None),
-        ([], "box", None),
-        (["box"], "../box", None),
-    ]
-    for listed, program, executed in cases:
-        environment = {ALLOW: ", ".join(f"{tmp_path}/{name}" for name in listed)}
-        if executed is None:
+    cases = """
+        box         box               box
+        box         ls                box    leads to what is listed
+        box         chain             box
+        ls          alias/ls          ls
+        alias/ls    ls                ls
+        ls          alias/../{0}/ls   ls
+        ls          sh                -      the same program under another name does another thing
+        ls          box               -
+        ls          chain             -
+        ls          loop              -
+        ls          ls/               -
+        alias       ls                -
+        box         ../box            -
+    """
+    for case in cases.format(tmp_path.name).strip().splitlines():
+        listed, program, executed, *_ = case.split()
+        environment = {ALLOW: f"{tmp_path}/{listed}"}
+        if executed == "-":
             with pytest.raises(InvalidInput, match="is not allowed to run"):
                 allowed_executable([f"{tmp_path}/{program}"], environment)
         else:
             assert allowed_executable([f"{tmp_path}/{program}"], environment) == f"{tmp_path}/{executed}"
-
-
-@pytest.mark.parametrize(
-    ("setting", "problem"),
-    [
-        ("sh", f"{ALLOW}: 'sh' is not absolute"),
-        ("/bin/ls, ./x", f"{ALLOW}: './x' is not absolute"),
-        ("/no/such/program", "payload.argv.0: there is no program at '/no/such/program' on this processor"),
-        ("/bin/ls", "payload.argv.0: '/no/such/program' is not allowed to run; expected one of /bin/ls"),
-    ],
-)
-def test_the_error_says_what_is_wrong_with_the_list_or_the_program(setting: str, problem: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        allowed_executable(["/no/such/program"], {ALLOW: setting})
-    assert str(caught.value).startswith(problem)
 
 
 async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -243,16 +167,10 @@ def test_a_variable_that_decides_which_code_runs_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("payload", "path", "problem"),
     [
-        (None, "payload", "null is not an object"),
         ({}, "payload.argv", "missing"),
-        ({"argv": "/bin/sh"}, "payload.argv", "'/bin/sh' is not a list"),
         ({"argv": []}, "payload.argv", "0 in it; expected at least 1"),
-        ({"argv": ["/x", 1]}, "payload.argv.1", "1 is not a text"),
         ({"argv": ["/x"] * 1_001}, "payload.argv", "1001 in it; expected at most 1000"),
-        ({"argv": ["/x"], "env": {"A": 1}}, "payload.env.A", "1 is not a text"),
         ({"argv": ["/x"], "timeout": "25h"}, "payload.timeout", "25h is out of range; expected 100ms to 1d"),
-        ({"argv": ["/x"], "ok_codes": [256]}, "payload.ok_codes.0", "256 is too large"),
-        ({"argv": ["/x"], "ok_codes": []}, "payload.ok_codes", "0 in it"),
         ({"argv": ["/x"], "shell": True}, "payload.shell", "no such field; expected one of argv, env, cwd"),
     ],
 )
@@ -261,13 +179,3 @@ def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, pa
         read_request(CommandPayload, payload, ("payload",))
     assert str(caught.value).startswith(f"{path}: ")
     assert problem in str(caught.value)
-
-
-async def test_many_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """Each waits until all have begun, so a limit on how many are watched at once would show as a time-out."""
-    count = 12
-    program = f'cd {tmp_path}; touch "$1"; until [ "$(ls | wc -l)" = {count} ]; do sleep 0.05; done'
-    jobs = [make_job({"argv": ["/bin/sh", "-c", program, "sh", str(number)]}) for number in range(count)]
-    results = await asyncio.gather(*(command(job) for job in jobs))
-    assert [result["exit_code"] for result in results] == [0] * count
-    assert len(os.listdir(tmp_path)) == count

@@ -89,25 +89,6 @@ async def grown(book: Path) -> None:
     await until(lambda: len(listed(book)) == 3)
 
 
-class Patience:
-    """The time-out of a command, which is over when a test says so."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.given_s = 0.0
-        self._timeout = asyncio.timeout(None)
-        self._known = asyncio.timeout
-        monkeypatch.setattr(running, "asyncio", SimpleNamespace(**vars(asyncio) | {"timeout": self._given}))
-
-    def _given(self, delay_s: float) -> asyncio.Timeout:
-        if self.given_s:
-            return self._known(delay_s)
-        self.given_s = delay_s
-        return self._timeout
-
-    def ends(self) -> None:
-        self._timeout.reschedule(asyncio.get_running_loop().time())
-
-
 async def cancel(stage: Stage, _: Path) -> None:
     stage.world.tell(MessageKind.CANCEL, "a")
 
@@ -155,22 +136,6 @@ async def test_however_the_attempt_is_taken_away_the_whole_tree_ends(
     await until(lambda: not our_zombies())
 
 
-@pytest.mark.parametrize("program", [TREE, DEAF_TREE], ids=["heeds", "deaf"])
-async def test_a_time_out_ends_the_whole_tree_and_fails_the_attempt(
-    monkeypatch: pytest.MonkeyPatch, book: Path, program: str
-) -> None:
-    monkeypatch.setattr(running, "GRACE_S", 0.3)
-    patience = Patience(monkeypatch)
-    task = asyncio.create_task(command(make_job(tree(book, f"echo still here >&2\n{program}", timeout="1h"))))
-    await grown(book)
-    assert patience.given_s == 3_600
-    patience.ends()
-    with pytest.raises(CommandFailed, match=r"^timed out after 1h: still here$"):
-        await task
-    await until(lambda: not living(book))
-    await until(lambda: not our_zombies())
-
-
 async def test_the_grace_is_enough_to_clean_up_in(tmp_path: Path, book: Path) -> None:
     """Cleaning up takes longer than the hurried grace, and it is not the leader that does it: that ends at once."""
     cleaned = tmp_path / "cleaned"
@@ -182,25 +147,6 @@ async def test_the_grace_is_enough_to_clean_up_in(tmp_path: Path, book: Path) ->
         assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
     assert cleaned.exists()
     await until(lambda: not living(book))  # its file is there a moment before it has gone
-
-
-async def test_a_second_cancellation_ends_the_grace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, book: Path
-) -> None:
-    monkeypatch.setattr(running, "GRACE_S", 3_600)
-    asked = tmp_path / "asked"
-    argv = [sys.executable, "-c", HEEDFUL, str(book), str(asked), "600"]
-    task = asyncio.create_task(command(make_job({"argv": argv}, cancel_requested=lambda: True)))
-    await until(lambda: len(listed(book)) == 1)
-    task.cancel()
-    await until(Path(f"{asked}.begun").exists)
-    assert not task.done()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await until(lambda: not living(book))
-    await until(lambda: not our_zombies())
-    assert not asked.exists()
 
 
 async def test_a_cancellation_at_any_moment_leaves_no_process_and_no_pipe(book: Path) -> None:
@@ -245,14 +191,6 @@ print("said")
     finally:
         for pid in living(book):
             os.kill(pid, signal.SIGKILL)
-
-
-async def test_a_processor_that_is_torn_down_leaves_nothing(book: Path) -> None:
-    async with staged(load_handlers(["processors.command"])) as stage:
-        stage.world.dispatch("a", "command", tree(book))
-        await grown(book)
-    await until(lambda: not living(book))
-    await until(lambda: not our_zombies())
 
 
 def test_all_of_it_works_on_the_event_loop_of_the_processors_too(

@@ -66,13 +66,6 @@ async def test_a_process_gets_the_job_and_its_result_progress_and_log_lines_come
     ]
 
 
-async def test_a_coroutine_function_may_have_a_process_too() -> None:
-    async with staged(handlers, deadline_ms=60_000) as stage:
-        job = await ended(stage, "coroutine")
-        assert job.outcome is not None
-        assert job.outcome.result not in (None, os.getpid())
-
-
 @pytest.mark.parametrize(
     ("payload", "error", "again"),
     spread(

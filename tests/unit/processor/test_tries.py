@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import structlog
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
@@ -64,18 +63,6 @@ async def test_an_attempt_that_failed_keeps_the_handler_s_own_traceback_without_
     assert lines[0] == "Traceback (most recent call last):"
     assert "test_tries.py" in lines[1], "the frames of the code that calls handlers are left out"
     assert lines[-1] == "ValueError: no answer of mongodb://***@there/"
-
-
-async def test_an_error_is_cut_to_four_kibibytes() -> None:
-    outcome = await outcome_of(raising(ValueError("ü" * 10_000)))
-    assert 4_000 < len((outcome.error or "").encode()) <= 4_096
-
-
-async def test_a_traceback_is_logged_once() -> None:
-    with structlog.testing.capture_logs() as lines:
-        await outcome_of(raising(ValueError("no luck")))
-    told = [line for line in lines if "no luck" in str(line.get("exception"))]
-    assert [(line["event"], line["definition"]) for line in told] == [("handler_raised", "raise")]
 
 
 async def test_a_handler_may_choose_the_pause_but_not_the_number_of_tries() -> None:
@@ -142,28 +129,6 @@ async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_trie
         assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 20ms", retry_at_ms=again_ms)
 
 
-async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -> None:
-    handlers = Handlers()
-    go_on = asyncio.Event()
-
-    @handlers.handler("slow")
-    async def slow(job: JobContext) -> str:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            await go_on.wait()
-        return "too late"
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=20))
-        await until(lambda: job.state is JobState.RUNNING)
-        await until(lambda: any(held.timed_out for held in stage.processor._attempts.held))
-        stage.world.tell(MessageKind.CANCEL, "a")
-        await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
-        go_on.set()
-        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
-
-
 async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
@@ -218,13 +183,6 @@ async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_
         assert second.outcome == AttemptOutcome(JobState.SUCCEEDED, result="late"), "it has no timeout"
 
 
-async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answered() -> None:
-    async with at_work(deadline_ms=60_000) as (_, stage):
-        stage.world.vague["report_overdue"] = 2
-        stage.world.dispatch("a", "deaf", rules=Definition(name="deaf", timeout_ms=20))
-        await until(lambda: stage.world.calls["report_overdue"] == 3)
-
-
 async def test_a_drain_ends_although_an_overdue_thread_never_does_and_says_nothing_about_its_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -250,45 +208,6 @@ async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_a
         over.set()
         await until(lambda: not stage.processor._attempts.held)
         assert job.outcome is None
-
-
-async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it() -> None:
-    handlers = Handlers()
-    begun: list[str] = []
-
-    async def rest(job: JobContext) -> None:
-        begun.append(job.id)
-
-    @handlers.handler("both")
-    def both(job: JobContext) -> Any:
-        while not job.stop_requested:
-            threading.Event().wait(0.001)
-        return rest(job)
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "both", rules=Definition(name="both", timeout_ms=20))
-        await job.ended()
-        assert (job.state, begun) == (JobState.FAILED, [])
-
-
-async def test_a_cancel_goes_before_a_timeout() -> None:
-    handlers = Handlers()
-    stopped = asyncio.Event()
-
-    @handlers.handler("stubborn")
-    async def stubborn(job: JobContext) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await stopped.wait()
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "stubborn", rules=Definition(name="stubborn", timeout_ms=20))
-        await until(lambda: job.state is JobState.RUNNING)
-        job.cancel_requested = True
-        await until(lambda: stage.world.calls["stop_requests"] > 2)
-        stopped.set()
-        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
 
 
 # Progress
@@ -321,35 +240,3 @@ async def test_the_newest_progress_is_stored_once_an_interval() -> None:
         assert stage.world.calls["report"] == told
         go_on.set()
         await job.ended()
-
-
-async def test_a_thread_may_report_progress_and_a_lost_report_does_no_harm() -> None:
-    handlers = Handlers()
-    go_on = threading.Event()
-
-    @handlers.handler("thread")
-    def thread(job: JobContext) -> str:
-        job.progress(text="half way")
-        go_on.wait(10)
-        return "done"
-
-    async with staged(handlers) as stage:
-        stage.world.vague["report"] = 1
-        job = stage.world.dispatch("a", "thread")
-        await until(lambda: bool(job.progress))
-        go_on.set()
-        assert await job.ended() == AttemptOutcome(JobState.SUCCEEDED, result="done")
-
-
-@pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])
-async def test_what_is_no_percentage_fails_the_job_with_a_clear_error(percent: Any) -> None:
-    handlers = Handlers()
-
-    @handlers.handler("work")
-    async def work(job: JobContext) -> None:
-        job.progress(percent)
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "work")
-        outcome = await job.ended()
-        assert "expected a number from 0 to 100" in (outcome.error or "")

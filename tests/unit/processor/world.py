@@ -17,6 +17,7 @@ from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, HandlerPro
 from hascheduler.processor import Handlers, JobContext, Processor, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.schema.definition import Definition
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 LIMIT_S = 20
 ME = "p.1"
@@ -245,8 +246,10 @@ async def staged(
     handler_loop: HandlerLoop | None = None,
     consuming: bool = True,
     waits: bool = True,
+    world: World | None = None,
+    tracer: Tracer = NO_TRACING,
 ) -> AsyncIterator[Stage]:
-    world, clock = World(), HandClock()
+    world, clock = world or World(), HandClock()
     world.consuming = consuming
     config = ProcessorConfig(
         id=ME,
@@ -257,7 +260,7 @@ async def staged(
         heartbeat_deadline_ms=deadline_ms,
         drain_grace_ms=drain_grace_ms,
     )
-    processor = Processor(handlers, world, world, clock, config, handler_loop=handler_loop)
+    processor = Processor(handlers, world, world, clock, config, handler_loop=handler_loop, tracer=tracer)
     task = asyncio.create_task(processor.run())
     stage = Stage(world, clock, processor, task)
     try:
