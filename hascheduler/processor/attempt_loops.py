@@ -1,7 +1,7 @@
-"""Loops over the running attempts, once a heartbeat interval: what they report goes out, what stops them comes in.
+"""Loops over the running attempts, once a heartbeat interval: reports go out, stop requests come in.
 
-One write reports the progress of all that have new progress, another which of them are overdue. One read asks which
-attempts must stop: the net under cancel notices, which may be lost.
+One write stores all new progress, another which attempts are overdue. One read asks which attempts must stop, as cancel
+messages may be lost.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class _AttemptLoop(ABC):
-    """One exchange with the database an interval; one that fails is made up for by the next."""
+    """One exchange with the database an interval; the next one makes up for one that fails."""
 
     _work: WorkStore
     _config: ProcessorConfig
@@ -45,7 +45,7 @@ class _AttemptLoop(ABC):
 class ProgressReporter(_AttemptLoop):
     """Stores what running attempts have reported since the last interval."""
 
-    _failed_event = "progress_not_told"  # what comes next says more
+    _failed_event = "progress_not_told"  # the next report says more
 
     async def _exchange(self) -> None:
         news = self._attempts.take_progress()
@@ -54,7 +54,7 @@ class ProgressReporter(_AttemptLoop):
 
 
 class OverdueReporter(_AttemptLoop):
-    """Tells the leader of attempts whose time is over and whose threads go on, before it gives their jobs to others."""
+    """Reports timed-out attempts whose threads go on, before the leader gives their jobs to others."""
 
     _failed_event = "overdue_not_told"
 
@@ -69,7 +69,7 @@ class OverdueReporter(_AttemptLoop):
 
 
 class StopPoller(_AttemptLoop):
-    """Stops running attempts that were cancelled or revoked, as the database says."""
+    """Stops running attempts that the database shows as cancelled or revoked."""
 
     _failed_event = "standing_unknown"
 

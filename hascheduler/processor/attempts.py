@@ -1,15 +1,15 @@
-"""The attempts that this process holds: from the message that names them until the database knows their end.
+"""The attempts that this process holds: from the message that names them until the database has their end.
 
 ::
 
     WAITING ──► STARTING ──► RUNNING ──► SETTLING      WAITING ──► SETTLING  (no room, draining)
-    for a slot  asking       the handler telling       STARTING ─► SETTLING  (no answer, no handler)
+    for a slot  asking       the handler reporting     STARTING ─► SETTLING  (no answer, no handler)
 
-`HeldAttempts` owns the book, the event loop is its only thread. What is held is never started a second time, however
+`HeldAttempts` owns the book, and only the event loop touches it. A held attempt is never started a second time, however
 many messages name it: that is the local half of "one start for each (job, attempt)".
 
 `Acknowledgements` acknowledges messages, or parks them with the reason. Neither may fail an attempt: a message that
-could not be acknowledged comes again, and meets an attempt that is held or a start that is lost.
+could not be acknowledged comes again, and finds an attempt that is held or a start that is lost.
 """
 
 import asyncio
@@ -41,22 +41,22 @@ class Phase(IntEnum):
 
 
 class StopReason(IntEnum):
-    """Why an attempt must stop; of several reasons the highest decides what becomes of it."""
+    """Why an attempt must stop; of several reasons the highest decides how it ends."""
 
     DRAINED = 1
-    """Give it back: this process ends."""
+    """Give it back: this process stops."""
     BLOCKED = 2
     """Give it back: another handler blocks the event loop, perhaps for ever."""
     TIMED_OUT = 3
-    """It took too long: it has failed, and a result that comes now is late."""
+    """It took too long and has failed; a later result is late."""
     BLOCKING = 4
-    """It blocks the event loop, perhaps for ever: it has failed."""
+    """It blocks the event loop, perhaps for ever, and has failed."""
     CANCELLED = 5
-    """Its cancellation was requested; finish it as cancelled, unless a result comes first."""
+    """Its cancellation was requested: finish it as cancelled, unless a result comes first."""
     REVOKED = 6
-    """It is no longer ours: say nothing more about it."""
+    """It is no longer ours: write nothing more about it."""
     FENCED = 7
-    """It may no longer be ours: drop what it did, and give it back if it still is."""
+    """It may no longer be ours: drop its result, and give it back if it still is."""
 
 
 class HeldAttempt:
@@ -72,14 +72,14 @@ class HeldAttempt:
         self.in_thread = False
         """Its handler runs in a thread, which can't be stopped."""
         self.overdue_since_ms: WallMs | None = None
-        """When its time was over."""
+        """When it timed out."""
         self.overdue_reported = False
         self.definition = ""
         """Known once it has started."""
         self.stall: Stall | None = None
-        """The newest stall of the event loop that it was held up by."""
+        """The newest stall of the event loop that delayed it."""
         self.progress: HandlerProgress | None = None
-        """What its handler said last."""
+        """The newest report of its handler."""
         self.progress_reported: HandlerProgress | None = None
         self._wait: asyncio.Timeout | None = None
         self._handler: asyncio.Task[Any] | None = None
@@ -96,19 +96,19 @@ class HeldAttempt:
 
     @property
     def is_waited_for(self) -> bool:
-        """Its handler runs, and has not been abandoned."""
+        """Return True if its handler runs and has not been abandoned."""
         return self._handler is not None
 
     @property
     def is_overdue(self) -> bool:
-        """Its time is over, and its thread goes on."""
+        """Return True if it has timed out and its thread goes on."""
         return self.timed_out and self.in_thread
 
     def let_go(self) -> None:
-        """A second cancellation, for handlers that did not heed the first; one that ignores it too is abandoned.
+        """Cancel a second time, for handlers that ignored the first; one that ignores this too is abandoned.
 
-        Not for a thread whose time is over: what it holds stays held until it has ended, at the latest with this
-        process, and nothing is said about its attempt before.
+        A thread that timed out is not let go: what it holds stays held until it has ended, at the latest with this
+        process, and nothing is written about its attempt before.
         """
         if self._handler is not None and not self.is_overdue:
             self._handler.cancel()
@@ -116,11 +116,11 @@ class HeldAttempt:
 
     @property
     def let_go_for(self) -> StopReason:
-        """Why a handler was let go that had not ended; without any other reason this process ends."""
+        """Return why a running handler was let go; without any other reason this process stops."""
         return StopReason.DRAINED if self.stop_reason is None else self.stop_reason
 
     async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
-        """Whether ``room`` came within the limit, and before a drain."""
+        """Return True if ``room`` came within the limit, and before a drain."""
         if self.stop_reason is StopReason.DRAINED:
             return False
         try:
@@ -133,7 +133,7 @@ class HeldAttempt:
         return True
 
     async def ran(self, handler: asyncio.Task[Any]) -> bool:
-        """Wait until the handler has ended, in whatever way; False when it was let go and has not, and never may.
+        """Wait until the handler has ended; return False if it was let go and may never end.
 
         A cancellation abandons it.
         """
@@ -153,7 +153,7 @@ class HeldAttempt:
 
 
 class HeldAttempts:
-    """The book, with room for ``held_max``."""
+    """The book of held attempts, with room for ``held_max``."""
 
     def __init__(self, held_max: int) -> None:
         self._held: dict[Key, HeldAttempt] = {}
@@ -163,7 +163,7 @@ class HeldAttempts:
         self._none_held.set()
 
     async def hold(self, key: Key) -> HeldAttempt | None:
-        """A new attempt once there is room, or None when it is held already."""
+        """Return a new attempt once there is room, or None if it is held already."""
         if key in self._held:
             return None
         await self._room.acquire()
@@ -179,12 +179,12 @@ class HeldAttempts:
             self._none_held.set()
 
     def take_most(self) -> int:
-        """Return how many were held at most at one moment since the last call."""
+        """Return the most that were held at one moment since the last call."""
         most, self._most = self._most, len(self._held)
         return most
 
     async def gone(self, limit_s: float) -> bool:
-        """Return whether all have ended within the limit."""
+        """Return True if all have ended within the limit."""
         return await in_time(self._none_held.wait(), limit_s)
 
     @property
@@ -201,11 +201,11 @@ class HeldAttempts:
 
     @property
     def at_work(self) -> int:
-        """How many may have a handler that runs."""
+        """Return how many may have a running handler."""
         return sum(attempt.phase in (Phase.STARTING, Phase.RUNNING) for attempt in self._held.values())
 
     def take_progress(self) -> dict[Key, HandlerProgress]:
-        """What the running ones have said since the last call."""
+        """Return the new progress of running attempts since the last call."""
         news = {}
         for key, attempt in self._held.items():
             progress, reported = attempt.progress, attempt.progress_reported
@@ -216,7 +216,7 @@ class HeldAttempts:
         return news
 
     def unreported_overdue(self) -> dict[Key, WallMs]:
-        """Since when those are overdue that no report has named."""
+        """Return since when attempts are overdue that no report has named."""
         return {
             key: attempt.overdue_since_ms
             for key, attempt in self._held.items()
@@ -229,13 +229,13 @@ class HeldAttempts:
                 self._held[key].overdue_reported = True
 
     def stop(self, key: Key, reason: StopReason) -> None:
-        """Stop it if it is held."""
+        """Stop the attempt if it is held."""
         attempt = self._held.get(key)
         if attempt is not None:
             attempt.stop(reason)
 
     def stop_waiting(self) -> None:
-        """The drain begins: those that have not started go back at once."""
+        """Give back at once those that have not started, as the drain begins."""
         for attempt in self.held:
             if attempt.phase is Phase.WAITING:
                 attempt.stop(StopReason.DRAINED)
@@ -247,7 +247,7 @@ class HeldAttempts:
 
 
 class Acknowledgements:
-    """Owns the number of messages that this process could not read."""
+    """Owner of the number of messages that this process could not read."""
 
     def __init__(self) -> None:
         self.parked = 0

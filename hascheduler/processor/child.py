@@ -1,9 +1,8 @@
-"""The process of one attempt, as `hascheduler.processor.child_process` starts it: it calls one handler and says what
-came of it.
+"""The process of one attempt, which `hascheduler.processor.child_process` starts: run one handler and report its end.
 
-SIGTERM raises `SystemExit` in the handler, so that its ``finally`` blocks run; SIGKILL follows after a grace. When the
-processor ends, in whatever way, the kernel kills the whole process group: the processor held the only writing end of
-the life line, and its end is a signal here, which comes also while foreign code holds the interpreter.
+SIGTERM raises `SystemExit` in the handler, so that its ``finally`` blocks run; SIGKILL follows after a grace. If the
+processor ends in any way, the kernel kills the whole process group: the processor holds the only writing end of the
+life line, and its closing is a signal here, which arrives even while foreign code holds the interpreter.
 """
 
 import asyncio
@@ -32,15 +31,15 @@ from hascheduler.processor.outcomes import checked_percent, checked_result, fail
 _LOG_LENGTH_MAX = 8 * 1024
 _STOPPED_STATUS = 128 + signal.SIGTERM
 WAKE_SIGNAL = signal.SIGURG
-"""Ends the system call that the handler is in, so that Python gets to a SIGTERM it has noted.
+"""Interrupts the system call that the handler is in, so that Python handles a pending SIGTERM.
 
-A signal that comes after Python's last look and before the call begins is noted, and the call is not interrupted: a
-`time.sleep` then takes its whole time (PEP 475 is about calls that have begun). Without a handler SIGURG does nothing.
+A signal that arrives after Python's last check and before the call begins does not interrupt the call: a `time.sleep`
+then takes its whole time (PEP 475 covers calls that have begun). Without a handler SIGURG does nothing.
 """
 
 
 def main(fds: str) -> None:
-    """Run the handler to its end. ``fds`` are those of the socket and the life line."""
+    """Run the handler to its end; ``fds`` are those of the socket and the life line."""
     control, life = map(int, fds.split(","))
     for fd in (control, life):
         os.set_inheritable(fd, False)
@@ -72,7 +71,7 @@ def main(fds: str) -> None:
 
 
 def found(module: str, name: str) -> Callable[[JobContext], Any]:
-    """The handler of that name; `InvalidInput` where the module, imported again, has another thing there."""
+    """Return the handler of that name; raise `InvalidInput` if the module, imported again, has something else there."""
     value: Any = importlib.import_module(module)
     for part in name.split("."):
         value = getattr(value, part, None)
@@ -85,7 +84,7 @@ def found(module: str, name: str) -> Callable[[JobContext], Any]:
 
 
 class _Stop:
-    """Owner of whether the handler is to stop."""
+    """Owner of whether the handler must stop."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -118,7 +117,7 @@ class _ProcessorLink:
             self._socket.sendall(line)
 
     def was_cancelled(self) -> bool:
-        """The only thing that the processor says after the request."""
+        """Return True if the processor sent a cancel, the only message after the request."""
         with suppress(BlockingIOError):
             self._cancelled = self._cancelled or bool(self._socket.recv(64, socket.MSG_DONTWAIT))
         return self._cancelled
@@ -141,7 +140,7 @@ class _LogFrames(logging.Handler):
 
 
 def _send_logs(link: _ProcessorLink, module: str, levels: dict[str, int]) -> None:
-    """The processor writes the lines, with the job and the attempt, where it writes its own."""
+    """Send log lines to the processor, which writes them with the job and the attempt beside its own."""
     root = logging.getLogger()
     root.handlers = [_LogFrames(link)]
     root.setLevel(levels["level"])
@@ -159,7 +158,7 @@ def _send_logs(link: _ProcessorLink, module: str, levels: dict[str, int]) -> Non
 
 
 def _die_with_the_other_end_of(life: int) -> None:
-    """SIGKILL for this whole process group once no process holds the writing end of the pipe ``life`` any more."""
+    """Have SIGKILL sent to this process group once no process holds the writing end of the pipe ``life``."""
     set_signal = getattr(fcntl, "F_SETSIG", None)
     if set_signal is None:  # not Linux: a thread does it, once it gets the interpreter
         threading.Thread(target=_kill_at_end_of, args=(life,), name="life line", daemon=True).start()
@@ -167,7 +166,7 @@ def _die_with_the_other_end_of(life: int) -> None:
     fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(life, set_signal, signal.SIGKILL)
     fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([life], [], [], 0)[0]:  # it came to its end before there was a signal for that
+    if select.select([life], [], [], 0)[0]:  # it was closed before there was a signal for that
         os.killpg(0, signal.SIGKILL)
 
 

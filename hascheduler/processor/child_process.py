@@ -1,4 +1,4 @@
-"""One attempt in a process of its own: start it, pass on what it says, and end it with all that it started.
+"""Run one attempt in a process of its own: start it, pass on its reports, and end it with all that it started.
 
 ::
 
@@ -7,11 +7,11 @@
       progress, log lines, then one end ◄── socket ───  result, or what was raised and where
       life line ──────────── pipe, nothing is sent ──►  its end, however this process ends, kills the child's group
 
-The child is a new interpreter, never a fork of this one: this one has threads.
+The child is a new interpreter, never a fork of this process, which has threads.
 
 The child leads a process group of its own. It is reaped only after the last signal to the group: until then its number
-can't be given to another process, so no signal ever hits a stranger. Therefore this file waits for the exit by itself,
-in a thread that leaves the zombie in place, rather than through the event loop's own watcher.
+can't be given to another process, so no signal ever hits a stranger. So this file waits for the exit itself, in a
+thread that leaves the zombie in place, rather than through the event loop's own watcher.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ from hascheduler.processor.outcomes import RESULT_BYTES_MAX, Failure, ReportedFa
 
 
 class ProcessGroup:
-    """Owner of ``leader``, which was started in a session of its own. ``on_exit`` is called in the event loop, unless
-    its maker has called `close` by then.
+    """Owner of ``leader``, which was started in a session of its own.
 
-    Where the exit can't be watched, the leader is killed and a `RuntimeError` raised.
+    ``on_exit`` is called in the event loop, unless `close` was called before. If the exit can't be watched, the leader
+    is killed and `RuntimeError` raised.
     """
 
     def __init__(self, leader: "subprocess.Popen[bytes]", on_exit: Callable[[], None] = lambda: None) -> None:
@@ -92,13 +92,13 @@ def signal_name(number: int) -> str:
 
 
 GRACE_S = 2.0
-"""From SIGTERM to SIGKILL; less than what a drain gives to handlers that it stops."""
+"""The time from SIGTERM to SIGKILL; less than a drain gives to handlers that it stops."""
 _GRACE_GIVEN_UP_S = 0.5
-"""Revoked or fenced: another processor may start the next attempt."""
+"""The grace if revoked or fenced: another processor may start the next attempt."""
 _FIRST_WAKE_S = 0.05
-"""After SIGTERM; each next one comes after twice as long."""
+"""The first wake-up after SIGTERM; each next one comes after twice as long."""
 _EXIT_LIMIT_S = 1.0
-"""A child that has said how it ended is not waited for longer."""
+"""How long to wait for the exit of a child that has reported its end."""
 _KILLED_LIMIT_S = 5.0
 _FRAME_BYTES_MAX = 2 * RESULT_BYTES_MAX
 _READ_BYTES_MAX = 64 * 1024
@@ -111,11 +111,11 @@ Frame = dict[str, Any]
 
 
 class ProcessDied(Exception):
-    """The process of the handler ended without saying how its attempt did."""
+    """The handler's process ended without a report of its attempt's end."""
 
 
 async def run_in_process(handler: ProcessHandler, job: JobContext, attempt: HeldAttempt) -> Any:
-    """What the handler returns; what it raised is a `ReportedFailure`; `ProcessDied` if its process ended by itself.
+    """Return what the handler returns; raise `ReportedFailure` for what it raised, `ProcessDied` if its process died.
 
     A cancellation is SIGTERM, and SIGKILL after a grace; a second one ends the grace. When this returns or raises,
     nothing of the child's process group is left. A result that comes before the end of the grace is returned.
@@ -161,7 +161,7 @@ def _request(handler: ProcessHandler, job: JobContext) -> bytes:
 
 
 class _Child:
-    """Started on construction, inside a running event loop. Its maker calls `kill`, `exited` and `close`."""
+    """A child process, started on construction in a running event loop. Its maker calls `kill`, `exited`, `close`."""
 
     def __init__(self, request: bytes, job: JobContext) -> None:
         self.end: Frame | None = None
@@ -180,17 +180,17 @@ class _Child:
         self._channel = _Channel(ours, request, self._on_frame)
 
     async def reported(self) -> None:
-        """Returns once the child has reported how its attempt ended, or can't any more."""
+        """Wait until the child has reported how its attempt ended, or can't any more."""
         await self._channel.ended.wait()
 
     async def exited(self, limit_s: float) -> None:
-        """Returns once the process has exited, at the latest after ``limit_s``."""
+        """Wait until the process has exited, at most ``limit_s``."""
         # Not `asyncio.timeout`: in a task that was cancelled before, Python 3.11 lets its cancellation out.
         with suppress(TimeoutError):
             await asyncio.wait_for(self._group.exited.wait(), limit_s)
 
     async def terminate(self, grace_s: float, *, cancelled: bool) -> None:
-        """SIGTERM to the group, and time for the child to end."""
+        """Send SIGTERM to the group, and give the child time to end."""
         if cancelled:
             self._channel.note(b"cancelled\n")
         self._group.signal(signal.SIGTERM)
@@ -202,18 +202,18 @@ class _Child:
             self._group.signal(WAKE_SIGNAL, leader_only=True)
 
     def kill(self) -> None:
-        """SIGKILL to what is left of the group."""
+        """Send SIGKILL to what is left of the group."""
         self._group.signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of it; what has not exited is reaped when it does."""
+        """Let go of it; a process that has not exited is reaped when it does."""
         self._channel.read_rest()
         self._channel.close()
         os.close(self._life)
         self._group.close()
 
     def how_it_died(self) -> str:
-        """After `close`."""
+        """Return how the process died, after `close`."""
         if self._channel.problem:
             return self._channel.problem
         code = self._group.leader.returncode
@@ -225,7 +225,7 @@ class _Child:
         return f"the handler's process was ended by {signal_name(-code)}{why}"
 
     def _on_frame(self, frame: Frame) -> bool:
-        """Whether it was the last."""
+        """Take a frame, and return True if it was the last."""
         match frame:
             case {"progress": [percent, str(text)]}:
                 self._job.progress(percent, text)
@@ -245,8 +245,8 @@ class _Child:
 class _Channel:
     """Owner of this end of the socket: sends the request, then reads frames until the last one, the end, or `close`.
 
-    Not a transport of the event loop: those take a socket over in an await, and where that is cancelled, it is unknown
-    who has to close it.
+    It is not a transport of the event loop: those take a socket over in an await, and if that is cancelled, nobody
+    knows who must close the socket.
     """
 
     def __init__(self, own: socket.socket, request: bytes, on_frame: Callable[[Frame], bool]) -> None:
@@ -263,7 +263,7 @@ class _Channel:
         self._loop.add_writer(own, self._writable)
 
     def note(self, line: bytes) -> None:
-        """Sent where there is room, and the child has had its request."""
+        """Send a note if there is room, and the child has its request."""
         if self._is_open and not self._unsent:
             with suppress(OSError):
                 self._socket.send(line)
@@ -291,7 +291,7 @@ class _Channel:
             self._loop.remove_writer(self._socket)
 
     def _readable(self) -> bool:
-        """Whether there may be more."""
+        """Read, and return True if there may be more."""
         try:
             data = self._socket.recv(_READ_BYTES_MAX)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The settings of one processor, checked where they are made."""
+"""The settings of one processor, checked when they are made."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,12 @@ _BRIEFLY_MS = 3_000
 
 @dataclass(frozen=True, slots=True)
 class ProcessorConfig:
-    """``id`` is unique per process start. ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout.
+    """The settings of one processor; ``id`` is unique per process start.
 
-    ``resources`` are what the jobs share besides the slots; the leader counts them, nothing here does.
-    ``liveness_endpoint`` is where replicas watch this process; empty: they go by its heartbeat alone. ``offered_first``
-    is how many of the slots it offers at first, if the process serves other schedulers too; None: all.
+    ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout. ``resources`` are what jobs share besides
+    the slots; only the leader counts them. ``liveness_endpoint`` is where replicas watch this process; if empty, they
+    rely on its heartbeat alone. ``offered_first`` is how many of the slots it offers at first, if the process serves
+    other schedulers too; None means all.
     """
 
     id: str
@@ -50,18 +51,21 @@ class ProcessorConfig:
 
     @property
     def offered(self) -> int:
-        """How many slots it offers at first."""
+        """Return how many slots it offers at first."""
         return self.slots if self.offered_first is None else self.offered_first
 
     @property
     def slot_limit_ms(self) -> int:
-        """How long an attempt waits for a slot. Jobs of other schedulers may have it for long, and the leader should
-        hear of that before it takes this processor for one that does not start what it gets."""
+        """Return how long an attempt waits for a slot.
+
+        Jobs of other schedulers may hold it for long, and the leader should learn so before it concludes that this
+        processor does not start what it gets.
+        """
         return (
             self.heartbeat_deadline_ms if self.offered_first is None else min(self.heartbeat_deadline_ms, _BRIEFLY_MS)
         )
 
     @property
     def held_max(self) -> int:
-        """Attempts that may be held at once: those running, and as many messages as a broker hands out ahead."""
+        """Return how many attempts may be held: those running, and as many messages as a broker hands out ahead."""
         return 3 * self.slots + 16

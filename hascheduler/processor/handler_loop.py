@@ -6,11 +6,11 @@
       HandlerLoop.run ───── the coroutine, its context ───────►   a task
                       ───── cancellations ────────────────────►
                       ◄──── result, error ─────────────────────
-      HandlerLoop.watch ─── a callback four times a second ────►  unanswered for `STALL_S`: it stands still
+      HandlerLoop.watch ─── a callback four times a second ────►  unanswered for `STALL_S`: it is stalled
 
-A handler that blocks (`time.sleep` in an ``async def``) holds up its siblings, and neither the heartbeat nor messages.
-While the loop stands still this processor is given no new jobs, and a coroutine that has not begun is withdrawn, so
-that its job runs elsewhere. After `STUCK_S` the attempts there are given up, as the loop may stand still for ever.
+A handler that blocks (`time.sleep` in an ``async def``) delays its siblings, but neither the heartbeat nor messages.
+While the loop is stalled this processor gets no new jobs, and a coroutine that has not begun is withdrawn, so that its
+job runs elsewhere. After `STUCK_S` the attempts there are given up, as the stall may last for ever.
 
 There is one such loop, which lives as long as the process: handlers share sessions and clients that are bound to it.
 """
@@ -36,12 +36,12 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 STALL_S = 1.0
-"""A loop that has not turned for so long stands still."""
+"""A loop that has not turned for this long is stalled."""
 STUCK_S = 60.0
-"""Nothing on a loop that stands still for so long is waited for, unless its own timeout came first."""
+"""Attempts on a loop that is stalled for this long are given up, unless their own timeout came first."""
 _LOOK_S = 0.25
 _REMEMBERED_S = 5.0
-"""What fails so soon after a stall may have failed because of it."""
+"""A failure this soon after a stall may have come from it."""
 _CLOSE_LIMIT_S = 2.0
 
 
@@ -50,7 +50,7 @@ class NotBegun(Exception):
 
 
 class Stall:
-    """One time in which the loop stood still. The watch owns it; those who were held up keep it."""
+    """One stall of the loop. The watch owns it; the attempts that it delayed keep it."""
 
     def __init__(self) -> None:
         self.for_s = 0.0
@@ -63,11 +63,11 @@ class Stall:
 
     @property
     def blocker(self) -> tuple[str, Key] | None:
-        """The definition and the attempt that was seen most often; None: a callback that belongs to no handler."""
+        """Return the definition and attempt seen most often; None if a callback of no handler blocks."""
         return self._seen.most_common(1)[0][0]
 
     def explains(self, key: Key) -> bool:
-        """Return whether an attempt that was there and fails now may have failed because of it."""
+        """Return True if an attempt that was there and fails now may have failed because of it."""
         is_blocker = self.blocker is not None and self.blocker[1] == key
         return is_blocker or self.ended_at_s is None or time.monotonic() - self.ended_at_s < _REMEMBERED_S
 
@@ -77,9 +77,10 @@ class Stall:
 
 
 class HandlerLoop:
-    """Owner of the loop and of what is known of its stalls. ``make`` makes the loop.
+    """Owner of the loop and of its stalls. ``make`` makes the loop.
 
-    Entered and left in the main thread, outside of any loop; `start`, `run` and `watch` are the processor's loop's.
+    It is entered and left in the main thread, outside of any loop; the processor's loop calls `start`, `run` and
+    `watch`.
     """
 
     def __init__(self, make: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop) -> None:
@@ -120,7 +121,7 @@ class HandlerLoop:
 
     @property
     def stall(self) -> Stall | None:
-        """The stall that has not ended."""
+        """Return the stall that has not ended."""
         return self._stall
 
     @property
@@ -130,8 +131,8 @@ class HandlerLoop:
     async def run(self, make: Callable[[], Awaitable[Any]], job: JobContext, attempt: HeldAttempt) -> Any:
         """Return what the awaitable of ``make`` returns or raises in the handlers' loop, in the caller's context.
 
-        A cancellation goes there, and its outcome is waited for; once nobody waits for ``attempt`` it is not.
-        `NotBegun` if the loop stands still and the coroutine has not begun.
+        A cancellation goes there, and its outcome is awaited until ``attempt`` is abandoned. Raise `NotBegun` if the
+        loop is stalled and the coroutine has not begun.
         """
         call = _Call(make, job, attempt, self._loop)
         self._calls.add(call)
@@ -141,7 +142,7 @@ class HandlerLoop:
             self._calls.discard(call)
 
     async def watch(self) -> None:
-        """Look for stalls until cancelled. A loop that ends by itself ends the process: `RuntimeError`."""
+        """Watch for stalls until cancelled; raise `RuntimeError`, which ends the process, if the loop ends itself."""
         looked_at_s, asked_for_s = time.monotonic(), 0.0
         while True:
             if not self._asked:
@@ -155,7 +156,7 @@ class HandlerLoop:
             passed_s, looked_at_s = time.monotonic() - looked_at_s, time.monotonic()
             if passed_s >= STALL_S + _LOOK_S:
                 self._had_no_turn(passed_s)
-            # No more than this loop has seen: in a pause of the whole process neither loop had a turn.
+            # No more than this loop has seen: in a pause of the whole process neither loop turned.
             elapsed_s = min(passed_s, 2 * _LOOK_S)
             asked_for_s += elapsed_s
             if self._asked and asked_for_s >= STALL_S:
@@ -181,7 +182,7 @@ class HandlerLoop:
                 attempt.let_go()
 
     def _had_no_turn(self, passed_s: float) -> None:
-        """Name the handler that ran while this loop stood still too: it may hold the interpreter lock."""
+        """Name the handler that ran while this loop stalled too: it may hold the interpreter lock."""
         running = self._running()
         if running is not None:
             log.warning(
@@ -222,7 +223,7 @@ class HandlerLoop:
         self._asked = False
 
     def _new_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-        """Remember whose handler began the task, as any of its tasks may be the one that blocks."""
+        """Remember which handler began the task, as any of its tasks may be the one that blocks."""
         task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, **options)
         context = options.get("context") or contextvars.copy_context()
         call = context.get(_CALL)
@@ -271,7 +272,7 @@ class _Call:
                     raise
 
     def withdraw(self) -> bool:
-        """Return whether it never began, and now never will."""
+        """Return True if it never began, and now never will."""
         with self._lock:
             self._withdrawn = self._withdrawn or not self._begun
             return self._withdrawn
@@ -307,7 +308,7 @@ _CALL: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", def
 
 
 def settle(done: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
-    """Give ``done`` what a handler returned or raised in another thread."""
+    """Pass to ``done`` what a handler returned or raised in another thread."""
     if done.done():
         return
     if error is None:

@@ -17,8 +17,8 @@ class JobContext:
     """One attempt of one job.
 
     A coroutine handler is stopped by a cancellation. A plain function runs in a thread, which can't be stopped: it
-    asks `stop_requested` now and then, and raises whatever it likes. What it returns after its time is late: the
-    attempt has failed. One that does not heed keeps its slot and the job's conflict groups until it has ended.
+    should check `stop_requested` now and then, and raise. A result after the timeout is late: the attempt has failed. A
+    function that does not stop keeps its slot and the job's conflict groups until it has ended.
     """
 
     id: str
@@ -32,37 +32,37 @@ class JobContext:
     nominal_ms: WallMs | None
     submitted_at_ms: WallMs
     deadline_ms: WallMs | None = field(default=None, kw_only=True)
-    """When the attempt is stopped, by this process' wall clock; None: never."""
+    """When the attempt is stopped, by this process' wall clock; None means never."""
     _cancel_requested: Callable[[], bool] = field(repr=False, compare=False)
     _stop_requested: Callable[[], bool] = field(repr=False, compare=False)
     _report: Callable[[float | None, str], None] = field(default=lambda percent, text: None, repr=False, compare=False)
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt of this job, and for no other job."""
+        """Return a key that is the same for every attempt of this job, and for no other job."""
         return self.id
 
     @property
     def fencing_token(self) -> int:
-        """Grows with every attempt: a store that has seen a higher one refuses this one's writes."""
+        """Return a number that grows with every attempt: a store should refuse writes with less than it has seen."""
         return self.attempt
 
     def progress(self, percent: float | None = None, text: str = "") -> None:
         """Show how far this attempt has come: ``percent`` from 0 to 100 and a short text, or either.
 
-        From a coroutine or a thread, as often as you like: the newest is stored about once a second. `InvalidInput` for
-        what is no percentage.
+        Call it from a coroutine or a thread, as often as you like: the newest report is stored about once a second.
+        Raise `InvalidInput` if ``percent`` is no percentage.
         """
         self._report(percent, text)
 
     @property
     def cancel_requested(self) -> bool:
-        """The cancellation of this job was requested. A result that is returned all the same stands."""
+        """Return True if the cancellation of this job was requested. A result that is returned all the same counts."""
         return self._cancel_requested()
 
     @property
     def stop_requested(self) -> bool:
-        """Stop now, whatever the reason: cancelled, out of time, revoked, draining, or out of touch with the leader."""
+        """Return True if the handler must stop: cancelled, timed out, revoked, draining, or cut off from the leader."""
         return self._stop_requested()
 
 
@@ -72,14 +72,14 @@ Handler = Callable[[JobContext], Any]
 
 @dataclass(frozen=True, slots=True)
 class ProcessHandler:
-    """A handler whose attempts run in processes of their own, which find it by its module and its name there."""
+    """A handler whose attempts run in processes of their own, which import it by its module and name."""
 
     function: Handler
     module: str
     name: str
 
     def __call__(self, job: JobContext) -> Any:
-        """In this process: for tests."""
+        """Call the handler in this process, for tests."""
         return self.function(job)
 
 
@@ -88,21 +88,20 @@ _F = TypeVar("_F", bound=Handler)
 
 
 class Handlers:
-    """A registry: filled while modules are imported, only read afterwards."""
+    """A registry of handlers: filled while modules are imported, only read afterwards."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
 
     def handler(self, definition: str, *, process: bool = False) -> Callable[[_F], _F]:
-        """Register the decorated function for ``definition``; ``"*"`` is for all that have no handler of their own.
+        """Register the decorated function for ``definition``; ``"*"`` takes all that have no handler of their own.
 
-        A coroutine function runs in the handlers' event loop, a plain one in a thread of its own; with ``process`` each
-        attempt of either runs in a new process, which is killed when it must stop. It imports the function, so that
-        must stand by its name in a module: no lambda, no function in a function, nothing of ``__main__``. What does
-        not, a name that no definition can have or that is taken, and what can't be called with one argument are an
-        `InvalidInput`.
+        A coroutine function runs in the handlers' event loop, a plain one in a thread of its own. With ``process`` each
+        attempt of either runs in a new process, which is killed when it must stop. That process imports the function,
+        so it must be found by its name in a module: no lambda, no nested function, nothing in ``__main__``. Raise
+        `InvalidInput` if that is not so, if the name is invalid or taken, or if the function can't be called with one
+        argument.
         """
-
         name = _checked_name(definition)
 
         def register(function: _F) -> _F:
@@ -119,7 +118,7 @@ class Handlers:
         return self._handlers.get(definition) or self._handlers.get(ANY_DEFINITION)
 
     def merge(self, other: "Handlers") -> None:
-        """Add all of ``other``; a definition that both have is an `InvalidInput`."""
+        """Add all handlers of ``other``; raise `InvalidInput` if both have one for a definition."""
         for definition, function in other._handlers.items():
             self._add(definition, function)
 
@@ -148,7 +147,7 @@ def _of_process(definition: str, function: Handler) -> ProcessHandler:
 
 
 def _checked_name(definition: object) -> str:
-    """Anything may come: the decorator is easily written without its parentheses, and then gets the function."""
+    """Return the name; it may be the function if the decorator was written without parentheses."""
     if isinstance(definition, str) and (definition == ANY_DEFINITION or _NAME.fullmatch(definition)):
         return definition
     raise InvalidInput(
@@ -159,7 +158,7 @@ def _checked_name(definition: object) -> str:
 
 
 def load_handlers(modules: Sequence[str]) -> Handlers:
-    """The ``handlers`` of all ``modules`` together; what is wrong with one of them is an `InvalidInput` of one line."""
+    """Return the ``handlers`` of all ``modules`` together; raise `InvalidInput` of one line if a module is wrong."""
     merged = Handlers()
     for module in modules:
         found = _handlers_of(module)

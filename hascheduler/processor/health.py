@@ -1,4 +1,4 @@
-"""What a processor says of itself when it is asked: whether it is alive and can take work, and how much it has."""
+"""What a processor reports about itself: whether it is alive and can take work, and how much it has."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,16 +1,16 @@
-"""Shows that this processor lives: once an interval one write for all its jobs, or the registration if it is gone.
+"""Show that this processor lives: once an interval one write for all its jobs, or the registration if it is gone.
 
-It also says whether messages arrive here. A processor that does not consume is registered as draining: it gets no jobs,
-of a leader of 0.2.0 neither, and what it runs goes on.
+The heartbeat also says if messages arrive here. A processor that does not consume is registered as draining: it gets no
+jobs, not even from a leader of 0.2.0, and what it runs goes on.
 
-`SelfFence` is this processor's own judgement of whether the leader still takes it for alive. The leader gives a
-processor's jobs to others when its heartbeat has stood still for the heartbeat timeout. The fence closes earlier:
-``deadline_ms`` after the beginning of the last beat that was written, on a clock that only grows. The leader can't have
-seen that beat before it began, so the two spans never overlap, whatever the pauses and whichever side woke first: code
-that is about to rely on trust asks `check`, which looks at the clock before anything else.
+`SelfFence` judges for this processor whether the leader still takes it for alive. The leader gives a processor's jobs
+to others when its heartbeat has not changed for the heartbeat timeout. The fence closes earlier: ``deadline_ms`` after
+the beginning of the last written heartbeat, on a monotonic clock. The leader can't have seen that heartbeat before it
+began, so the two spans never overlap, whatever the pauses and whichever side woke first: code that is about to rely on
+trust calls `check`, which reads the clock before anything else.
 
-Once closed it opens with the second beat, not the first: the leader may be about to find this processor lost while the
-first is on its way, and what was started in between would run at another processor as well.
+Once closed, it opens with the second heartbeat, not the first: the leader may be about to find this processor lost
+while the first is on its way, and an attempt started in between would run at another processor as well.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _LOOK_MS_MAX = 1_000
 
 
 class SelfFence:
-    """Closed until the first beat. Its only state is when the last written beat began, and when it last looked."""
+    """Closed until the first heartbeat. Its only state is when the last written one began, and when it last checked."""
 
     def __init__(self, clock: Clock, deadline_ms: int, on_lost: Callable[[], None]) -> None:
         self._clock = clock
@@ -48,21 +48,21 @@ class SelfFence:
 
     @property
     def trusted(self) -> bool:
-        """Reads only the clock, so any thread may ask."""
+        """Return True while this processor may run handlers. It only reads the clock, so any thread may ask."""
         return self._beat_began_at is not None and self._clock.mono_ms() - self._beat_began_at < self._deadline_ms
 
     @property
     def age_ms(self) -> int | None:
-        """Since the last written beat began; None before the first."""
+        """Return the time since the last written heartbeat began; None before the first."""
         return None if self._beat_began_at is None else self._clock.mono_ms() - self._beat_began_at
 
     @property
     def looked_at_ms(self) -> MonoMs:
-        """When `watch` last came round."""
+        """Return when `watch` last turned."""
         return self._looked_at
 
     def check(self) -> bool:
-        """`trusted`; the first to notice that it is lost closes the fence, which stops all handlers."""
+        """Return `trusted`; the first call that finds trust lost closes the fence, which stops all handlers."""
         trusted = self.trusted
         if self._open.is_set() and not trusted:
             self._open.clear()
@@ -71,16 +71,16 @@ class SelfFence:
         return trusted
 
     def renewed(self, began_at: MonoMs) -> None:
-        """A beat has been written that began then."""
+        """Take that a heartbeat has been written that began then."""
         is_first = self._beat_began_at is None
-        # A pause may lie between; what ran before it must not live on under the new trust.
+        # A pause may lie in between; what ran before it must not live on under the new trust.
         was_trusted = self.check()
         self._beat_began_at = began_at
         if self.trusted and (was_trusted or is_first):
             self._open.set()
 
     async def opened(self) -> None:
-        """Returns while the fence is open, or once it is."""
+        """Return while the fence is open, or wait until it is."""
         await self._open.wait()
 
     async def watch(self) -> None:
@@ -98,7 +98,7 @@ class SelfFence:
 
 
 AWAY_MS = 3_000
-"""For so long after it stopped to consume a processor still counts as able: most connections are made again by then."""
+"""How long a processor that stopped consuming still counts as able: most connections are back by then."""
 
 
 class _Offer(NamedTuple):
@@ -108,7 +108,7 @@ class _Offer(NamedTuple):
 
 @dataclass(kw_only=True)
 class Heartbeat:
-    """Owns the registration: the beat's number, whether it is draining, and whether it consumes."""
+    """Owner of the registration: the heartbeat's number, and whether it is draining and consuming."""
 
     work: WorkStore
     clock: Clock
@@ -135,43 +135,43 @@ class Heartbeat:
 
     @property
     def registered(self) -> bool:
-        """Whether it ever was."""
+        """Return True if it ever was registered."""
         return self._registered
 
     @property
     def slots(self) -> int:
-        """How many it offers."""
+        """Return how many slots it offers."""
         return self._offer.slots
 
     @property
     def is_told(self) -> bool:
-        """Whether the registration says what it offers."""
+        """Return True if the registration shows what it offers."""
         return self._told == self._offer
 
     @property
     def turned_at_ms(self) -> MonoMs:
-        """When the loop last came round."""
+        """Return when the loop last turned."""
         return self._turned_at
 
     def drain(self) -> None:
-        """Tell the leader now: no new jobs."""
+        """Tell the leader at once: no new jobs."""
         self._draining = True
         self._hurry.set()
 
     def offer(self, slots: int, resources: Resources) -> None:
-        """Tell the leader now: it has so many slots, and these resources."""
+        """Tell the leader at once how many slots and which resources it has."""
         offer = _Offer(slots, resources)
         if offer != self._offer:
             self._offer = offer
             self._hurry.set()
 
     def deliveries_turned(self) -> None:
-        """Tell the leader soon: messages arrive from now on, or do not any more."""
+        """Tell the leader soon that messages now arrive, or no longer do."""
         self._hurry.set()
 
     async def run(self) -> None:
         if not self.consuming():
-            await self._pause(AWAY_MS)  # most often the queue is there in a moment: one write less
+            await self._pause(AWAY_MS)  # usually the queue is there in a moment: one write less
         while True:
             self.fence.check()
             began_at = self._turned_at = self.clock.mono_ms()
@@ -196,7 +196,7 @@ class Heartbeat:
         await in_time(self._hurry.wait(), max(pause_ms, 0) / 1000)
 
     def _is_able(self) -> bool:
-        """Whether messages arrive here, or did a moment ago."""
+        """Return True if messages arrive here, or did a moment ago."""
         now = self.clock.mono_ms()
         if self.consuming():
             self._away_since = None
@@ -214,7 +214,7 @@ class Heartbeat:
 
     async def _tell(self, able: bool) -> None:
         self._beat += 1
-        # Whose handlers stand still gets no new jobs; the next beat after that says that it takes some again.
+        # While its handlers are stalled it gets no new jobs; the next heartbeat after that offers slots again.
         has_stalled = self.handler_loop is not None and self.handler_loop.stall is not None
         offer, draining = self._offer, self._draining or has_stalled or not able
         if self._told == offer and await self.work.beat(

@@ -1,7 +1,7 @@
-"""Reads what arrives and hands it on. Garbage is parked, duplicates are forgotten, and neither holds up the others.
+"""Read messages and pass them on. Garbage is parked, duplicates are dropped, and neither delays the others.
 
-Draining does not end it: what arrives then is given back at once, which is sooner than the leader could notice, and
-requests to cancel still come through.
+Draining does not end it: what arrives then is given back at once, sooner than the leader could notice, and requests to
+cancel still come through.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _PARKING_MAX = 16
 
 
 class Intake:
-    """Owns the tasks of the attempts."""
+    """Owner of the tasks of the attempts."""
 
     def __init__(
         self, deliveries: Deliveries, attempts: HeldAttempts, runner: Runner, receipts: Acknowledgements
@@ -35,7 +35,7 @@ class Intake:
         self._draining = False
 
     async def run(self, turned: Callable[[], None]) -> None:
-        """Receive until cancelled; attempts that then still run are abandoned. ``turned`` as of `Deliveries.run`."""
+        """Receive until cancelled, and abandon attempts that still run then; ``turned`` is that of `Deliveries.run`."""
         async with asyncio.TaskGroup() as tasks:
 
             async def receive(delivery: Delivery) -> None:

@@ -1,8 +1,8 @@
-"""Calls a handler within its time limit, and decides how its attempt ended.
+"""Call a handler within its time limit, and decide how its attempt ended.
 
 A coroutine function runs in the handlers' event loop, a plain function in a thread of its own, a `ProcessHandler` in a
-process of its own. Daemon threads rather than a pool: at the end of the process a pool waits for its threads, and a
-function that never returns would keep a drained processor alive for ever.
+process of its own. The threads are daemon threads, not a pool: at the end of the process a pool waits for its threads,
+and a function that never returns would keep a drained processor alive for ever.
 """
 
 import asyncio
@@ -28,9 +28,10 @@ from hascheduler.schema.definition import time_over
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """The attempt did not come to its own end: the job waits for the next one.
+    """The attempt did not end by itself: the job waits for the next one.
 
-    ``lost``: it ran, and may have run beside another one; a job that does this to its processors must come to an end.
+    If ``lost``, it ran, and may have run beside another one; a job that does this to its processors must come to an
+    end.
     """
 
     reason: str
@@ -39,16 +40,16 @@ class GiveBack:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The attempt is another processor's by now: nothing is written about it."""
+    """The attempt belongs to another processor by now: write nothing about it."""
 
 
 End = AttemptOutcome | Failure | GiveBack | Drop
 
 
 async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt, loop: HandlerLoop | None = None) -> Any:
-    """What the handler returns or raises; a plain function runs in a thread, and ``attempt`` knows for how long.
+    """Return what the handler returns or raise what it raises; ``attempt`` knows how long a thread runs.
 
-    Coroutines run in ``loop``; None: in the present one, for tests.
+    Coroutines run in ``loop``, or in the current one if None, for tests.
     """
 
     async def awaited(make: Callable[[], Awaitable[Any]]) -> Any:
@@ -74,11 +75,11 @@ async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt, loop: 
 
 
 def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failure, *, late: bool) -> End:
-    """How an attempt ended whose handler is done, and which was stopped for ``reason``, or for a ``timeout``.
+    """Return how an attempt ended whose handler is done, and which was stopped for ``reason``, or for a ``timeout``.
 
-    A result stands even after a request to cancel or a drain: it was there first. One that is ``late``, as the time was
-    over before it came, does not: the attempt has failed by then. Nor does an error: a handler that is being stopped
-    may raise anything.
+    A result counts even after a request to cancel or a drain, as it came first. A ``late`` result, after the timeout,
+    does not: the attempt has failed by then. An error does not count either: a handler that is being stopped may raise
+    anything.
     """
     if reason is not None and (late or reason is StopReason.REVOKED or reason is StopReason.FENCED):
         return unfinished(reason, timeout)
@@ -96,7 +97,7 @@ def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failu
 
 
 def unfinished(reason: StopReason, timeout: Failure) -> End:
-    """How an attempt ends that was stopped before it had a result."""
+    """Return how an attempt ends that was stopped before it had a result."""
     match reason:
         case StopReason.DRAINED:
             return GiveBack("the processor is draining")
@@ -115,10 +116,10 @@ def unfinished(reason: StopReason, timeout: Failure) -> End:
 
 
 async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) -> Any:
-    """What ``function`` returns or raises.
+    """Return what ``function`` returns, or raise what it raises.
 
-    The first cancellation waits for the thread all the same, as it can't be stopped and still does its work; the
-    function learns of it through `JobContext.stop_requested`. The second one abandons the thread.
+    The first cancellation still waits for the thread, as it can't be stopped and does its work; the function learns of
+    it through `JobContext.stop_requested`. The second one abandons the thread.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
@@ -144,14 +145,16 @@ async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) 
 
 
 LET_GO_S = 5.0
-"""A coroutine that does not heed the end of its time is let go after so long: before the leader gives the job to
-others, which is `DispatchConfig.timeout_grace_ms` after that end. A thread is not: its attempt is overdue until it has
-ended."""
+"""How long a coroutine may ignore its timeout before it is let go.
+
+This ends before the leader gives the job to others, `DispatchConfig.timeout_grace_ms` after the timeout. A thread is
+not let go: its attempt is overdue until it has ended.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """``span_ms`` None: no limit. ``failure`` is what the attempt ends with when the time is over."""
+    """A time limit; ``span_ms`` None means none. ``failure`` is what the attempt ends with if it times out."""
 
     span_ms: int | None
     at_ms: WallMs | None
@@ -159,7 +162,7 @@ class TimeLimit:
 
     @classmethod
     def of(cls, started: StartedJob, now: WallMs) -> "TimeLimit":
-        """The nearer one of the attempt's own timeout and the end of the total one."""
+        """Return the nearer one of the attempt's own timeout and the end of the total one."""
         over = time_over(
             started.rules, now, started.first_started_at_ms, failures=started.failures, losses=started.losses
         )
@@ -170,7 +173,7 @@ class TimeLimit:
 
     @contextmanager
     def watched(self, attempt: HeldAttempt) -> Iterator[None]:
-        """Stop ``attempt`` when the time is over, and let go of its handler if it does not heed."""
+        """Stop ``attempt`` when the time is up, and let go of its handler if it does not stop."""
         if self.span_ms is None:
             yield
             return

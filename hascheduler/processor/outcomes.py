@@ -1,7 +1,7 @@
-"""How an attempt ended, as it may be stored, and whether a failed one may be tried again.
+"""How an attempt ended, as it may be stored, and whether a failed one may be retried.
 
-What a handler raises is tried again, with the pause that the definition's back-off says, as long as tries are left. It
-says otherwise by what it raises: `PermanentError`, `RetryLater`, or an error that is the caller's own fault
+If a handler raises, its job is retried after the definition's backoff, as long as tries are left. The handler chooses
+otherwise by what it raises: `PermanentError`, `RetryLater`, or an error that is the caller's own fault
 (`hascheduler.errors.CallerError`: a payload that is wrong today is wrong tomorrow).
 
 `until_answered` asks the database until it answers. Each question may be repeated: it is a compare-and-set.
@@ -32,18 +32,18 @@ RESULT_BYTES_MAX = 256 * 1024
 ERROR_BYTES_MAX = 4 * 1024
 TEXT_LENGTH_MAX = 500
 RESULT_NESTED_MAX = 170
-"""Objects and lists within each other: with a little less than it can, MongoDB keeps a late result as well."""
+"""How deep objects and lists may nest: a little less than MongoDB can, so that it stores a late result as well."""
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
 
 
 class PermanentError(Exception):
-    """Trying again would fail again: the job fails for good."""
+    """Another try would fail again: the job fails for good."""
 
 
 class RetryLater(Exception):
-    """Try again after ``after`` (seconds, or a duration such as ``"90s"``), whatever the back-off says.
+    """Retry after ``after`` (seconds, or a duration such as ``"90s"``), whatever the backoff says.
 
-    It counts as a failure all the same, so there is an end to it.
+    It still counts as a failure, so that retries end.
     """
 
     def __init__(self, after: float | str, reason: str = "") -> None:
@@ -53,8 +53,11 @@ class RetryLater(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``pause_ms``: how long to wait at least, where the handler says so; a ``final`` one is not tried again.
-    ``error_type`` is the class of what was raised, or "timeout"; ``traceback`` where it was raised."""
+    """Why an attempt failed.
+
+    ``pause_ms`` is how long to wait at least, if the handler says so; a ``final`` failure is not retried.
+    ``error_type`` is the class of what was raised, or "timeout"; ``traceback`` is where it was raised.
+    """
 
     error: str
     final: bool = False
@@ -64,7 +67,7 @@ class Failure:
 
 
 class ReportedFailure(Exception):
-    """What was raised in the handler's own process, as that has judged it."""
+    """What was raised in the handler's own process, as that process judged it."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
@@ -72,7 +75,7 @@ class ReportedFailure(Exception):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What it means that a handler raised ``error``."""
+    """Return what it means that a handler raised ``error``."""
     if isinstance(error, ReportedFailure):
         return error.failure
     return Failure(
@@ -85,7 +88,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def traceback_of(error: BaseException) -> str | None:
-    """Where ``error`` was raised, as it may be kept; without the frames of the code that called the handler."""
+    """Return where ``error`` was raised, redacted and bounded, without the frames that called the handler."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__") in _CALLERS:
         frames = frames.tb_next
@@ -106,7 +109,7 @@ def _class_of(kind: type) -> str:
 
 
 def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> AttemptOutcome:
-    """The end of the attempt: to be tried again at some instant, or failed for good."""
+    """Return the end of the attempt: to be retried at some instant, or failed for good."""
     failures = started.failures + 1
     retry_at_ms = None
     if not failure.final:
@@ -118,7 +121,7 @@ def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> AttemptOut
 
 
 def loss_of(reason: str, started: StartedJob) -> AttemptOutcome | None:
-    """The end of a job whose attempt is lost once more than its definition allows; None: it is tried again."""
+    """Return the end of a job whose attempts were lost too often; None if it is retried."""
     retry, losses = started.rules.retry, started.losses + 1
     if not retry.used_up(started.failures, losses):
         return None
@@ -126,7 +129,7 @@ def loss_of(reason: str, started: StartedJob) -> AttemptOutcome | None:
 
 
 def checked_percent(percent: Any) -> float | None:
-    """``percent``, or an `InvalidInput` where it is none."""
+    """Return ``percent``, or raise `InvalidInput` if it is no percentage."""
     if percent is None:
         return None
     if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
@@ -135,10 +138,9 @@ def checked_percent(percent: Any) -> float | None:
 
 
 def checked_result(result: object) -> Any:
-    """``result`` in plain JSON values (tuples become lists); what is no JSON, or too much, is an `InvalidInput` that
-    names the place.
+    """Return ``result`` in plain JSON values (tuples become lists); raise `InvalidInput` with the place otherwise.
 
-    Nothing is converted behind the handler's back but what JSON itself has no difference for.
+    Only conversions that make no difference in JSON are made.
     """
     # Values that contain each other make a small object without end; JSON has at least a byte for each.
     room = count(RESULT_BYTES_MAX, -1)
@@ -193,21 +195,21 @@ def _plain_text(text: str, path: tuple[str | int, ...]) -> str:
 
 
 def shown_text(text: object) -> str:
-    """``text`` as it may be stored and shown in one line, at most `TEXT_LENGTH_MAX` characters."""
+    """Return ``text`` as it may be stored and shown in one line, at most `TEXT_LENGTH_MAX` characters."""
     return " ".join(str(text)[:TEXT_LENGTH_MAX].encode("utf-8", "replace").decode().split())
 
 
 def error_text(error: BaseException) -> str:
-    """``Type: text``, at most `ERROR_BYTES_MAX` bytes of valid UTF-8."""
+    """Return ``Type: text``, at most `ERROR_BYTES_MAX` bytes of valid UTF-8."""
     try:
         said = str(error)
-    except Exception:  # an exception whose text can't be made is still one failed job, no more
+    except Exception:  # an exception whose text can't be made fails only its own job
         said = ""
     return _cut(f"{type(error).__name__}: {said}" if said else type(error).__name__)
 
 
 def with_cause(error: str, cause: object) -> str:
-    """Return ``error`` and what may have brought it about, within the same bound; the cause is never cut off."""
+    """Return ``error`` and its possible cause, within the same bound; the cause is never cut off."""
     return f"{_cut(error, ERROR_BYTES_MAX - len(str(cause).encode()) - 2)}; {cause}"
 
 
@@ -225,9 +227,9 @@ _FIRST_PAUSE_S = 0.1
 
 
 async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopeful: Callable[[], bool]) -> _T:
-    """What ``ask`` returns, asked again after each unknown answer for as long as it is ``hopeful``.
+    """Return what ``ask`` returns, and ask again after each unknown answer while ``hopeful`` returns True.
 
-    Then the last `WorldError`. Where hope has no end, the end is the cancellation by the drain.
+    Then raise the last `WorldError`. If ``hopeful`` stays True, the cancellation by the drain ends it.
     """
 
     def asked_in_vain(state: RetryCallState) -> None:
@@ -242,7 +244,7 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
             leave_if_cancelled()
 
     try:
-        # Nearly always, and without what it costs to be prepared for more.
+        # Nearly always enough, and without the cost of a retry loop.
         return await ask()
     except WorldError as error:
         if not hopeful():

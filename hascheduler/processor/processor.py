@@ -1,4 +1,4 @@
-"""The whole processor on one screen: what there is, one task a loop, and how it ends."""
+"""The whole processor on one screen: its parts, one task a loop, and how it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,11 +29,11 @@ _LEAVE_LIMIT_S = 5.0
 
 
 class Processor:
-    """One worker process, or the part of one that serves one scheduler. `run` ends after `drain`, within the grace
-    and a few seconds. ``slots`` are those of the process; None: they are its own.
+    """One worker process, or the part of one that serves one scheduler.
 
-    Coroutine handlers run in ``handler_loop``, which its maker starts and watches; None: in the loop of `run`, for
-    tests, where one that blocks stops the heartbeat too.
+    `run` ends after `drain`, within the grace and a few seconds. ``slots`` are those of the process; None means its
+    own. Coroutine handlers run in ``handler_loop``, which its maker starts and watches; if None, in the loop of `run`,
+    for tests, where a handler that blocks stops the heartbeat too.
     """
 
     def __init__(
@@ -113,33 +113,33 @@ class Processor:
         await self._left("deregister", lambda: self._work.deregister(self._config.id))
 
     def drain(self) -> None:
-        """Begin to end in good order: take nothing new, finish what runs within the grace, give the rest back."""
+        """Begin to stop: take nothing new, finish what runs within the grace, give the rest back."""
         self._draining.set()
 
-    # Where it is one of several of this process
+    # If it is one of several in this process
 
     def offer(self, slots: int, resources: Resources) -> None:
-        """Tell the leader that so many attempts, and these resources, have room here from now on."""
+        """Tell the leader how many attempts, and which resources, have room here from now on."""
         self._heartbeat.offer(slots, resources)
 
     @property
     def offered(self) -> int:
-        """How many slots it offers."""
+        """Return how many slots it offers."""
         return self._heartbeat.slots
 
     @property
     def offer_is_told(self) -> bool:
-        """Whether the registration says what is offered."""
+        """Return True if the registration shows what is offered."""
         return self._heartbeat.is_told
 
     @property
     def held(self) -> Sequence[Key]:
-        """The attempts that it holds."""
+        """Return the attempts that it holds."""
         return self._attempts.keys
 
     @property
     def load(self) -> int:
-        """How many attempts it holds. If the database does not answer, those count whose handlers may run."""
+        """Return how many attempts it holds; if the database does not answer, those whose handlers may run."""
         return len(self._attempts.held) if self._fence.trusted else self._attempts.at_work
 
     def take_most_load(self) -> int:
@@ -159,11 +159,11 @@ class Processor:
         for attempt in self._attempts.held:
             attempt.let_go()
         if not await self._attempts.gone(_SETTLE_LIMIT_S):
-            # The leader finds them when this registration is gone or stands still.
+            # The leader finds them when this registration is gone or its heartbeat stops.
             log.warning("abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
 
     async def _left(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
-        """One try: an abandoned queue expires, and a registration without a heartbeat is dead."""
+        """Try once to delete the queue or the registration: abandoned, they expire by themselves."""
         try:
             async with asyncio.timeout(_LEAVE_LIMIT_S):
                 await leave()

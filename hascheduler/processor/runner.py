@@ -1,4 +1,4 @@
-"""One attempt, from its message to its end. The order of effects is the protocol:
+"""Run one attempt, from its message to its end. The order of effects is the protocol:
 
 wait for a slot → start (compare-and-set) → acknowledge → handler → finish or give back (compare-and-set) → forget.
 """
@@ -67,12 +67,12 @@ class Runner:
     metrics: ProcessorMetrics
 
     async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
-        """Raises nothing but a cancellation: the failure of one attempt is its own."""
+        """Run the attempt; raise nothing but a cancellation: the failure of one attempt is its own."""
         job_id, number = attempt.key
         # In a task of its own, so it stands on all lines about this attempt, those of its handler too, and on no other.
         bind_contextvars(job=job_id, attempt=number)
         try:
-            # The leader counts on a free slot, so one is free or about to be. If not, it should look elsewhere.
+            # The leader counts on a free slot, so one is free or about to be. If not, it should dispatch elsewhere.
             if await attempt.waited(self._slot, self.config.slot_limit_ms / 1000):
                 attempt.has_slot = True
                 try:
@@ -107,7 +107,7 @@ class Runner:
             await self.receipts.park(delivery, str(error))
             return
         except WorldError:
-            # It may have started; nothing will run it, so it must not stay so.
+            # It may have started, but nothing will run it.
             await self.receipts.acknowledge(delivery)
             await self._settle(attempt, GiveBack("whether it started is unknown"))
             return
@@ -153,7 +153,7 @@ class Runner:
         reason = attempt.stop_reason or (None if self.fence.trusted else StopReason.FENCED)
         if reason is not None:
             end = unfinished(reason, limit.failure)
-            return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is no loss
+            return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is not a loss
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context, attempt, self.handler_loop), name=f"handler {started.id}")
@@ -166,9 +166,9 @@ class Runner:
         return end_of(task, attempt.stop_reason, limit.failure, late=attempt.timed_out)
 
     async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:
-        """Tell the database how it ended, however long that takes: until then the attempt is held.
+        """Write how it ended, however long that takes: until then the attempt is held.
 
-        Its slot is free before: one database that does not answer must not hold up the jobs of another one. The leader
+        Its slot is free before: one database that does not answer must not delay the jobs of another one. The leader
         counts the slot as taken until it has read the end.
         """
         attempt.phase = Phase.SETTLING
@@ -233,7 +233,7 @@ class Runner:
 def attempt_span(
     tracer: Tracer, delivery: Delivery, started: StartedJob, processor_id: str
 ) -> AbstractContextManager[Span]:
-    """From the attempt's start in the database until the database knows its end; current in its handler."""
+    """Return the span from the attempt's start in the database to its stored end; it is current in the handler."""
     attributes: dict[str, Attribute] = {
         JOB_ID: started.id,
         JOB_ATTEMPT: started.attempt,
@@ -246,7 +246,7 @@ def attempt_span(
 
 
 def explained(end: End, attempt: HeldAttempt) -> End:
-    """Return ``end``, with the stall of the event loop that may have brought it about."""
+    """Return ``end``, with the stall of the event loop that may have caused it."""
     stall = attempt.stall
     if stall is None or not stall.explains(attempt.key):
         return end
@@ -254,14 +254,14 @@ def explained(end: End, attempt: HeldAttempt) -> End:
         case Failure(error):
             return replace(end, error=with_cause(error, stall))
         case GiveBack(reason, lost):
-            # Blocked by nobody who is known: any of those there may do so again, and there must be an end to it.
+            # Nobody knows who blocks: any of those there may do so again, and this must end.
             lost = lost or (attempt.stop_reason is StopReason.BLOCKED and stall.blocker is None)
             return GiveBack(with_cause(reason, stall), lost)
     return end
 
 
 def record_end(span: Span, end: End) -> None:
-    """How the attempt ended."""
+    """Record how the attempt ended in the span."""
     match end:
         case AttemptOutcome(state):
             span.set(OUTCOME, state.value)
@@ -275,7 +275,7 @@ def record_end(span: Span, end: End) -> None:
 
 
 def _parent(delivery: Delivery, started: StartedJob) -> TraceContext | None:
-    """The message's trace, unless the job itself names another one: a message may come from anywhere."""
+    """Return the message's trace, unless the job itself names another one: a message may come from anywhere."""
     sent, kept = delivery.trace, started.trace
     if sent is not None and (kept is None or sent.trace_id == kept.trace_id):
         return sent
