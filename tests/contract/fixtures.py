@@ -9,6 +9,7 @@ from mongomock_motor import AsyncMongoMockClient
 from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo import ReturnDocument
 
+import hascheduler.kubernetes.api as api_module
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -46,7 +47,10 @@ def memory_backend_fixture() -> Backend:
 
 
 @pytest.fixture(name="kubernetes_backend")
-def kubernetes_backend_fixture(leases: KubernetesLeaseStore, cluster: ApiServerDouble) -> Backend:
+def kubernetes_backend_fixture(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, monkeypatch: pytest.MonkeyPatch
+) -> Backend:
+    monkeypatch.setattr(api_module, "EXCHANGE_LIMIT_S", 60)  # fifty handshakes at once, in one process
     return kubernetes_backend(leases, cluster)
 
 
