@@ -26,8 +26,8 @@ from tests.chaos.shards import OF_A_SHARD, evidence_of, evidence_of_all, evidenc
 from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
-from tests.checkers.caps_kept import caps_kept
 from tests.checkers.evidence import Evidence, SeenEvent, Submitted
+from tests.checkers.jobs import caps_kept
 
 PEACE_S = 60.0
 """As long as the slowest repair may take to begin: a lease, a heartbeat, some rounds of back-off."""

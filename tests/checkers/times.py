@@ -1,7 +1,7 @@
-"""A schedule fires on no day that its calendars left out all the time, and misses none that they never left out."""
+"""What is promised of nominal times: none is early, on a day that is left out, or twice by the local clock."""
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
@@ -12,12 +12,27 @@ from hascheduler.schema.trigger import CalendarUse
 from hascheduler.triggers import next_nominal
 from tests.checkers.evidence import Evidence
 
+
+def never_early(evidence: Evidence) -> list[str]:
+    """No job of a schedule exists before its nominal time, by the true clock and what the clocks may be wrong."""
+    wrong = []
+    for commit in evidence.of(Collection.JOBS):
+        if commit.before is not None or commit.after is None or commit.after.get("nominal_ms") is None:
+            continue
+        now_ms = evidence.epoch_ms + commit.at_s * 1000
+        early_ms = commit.after["nominal_ms"] - now_ms - evidence.skew_ms
+        if early_ms > 0:
+            wrong.append(f"{commit.id} was there {early_ms:.0f} ms early")
+    return wrong
+
+
 _DAY_MS = 86_400_000
 
 
 def days_kept(evidence: Evidence) -> list[str]:
-    jobs = evidence.kept(Collection.JOBS)
-    excluded = [run for run in evidence.kept(Collection.VERDICTS).values() if run["verdict"] == Verdict.EXCLUDED]
+    """A schedule fires on no day that its calendars left out all the time, and misses none that they never left out."""
+    jobs = evidence.documents[Collection.JOBS]
+    excluded = [run for run in evidence.documents[Collection.VERDICTS].values() if run["verdict"] == Verdict.EXCLUDED]
     wrong = []
     for name, schedule in evidence.schedules.items():
         use: CalendarUse | None = schedule.trigger.calendars
@@ -50,3 +65,25 @@ def _counts(versions: Sequence[Sequence[Calendar]], use: CalendarUse, day: int) 
 def _versions(evidence: Evidence, name: str) -> list[Calendar]:
     commits = (commit for commit in evidence.of(Collection.CALENDARS) if commit.id == name)
     return [read_document(Calendar, name, commit.after) for commit in commits if commit.after is not None]
+
+
+def local_times_once(evidence: Evidence) -> list[str]:
+    """Each local time of a schedule has one fire, whatever the leaders' time-zone data are.
+
+    By the wall time that each nominal time is to the data of the leader that decided it.
+    """
+    wrong = []
+    for before, fire in pairwise(sorted(evidence.local_fires)):
+        if fire.wall_s <= before.wall_s:
+            wrong.append(
+                f"{_local(fire.wall_s)} by {fire.holder} came after {_local(before.wall_s)} by {before.holder}"
+            )
+        # What comes right after another, by other data, is one fire for all that is left out between the two.
+        elif fire.wall_s > before.wall_s + evidence.local_every_s and fire.nominal_ms != before.nominal_ms + 1:
+            wrong.append(f"none between {_local(before.wall_s)} by {before.holder} and {_local(fire.wall_s)}")
+    return wrong
+
+
+def _local(wall_s: int) -> str:
+    hours, seconds = divmod(wall_s % 86_400, 3_600)
+    return f"{hours:02d}:{seconds // 60:02d}:{seconds % 60:02d}"
