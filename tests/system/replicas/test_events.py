@@ -126,16 +126,6 @@ async def test_every_life_is_told_whole_and_the_same_at_every_replica(processes:
     assert all(each.resets == 0 for each in heard.values())
 
 
-async def test_a_client_that_follows_as_soon_as_a_replica_is_ready_need_not_list_all_jobs_again(
-    processes: Processes,
-) -> None:
-    (one,) = await processes.together("one")
-    heard = Heard()
-    async with hearing(processes, heard):
-        assert heard.resets == 0
-    assert await one.terminate() == 0
-
-
 async def test_nothing_is_missed_when_leaders_are_killed(processes: Processes, amqp_url: str) -> None:
     exchange = f"test.events.{secrets.token_hex(4)}"
     processes.environment["HASCHEDULER_EVENTS_EXCHANGE"] = exchange
