@@ -1,4 +1,4 @@
-"""Users, meanwhile: schedules, submits and cancels over HTTP at whichever replica answers.
+"""Users, meanwhile: schedules, submits and cancels over HTTP at whichever replica answers, and a follower of events.
 
 What was acknowledged is an obligation, and so is each nominal time of a schedule that was acknowledged. A submit
 without an answer is repeated under its key, as a client does, until one comes or the row ends.
@@ -19,7 +19,7 @@ from hascheduler.ports import CancelAnswer
 from hascheduler.schema.trigger import Interval, Trigger
 from hascheduler.triggers import next_nominal
 from tests.chaos.cluster import ANSWER_S, Cluster
-from tests.checkers.evidence import Submitted
+from tests.checkers.evidence import SeenEvent, Submitted
 
 _RETRY = {"attempts": 10, "backoff": "200ms", "max": "1s"}
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -211,3 +211,28 @@ def nominal_times(schedule: Any, until_ms: int) -> int:
         count += 1
         nominal_ms = next_nominal(schedule.trigger, nominal_ms)
     return count
+
+
+_AGAIN_S = 0.3
+
+
+@dataclass
+class Follower:
+    """Owner of the events that it got; a new run of them begins where it was told of a gap."""
+
+    load: Load
+    runs: list[list[SeenEvent]] = field(default_factory=lambda: [[]])
+
+    async def run(self) -> None:
+        after: str | None = None
+        while True:
+            try:
+                async for event in self.load.any_scheduler().events.stream(after=after):
+                    if event.type == "reset":
+                        self.runs.append([])
+                    elif event.fields.get("job") and event.id != after:
+                        self.runs[-1].append(SeenEvent(event.fields["job"], event.type))
+                    after = event.id or after
+            except (Refused, Unavailable, LookupError):
+                pass  # the next one goes on
+            await asyncio.sleep(_AGAIN_S)

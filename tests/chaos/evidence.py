@@ -1,23 +1,29 @@
-"""What MongoDB committed, in its own words and order: the oplog, turned into the versions of each document.
+"""What a run leaves behind: versions that MongoDB committed, runs of handlers, and when decisions were made.
 
-It is read from the end of a run, or followed beside it where history is short. What was rolled back is not in it. A
-document that moves with its partition to another shard is the same document: nothing happens to it, neither when it is
-copied nor when it is taken away.
+The oplog is read from the end of a run, or followed beside it where history is short. What was rolled back is not in
+it. A document that moves with its partition to another shard is the same document: nothing happens to it, neither when
+it is copied nor when it is taken away.
 """
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import orjson
 from bson import Timestamp
 from pymongo import ASCENDING
 from pymongo.errors import AutoReconnect
 
+from hascheduler import assembly
 from hascheduler.model.collection import Collection
+from hascheduler.model.leadership import EntryKind
 from hascheduler.mongo.connection import Client
 from hascheduler.ports.tenants import VERSION_FIELDS
-from tests.checkers.evidence import Commit
+from hascheduler.settings import read_settings
+from tests.checkers.evidence import Commit, Effect
 
 _BATCH = 1_000
 """So few that users are answered meanwhile, and the driver's own heart goes on beating."""
@@ -157,3 +163,65 @@ def _changed_items(before: list[Any], difference: Mapping[str, Any]) -> list[Any
             after.extend([None] * (place + 1 - len(after)))
             after[place] = what if name[0] == "u" else changed_by(after[place], what)
     return after
+
+
+def read_effects(sink: Path, epoch_ms: int) -> list[Effect]:
+    """In the order of their beginnings; times in whole milliseconds, as those of the database are."""
+    effects: list[Effect] = []
+    running: dict[tuple[str, int, str], Effect] = {}
+    if not sink.exists():
+        return effects
+    for line in sink.read_bytes().splitlines():
+        told = orjson.loads(line)
+        key = (told["job"], told["attempt"], told["process"])
+        at_s = (told["wall_ns"] // 1_000_000 - epoch_ms) / 1_000
+        if told["what"] == "begin":
+            running[key] = Effect(*key, began_s=at_s)
+            effects.append(running[key])
+        else:
+            running[key].ended_s = at_s
+    return effects
+
+
+def decisions(commits: Iterable[Commit]) -> list[tuple[float, int]]:
+    """When decisions were committed, in order, and in which term."""
+    return [(at_s, entry["term"]) for at_s, entry in _entries(commits, EntryKind.DECISIONS)]
+
+
+def dispatches(commits: Iterable[Commit]) -> list[tuple[float, int]]:
+    """The same of those that give a job to a processor."""
+    decided = _entries(commits, EntryKind.DECISIONS)
+    return [(at_s, entry["term"]) for at_s, entry in decided if any(row[0] == "dispatch" for row in entry["decisions"])]
+
+
+def worst_gap_s(decided: Iterable[tuple[float, int]], from_s: float, to_s: float) -> float:
+    """The longest span between ``from_s`` and ``to_s`` in which nothing was decided."""
+    inside = [from_s, *(at_s for at_s, _ in decided if from_s <= at_s <= to_s), to_s]
+    return max(after - before for before, after in pairwise(inside))
+
+
+def took_over_s(decided: Iterable[tuple[float, int]], moment_s: float, term: int) -> float:
+    """How long after that moment the first of a later term came; infinite if none did."""
+    return min((at_s - moment_s for at_s, later in decided if later > term and at_s >= moment_s), default=float("inf"))
+
+
+def terms(commits: Iterable[Commit]) -> int:
+    """How many have begun."""
+    return sum(1 for _ in _entries(commits, EntryKind.TERM_BEGAN))
+
+
+def _entries(commits: Iterable[Commit], kind: EntryKind) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    for commit in commits:
+        entry = commit.after
+        if commit.collection is not Collection.JOURNAL or commit.before is not None or entry is None:
+            continue
+        if entry["kind"] == kind:
+            yield commit.at_s, entry
+
+
+async def what_needs_a_person(mongodb_uri: str, database: str, shards: int = 1) -> list[str]:
+    """Each finding as a text; what may still be in motion it has looked at twice."""
+    settings = read_settings(mongodb_uri=mongodb_uri, database=database, shards=shards)
+    report = await assembly.audit(settings, lambda *_: None)
+    assert report is not None
+    return [f"{finding.kind} {finding.document}: {finding.what}" for finding in report.findings]
