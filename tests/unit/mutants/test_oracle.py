@@ -12,13 +12,15 @@ from hascheduler.dispatch.capacity.dominant_share import LaneShares
 from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.rate_limits import KeyRates
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
+from hascheduler.dispatch.explainer import Explainer
+from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.queue import comparison, fifo_buckets, pending_queue
-from hascheduler.dispatch.queue.class_queues import ClassQueue, TenantQueue
+from hascheduler.dispatch.queue.class_queues import ClassQueue, LockWaiters, TenantQueue
 from hascheduler.dispatch.queue.criteria import ByDeadline
 from hascheduler.dispatch.queue.fifo_buckets import FifoBucket
 from hascheduler.dispatch.queue.orders import CriteriaOrder
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
-from hascheduler.model.job import ScheduleId
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.policy import criteria
 from hascheduler.model.resources import NO_RESOURCES
 from tests.tiers import spread
@@ -210,12 +212,71 @@ def _processor_that_gets_all_it_asks_for_after_its_rest(patch: pytest.MonkeyPatc
     patch.setattr(SlotPool, "advance", advance)
 
 
+def _attempt_that_is_charged_by_who_promises_it_alone(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = LiveJobs._charge
+
+    def charge(jobs: LiveJobs, job: Any, attempt: int) -> None:
+        if job.attempt != attempt:
+            sound(jobs, job, attempt)
+
+    patch.setattr(LiveJobs, "_charge", charge)
+
+
+def _attempt_that_is_charged_anew_when_it_is_shown(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = LiveJobs._charge
+
+    def charge(jobs: LiveJobs, job: Any, attempt: int) -> None:
+        if job.state is JobState.DISPATCHED:
+            jobs._charged.pop(job.id, None)
+        sound(jobs, job, attempt)
+
+    patch.setattr(LiveJobs, "_charge", charge)
+
+
+def _accounts_that_die_with_their_mind(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FairAccounts, "restore", lambda accounts, restored: None)
+
+
+def _attempt_in_the_restored_accounts_that_is_charged_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FairAccounts, "is_counted", lambda accounts, dispatched_at_ms: False)
+
+
+def _slots_of_the_dead_that_still_count(patch: pytest.MonkeyPatch) -> None:
+    def lost(pool: SlotPool, processor_id: str, beat: int) -> None:
+        pool._lost[processor_id] = beat
+
+    patch.setattr(SlotPool, "lost", lost)
+
+
+def _parked_jobs_of_which_one_comes_back(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = LockWaiters.take_first
+    patch.setattr(LockWaiters, "take_first", lambda parking, lock, is_waiting: sound(parking, lock, is_waiting)[:1])
+
+
+def _doubt_that_never_ends(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = LiveJobs.doubt
+    patch.setattr(LiveJobs, "doubt", lambda jobs, job_id, until_ms: sound(jobs, job_id, until_ms + 10**12))
+
+
+def _rank_among_those_that_may_not_run_either(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Explainer, "_competitors", lambda explainer, now, is_admissible: explainer._queue.jobs())
+
+
 IN_TROUBLE: list[Plant] = [
     _processor_that_never_rests,
     _rest_that_never_ends,
     _rest_that_is_too_short,
     _processor_that_gets_all_it_asks_for_after_its_rest,
+    _attempt_that_is_charged_by_who_promises_it_alone,
+    _attempt_that_is_charged_anew_when_it_is_shown,
+    _accounts_that_die_with_their_mind,
+    _attempt_in_the_restored_accounts_that_is_charged_again,
+    _slots_of_the_dead_that_still_count,
+    _parked_jobs_of_which_one_comes_back,
+    _doubt_that_never_ends,
+    _rank_among_those_that_may_not_run_either,
 ]
+"""These show only when something is lost, or another mind takes over."""
 EARLY: list[Plant] = [
     _bonus_that_never_stops,
     _priority_that_does_not_age,
@@ -256,6 +317,6 @@ def test_a_planted_bug_is_noticed(
 
 
 @pytest.mark.parametrize("plant", IN_TROUBLE)
-def test_a_planted_bug_in_how_processors_rest_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_is_noticed_in_trouble(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert _notices(0, rivals=CoreVsOracleFaults)

@@ -1,28 +1,132 @@
-"""The tests of nominal times go red where an edit of a calendar, or one of several patterns, loses or doubles one."""
+"""The world of the core's tests, and the golden times, go red on each bug in how jobs wait, and when schedules fire."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.schedules import time_outcomes, trigger_periods
+from hascheduler.dispatch.decisions import TimeOutcome
+from hascheduler.dispatch.live_jobs import table
+from hascheduler.dispatch.live_jobs.dependencies import Dependencies
+from hascheduler.dispatch.schedules import planner, time_outcomes, trigger_periods
 from hascheduler.dispatch.schedules.due_times import DueTimes
+from hascheduler.dispatch.schedules.planner import CursorStep, CursorSteps
+from hascheduler.mirror.changes import BatchSeen
+from hascheduler.model.job import JobState
 from hascheduler.schema.trigger import AnyOf, Trigger
 from hascheduler.triggers import local_order, nominal
 from tests.tiers import examples, spread
-from tests.unit.dispatch import test_zone_data_differ
+from tests.unit.dispatch import database, test_zone_data_differ
 from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.world import World
 from tests.unit.triggers import test_golden_times
 
-SEEDS_MAX = 200
-ACTS = 300
+SEEDS_MAX = 600
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def worlds(seeds: int = SEEDS_MAX) -> None:
+def worlds(seeds: int = SEEDS_MAX, acts: int = 300) -> None:
     for seed in range(seeds):
-        World(Seeded(seed)).live(ACTS)
+        World(Seeded(seed)).live(acts)
+
+
+def short_worlds() -> None:
+    worlds(acts=200)
+
+
+# How jobs wait for each other
+
+
+def _failures_that_count_as_successes(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Dependencies.gone
+    patch.setattr(Dependencies, "gone", lambda self, job_id, state, job: sound(self, job_id, JobState.SUCCEEDED, job))
+
+
+def _jobs_that_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dependencies, "holds", lambda self, job_id: False)
+
+
+def _one_that_is_enough(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Dependencies.seen
+
+    def seen(self: Dependencies, job: Any) -> None:
+        sound(self, job)
+        if self._unmet.get(job.id, 0) > 1:
+            self._unmet[job.id] = 1
+
+    patch.setattr(Dependencies, "seen", seen)
+
+
+def _unknown_ones_that_nobody_reads(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dependencies, "take_unread", lambda self, is_live: [])
+
+
+def _unknown_ones_that_count_as_met(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Dependencies.seen
+
+    def seen(self: Dependencies, job: Any) -> None:
+        sound(self, job)
+        for id in list(self._unread):
+            self.gone(id, None, job)
+
+    patch.setattr(Dependencies, "seen", seen)
+
+
+def _batches_that_are_over_when_no_job_is_live(patch: pytest.MonkeyPatch) -> None:
+    """Whatever the database says of those that ended before."""
+    sound: Any = Dependencies.batch_seen
+    patch.setattr(Dependencies, "batch_seen", lambda self, seen: sound(self, BatchSeen(seen.batch, is_live=False)))
+
+
+def _batches_that_are_over_when_the_database_said_so_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dependencies, "joined", lambda self, batch: None)
+    patch.setattr(Dependencies, "left", lambda self, batch: None)
+
+
+def _batches_that_are_read_when_first_seen_alone(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Dependencies.left
+
+    def left(self: Dependencies, batch: str) -> None:
+        unread = dict(self._unread_over)
+        sound(self, batch)
+        self._unread_over = unread
+
+    patch.setattr(Dependencies, "left", left)
+
+
+def _doomed_jobs_that_nobody_fails(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dependencies, "dependency_failed", lambda self: [])
+
+
+# Conclusions about times
+
+
+def _conclusions_that_overtake(patch: pytest.MonkeyPatch) -> None:
+    def chain(schedule: Any, conclusions: list[TimeOutcome], written: list[TimeOutcome]) -> CursorSteps:
+        right = planner.cursor_steps(schedule, conclusions, written)
+        links = [(each, CursorStep.NEXT if link is CursorStep.EARLY else link) for each, link in right.links]
+        return CursorSteps(right.cursor_ms, right.tally, links)
+
+    patch.setattr(database, "cursor_steps", chain)
+
+
+def _edits_that_conclusions_survive(patch: pytest.MonkeyPatch) -> None:
+    """As it would be if a decision did not say which times it took to be in force."""
+
+    def chain(schedule: Any, conclusions: list[TimeOutcome], written: list[TimeOutcome]) -> CursorSteps:
+        if schedule is not None:
+            basis = conclusions[0].basis
+            schedule = {**schedule, "since_ms": basis.since_ms, "paused_at_ms": basis.paused_at_ms}
+        return planner.cursor_steps(schedule, conclusions, written)
+
+    patch.setattr(database, "cursor_steps", chain)
+
+
+def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(table, "_maker", lambda schedule: (schedule.name, ""))
+
+
+# Nominal times
 
 
 def golden_scenarios() -> None:
@@ -133,6 +237,26 @@ def _every_hour_that_follows_walls(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "plant",
     [
+        _failures_that_count_as_successes,
+        _jobs_that_do_not_wait,
+        _one_that_is_enough,
+        _unknown_ones_that_nobody_reads,
+        _unknown_ones_that_count_as_met,
+        _batches_that_are_over_when_no_job_is_live,
+        _batches_that_are_over_when_the_database_said_so_once,
+        _batches_that_are_read_when_first_seen_alone,
+        _doomed_jobs_that_nobody_fails,
+    ],
+)
+def test_a_planted_bug_in_how_jobs_wait_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        short_worlds()
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
         _own_zone_data_taken_for_those_of_others,
         _wall_times_that_are_over_become_ones_to_come,
         _what_a_jump_leaves_out_is_lost,
@@ -149,6 +273,9 @@ def test_a_planted_bug_in_local_times_is_noticed(plant: Plant, monkeypatch: pyte
     ("plant", "judge"),
     spread(
         [
+            (_conclusions_that_overtake, worlds),
+            (_edits_that_conclusions_survive, worlds),
+            (_schedules_that_are_known_by_their_names, worlds),
             (_edits_of_calendars_that_nobody_hears, worlds),
             (_edits_of_calendars_that_decide_again, worlds),
             (_a_time_that_fires_for_each_of_its_patterns, worlds),
@@ -158,14 +285,16 @@ def test_a_planted_bug_in_local_times_is_noticed(plant: Plant, monkeypatch: pyte
             (_calendars_that_stay_as_they_were, golden_scenarios),
             (_the_last_pattern_that_is_forgotten, golden_scenarios),
         ],
-        check=4,
+        check=6,
     ),
 )
-def test_a_planted_bug_is_noticed(plant: Plant, judge: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_in_times_is_noticed(
+    plant: Plant, judge: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         judge()
 
 
 def test_without_a_bug_the_worlds_are_content() -> None:
-    worlds(examples(SEEDS_MAX))
+    worlds(examples(200))
