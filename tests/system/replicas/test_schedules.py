@@ -80,8 +80,8 @@ async def _backfill(processes: Processes, replica: str, body: dict[str, Any]) ->
     return content
 
 
-async def _start(processes: Processes, overlap: str, **jobs: Any) -> None:
-    """A schedule named as its policy, on two replicas."""
+async def _start(processes: Processes, overlap: str) -> None:
+    """A schedule named as its policy, on two replicas, whose first job would run for ten minutes."""
     await processes.together("one", "two")
     await processes.processor("worker", slots=16)
     schedule = {
@@ -89,7 +89,7 @@ async def _start(processes: Processes, overlap: str, **jobs: Any) -> None:
         "trigger": {"type": "interval", "every": f"{EVERY_MS}ms"},
         "misfire": {"grace": "1h"},
         "overlap": overlap,
-        **(jobs or {"job": {"definition": "sleep", "payload": {"seconds": 600}}}),
+        "job": {"definition": "sleep", "payload": {"seconds": 600}},
     }
     await processes.post("/v1/schedules", schedule)
 

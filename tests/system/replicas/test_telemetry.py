@@ -69,10 +69,6 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     assert told.of("hascheduler_schedule_to_start_seconds_count", definition="log") == logged
     assert told.of("hascheduler_schedule_to_start_seconds_count", definition="flaky") == 1
     assert told.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
-    assert told["hascheduler_step_seconds_count"] > 0
-    assert told["hascheduler_journal_append_seconds_count"] == told["hascheduler_journal_apply_seconds_count"] > 0
-    assert told["hascheduler_takeovers_total"] == 1
-    assert told["hascheduler_takeover_seconds"] > 0
 
     async def all_gone() -> dict[str, Scrape] | None:
         told = {name: await processes.metrics(health[name]) for name in REPLICAS}
@@ -84,15 +80,9 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     both = await eventually(all_gone, "both have seen the last job end and the schedule go")
     for name, of in both.items():
         assert of["hascheduler_leading"] == (name == leader.name)
-        assert of["hascheduler_ready"] == of["hascheduler_broker_accepting"] == 1
         assert of["hascheduler_term"] == term
         assert of.by("hascheduler_jobs", "state") == {"pending": 0, "dispatched": 0, "running": 0}
-        assert of.get("hascheduler_definition_jobs", definition="flaky", state="pending") == 0
-        assert of.get("hascheduler_wait_oldest_seconds", lane="default") == 0
-        assert of["hascheduler_wait_bound_seconds"] == 1_920
-        assert of["hascheduler_definitions"] == 1
         assert of.by("hascheduler_processors", "state") == {"live": 1, "draining": 0, "lost": 0}
-        assert of["hascheduler_scrape_failures_total"] == 0
     for name in ("hascheduler_verdicts_total", "hascheduler_attempts_total", "hascheduler_decisions_total"):
         assert both[follower].total(name) == 0, f"{name} on a replica that never led"
     # `post` asks the first replica.
@@ -104,11 +94,6 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     assert worker.of("hascheduler_processor_attempts_total", definition="flaky", outcome="failed") == 2
     assert worker.of("hascheduler_handler_seconds_count", definition="log") == logged
     assert worker.of("hascheduler_handler_seconds_count", definition="flaky") == 3
-    assert worker["hascheduler_processor_running"] == worker["hascheduler_processor_parked_total"] == 0
-    assert worker["hascheduler_processor_slots_max"] == 8
-    assert worker["hascheduler_processor_fence_open"] == 1
-    assert worker["hascheduler_processor_heartbeat_age_seconds"] < 1.5
-
     # The same on the port of the API, as there is one registry a process.
     through_api = await processes.metrics(processes.replicas["one"].url)
     assert through_api.kinds == both["one"].kinds
