@@ -7,11 +7,11 @@
 
 How it goes::
 
-    __main__   a command each ─► runs: so many times, medians and spread ─► results   .run/bench/results.json
-                  │                                                             │
-              fires, storm, …  what is measured, each with its method           └─► report   a table, pictures
+    __main__   a command each ─► results   medians and spread of several runs, .run/bench/results.json, the report
                   │
-              stacks, lone_replica, load, cast, effects   a system, its load, its processes, what came of it
+              jobs, times, stored, shards, stalls, soak, decisions   what is measured, each with its method
+                  │
+              stacks, load   a system, its load, its processes, what came of it
 
 What happened is told by the handlers' own effects, by the journal and by the kernel, not by the counters of those that
 are measured, but where it says so. Each benchmark has a system of its own; figures are medians and percentiles with the

@@ -1,7 +1,9 @@
 """Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
 
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -13,24 +15,21 @@ import typer
 
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
-from hascheduler.errors import CallerError, WorldError
-from tests.bench.cost import measure_cost, read_loads
+from hascheduler.errors import CallerError, InvalidInput, WorldError
 from tests.bench.decisions import SIZES, measure_decisions
-from tests.bench.failover import measure_failover
-from tests.bench.figures import Figures
-from tests.bench.finished import measure_finished
-from tests.bench.fires import measure_fires
-from tests.bench.flood import Flood, measure_flood
-from tests.bench.idle import measure_idle
-from tests.bench.numbers import read_numbers
-from tests.bench.overload import measure_overload
-from tests.bench.pending import measure_pending
-from tests.bench.results import RESULTS
-from tests.bench.runs import run_bench
-from tests.bench.schedules import measure_schedules
-from tests.bench.shards import SHARDS, Plan, measure_shards
-from tests.bench.shards_memory import MemoryPlan, measure_shards_memory
-from tests.bench.slot_moves import MovePlan, measure_slot_moves
+from tests.bench.jobs import (
+    FLOOD_SLOTS,
+    measure_cost,
+    measure_flood,
+    measure_idle,
+    measure_overload,
+    measure_starts,
+    measure_throughput,
+    read_loads,
+)
+from tests.bench.results import RESULTS, Figures, run_bench
+from tests.bench.results import report as report_lines
+from tests.bench.shards import SHARDS, MovePlan, Plan, measure_shards, measure_slot_moves
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import (
     BATCH_DELAY_MAX_MS,
@@ -42,17 +41,22 @@ from tests.bench.stacks import (
     with_batch_delay,
 )
 from tests.bench.stalls import measure_stalls
-from tests.bench.starts import measure_starts
-from tests.bench.storm import measure_storm
-from tests.bench.suite import chosen, run_suite
-from tests.bench.throughput import measure_throughput
+from tests.bench.stored import MemoryPlan, measure_finished, measure_pending, measure_schedules, measure_shards_memory
+from tests.bench.times import measure_failover, measure_fires, measure_storm
+
+SUITE: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("throughput", "shards"), ("--runs", "3")),
+    **dict.fromkeys(("latency", "fires", "storm", "failover", "cost", "idle", "flood", "overload", "slot-moves"), ()),
+    **dict.fromkeys(("shards-memory", "schedules", "pending", "stalls", "finished", "decisions"), ()),
+}
+"""All but the soak, with what is given to each: the whole takes some three quarters of an hour on two cores."""
+CREW = Crew(replicas=3, processors=2)
 
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-
 Count = Annotated[int, typer.Option(min=1)]
+Several = Annotated[str, typer.Option(help="With commas.")]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
-CREW = Crew(replicas=3, processors=2)
 BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
@@ -61,28 +65,26 @@ def throughput(
     *,
     jobs: Count = 20_000,
     batches: Annotated[str, typer.Option(help="Jobs in a request, with commas.")] = "1,500",
-    replicas: Annotated[str, typer.Option(help="With commas.")] = "1,3",
-    processors: Annotated[str, typer.Option(help="With commas.")] = "1,4",
+    replicas: Several = "1,3",
+    processors: Several = "1,4",
     slots: Slots = 128,
     runs: Runs = 1,
 ) -> None:
     """Jobs that do nothing, submitted over HTTP until all have succeeded."""
-    sizes = read_numbers("--batches", batches)
-    crews = [
-        Crew(*counts, slots)
-        for counts in product(read_numbers("--replicas", replicas), read_numbers("--processors", processors))
-    ]
-
-    def measure() -> dict[str, Figures]:
-        return {
-            f"{crew}, {'one by one' if size == 1 else f'batches of {size:,}'}": on_stack(
-                "throughput", crew, partial(measure_throughput, database=DATABASE, jobs=jobs, batch=size)
+    sizes, counts = read_numbers("--batches", batches), read_numbers("--processors", processors)
+    crews = [Crew(*each, slots) for each in product(read_numbers("--replicas", replicas), counts)]
+    _run(
+        "throughput",
+        {
+            f"{crew}, {_in_batches(size)}": (
+                crew,
+                partial(measure_throughput, database=DATABASE, jobs=jobs, batch=size),
             )
             for crew in crews
             for size in sizes
-        }
-
-    run_bench("throughput", measure, runs)
+        },
+        runs,
+    )
 
 
 @app.command()
@@ -94,20 +96,19 @@ def latency(
     runs: Runs = 1,
 ) -> None:
     """From a submit to the start of the handler, at several rates."""
-    loads = read_numbers("--rates", rates)
-
-    def measure() -> dict[str, Figures]:
-        return {
-            with_batch_delay(f"{rate:,} jobs/s", batch_delay_max_ms): on_stack(
-                "latency",
+    folder = FOLDER / "latency"
+    _run(
+        "latency",
+        {
+            with_batch_delay(f"{rate:,} jobs/s", batch_delay_max_ms): (
                 CREW,
-                partial(measure_starts, per_second=rate, seconds=seconds, folder=FOLDER / "latency"),
-                batch_delay_setting(batch_delay_max_ms),
+                partial(measure_starts, per_second=rate, seconds=seconds, folder=folder),
             )
-            for rate in loads
-        }
-
-    run_bench("latency", measure, runs)
+            for rate in read_numbers("--rates", rates)
+        },
+        runs,
+        batch_delay_setting(batch_delay_max_ms),
+    )
 
 
 @app.command()
@@ -118,27 +119,22 @@ def fires(
     runs: Runs = 1,
 ) -> None:
     """Schedules that fire every second: expected, fired, missed, doubled, lag."""
-    counts, crew = read_numbers("--schedules", schedules), replace(CREW, slots=1_024)
-
-    def measure() -> dict[str, Figures]:
-        return {
-            f"{count:,} schedules": on_stack("fires", crew, partial(measure_fires, schedules=count, seconds=seconds))
-            for count in counts
-        }
-
-    run_bench("fires", measure, runs)
+    crew = replace(CREW, slots=1_024)
+    _run(
+        "fires",
+        {
+            f"{count:,} schedules": (crew, partial(measure_fires, schedules=count, seconds=seconds))
+            for count in read_numbers("--schedules", schedules)
+        },
+        runs,
+    )
 
 
 @app.command()
 def storm(schedules: Count = 10_000, runs: Runs = 1) -> None:
     """Schedules that are all due at one instant: when the last has started, and in which order they did."""
-    _run_one(
-        "storm",
-        f"{schedules:,} at once",
-        replace(CREW, slots=128),
-        lambda stack: measure_storm(stack, DATABASE, schedules),
-        runs,
-    )
+    measure = partial(measure_storm, database=DATABASE, schedules=schedules)
+    _run("storm", {f"{schedules:,} at once": (replace(CREW, slots=128), measure)}, runs)
 
 
 @app.command()
@@ -194,38 +190,26 @@ def soak(
     per_second: Annotated[int, typer.Option(min=1, help="Jobs; 200 fires come beside them.")] = 800,
 ) -> None:
     """A long run in which leaders are killed: lost, doubled, and whether memory or lag grow."""
-    _run_one(
-        "soak",
-        f"{minutes:g} minutes, {per_second:,} jobs/s",
-        CREW,
-        lambda stack: measure_soak(stack, DATABASE, per_second, minutes, FOLDER / "soak"),
-    )
+    measure = partial(measure_soak, database=DATABASE, per_second=per_second, minutes=minutes, folder=FOLDER / "soak")
+    _run("soak", {f"{minutes:g} minutes, {per_second:,} jobs/s": (CREW, measure)})
 
 
 @app.command()
 def schedules(
-    counts: Annotated[str, typer.Option(help="With commas.")] = "10000,100000,1000000",
-    idle_seconds: Count = 20,
-    changes: Count = 200,
-    runs: Runs = 1,
+    counts: Several = "10000,100000,1000000", idle_seconds: Count = 20, changes: Count = 200, runs: Runs = 1
 ) -> None:
     """Schedules that wait: time to ready, memory, idle CPU, and how soon a change is in force."""
-    sizes = read_numbers("--counts", counts)
-
-    def measure() -> dict[str, Figures]:
-        return run_in_foreground(measure_schedules(sizes, idle_seconds, changes, FOLDER / "schedules"))
-
-    run_bench("schedules", measure, runs)
+    sizes, folder = read_numbers("--counts", counts), FOLDER / "schedules"
+    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, idle_seconds, changes, folder)), runs)
 
 
 @app.command()
 def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> None:
     """Jobs that wait: time to ready, memory, stalls, and what it costs to take from them."""
-
-    def measure() -> dict[str, Figures]:
-        return {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, FOLDER / "pending"))}
-
-    run_bench("pending", measure, runs)
+    folder = FOLDER / "pending"
+    run_bench(
+        "pending", lambda: {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, folder))}, runs
+    )
 
 
 @app.command()
@@ -237,13 +221,9 @@ def stalls() -> None:
 
 @app.command()
 def finished(count: Count = 1_000_000, requests: Count = 300) -> None:
-    """Jobs that have ended: to look at one, to list them, and by which index."""
-    _run_one(
-        "finished",
-        f"{count:,} finished",
-        Crew(1, 0),
-        lambda stack: measure_finished(stack, DATABASE, count, requests),
-    )
+    """Jobs that have ended: to look at one, and to list them."""
+    measure = partial(measure_finished, database=DATABASE, count=count, requests=requests)
+    _run("finished", {f"{count:,} finished": (Crew(1, 0), measure)})
 
 
 @app.command()
@@ -260,8 +240,7 @@ def decisions(
     cases: dict[str, Figures] = {
         f"{preset}, {size:,} pending": figures for preset, by_size in found.items() for size, figures in by_size.items()
     }
-    small, large = (found[first][size]["decision_us"] for size in (SIZES[0], SIZES[-1]))
-    run_bench("decisions", lambda: {**cases, "growth": {"decision_us": round(large / small, 2)}})
+    run_bench("decisions", lambda: cases)
 
 
 @app.command()
@@ -272,14 +251,8 @@ def flood(
     runs: Runs = 1,
 ) -> None:
     """One tenant floods: how long another one's jobs wait, and the replica's memory."""
-    load = Flood(slots=8, nap_ms=50, times=times, seconds=seconds)
-    _run_one(
-        "flood",
-        f"{times} times the capacity",
-        Crew(1, 1, load.slots),
-        lambda stack: measure_flood(stack, DATABASE, load),
-        runs,
-    )
+    measure = partial(measure_flood, database=DATABASE, times=times, seconds=seconds)
+    _run("flood", {f"{times} times the capacity": (Crew(1, 1, FLOOD_SLOTS), measure)}, runs)
 
 
 @app.command()
@@ -291,19 +264,17 @@ def overload(
     runs: Runs = 1,
 ) -> None:
     """Several times what the system can do: what still gets done, how long the accepted wait, who is refused."""
-    sizes = read_numbers("--batches", batches)
-
-    def measure() -> dict[str, Figures]:
-        return {
-            f"{times} times the best, {'one by one' if size == 1 else f'batches of {size:,}'}": on_stack(
-                "overload",
+    _run(
+        "overload",
+        {
+            f"{times} times the best, {_in_batches(size)}": (
                 CREW,
                 partial(measure_overload, database=DATABASE, times=times, seconds=seconds, batch=size),
             )
-            for size in sizes
-        }
-
-    run_bench("overload", measure, runs)
+            for size in read_numbers("--batches", batches)
+        },
+        runs,
+    )
 
 
 @app.command()
@@ -312,7 +283,7 @@ def shards(
     rates: Annotated[str, typer.Option(help="Jobs a second, one a request, with commas.")] = "200,400",
     seconds: Annotated[int, typer.Option(min=1, help="So long jobs are counted.")] = 20,
     tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
-    fires: Annotated[int, typer.Option(min=1, help="A second, in all shards, while replicas are killed.")] = 100,
+    fires: Annotated[int, typer.Option(min=40, help="A second, in all shards, while replicas are killed.")] = 100,
     kills: Annotated[int, typer.Option(min=0, help="Of the replica that leads two shards; 0: CPU alone.")] = 10,
     slots: Slots = 32,
     runs: Runs = 1,
@@ -332,7 +303,7 @@ def slot_moves(
 ) -> None:
     """How long nothing of a tenant starts while its partition moves, and whether anything is missed."""
     plan = MovePlan(pending, schedules, every, moves, Crew(3, SHARDS, 128, SHARDS))
-    run_bench("slot-moves", lambda: measure_slot_moves(plan), 1)
+    run_bench("slot-moves", lambda: measure_slot_moves(plan))
 
 
 @app.command("shards-memory")
@@ -343,32 +314,62 @@ def shards_memory(
 ) -> None:
     """Memory and CPU of a replica that hosts all of many shards, and of one of 20 where each has two candidates."""
     plan = MemoryPlan(shards, jobs, seconds)
-    run_bench("shards-memory", lambda: run_in_foreground(measure_shards_memory(plan, FOLDER / "shards-memory")), 1)
+    run_bench("shards-memory", lambda: run_in_foreground(measure_shards_memory(plan, FOLDER / "shards-memory")))
 
 
 @app.command()
 def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = "") -> None:
-    """Every benchmark but the soak, as many runs of each as it needs."""
-    failed = run_suite(chosen(only))
+    """Every benchmark but the soak, each a process of its own: what one leaves behind or breaks is not the next's."""
+    failed = []
+    for name in chosen(only):
+        began = time.monotonic()
+        status = subprocess.run([sys.executable, "-m", "tests.bench", name, *SUITE[name]], check=False).returncode
+        typer.echo(f"{name}: {'done' if status == 0 else 'FAILED'}, {time.monotonic() - began:.0f} s", err=True)
+        failed += [name] if status else []
     if failed:
         raise WorldError(f"without figures: {', '.join(failed)}")
 
 
 @app.command()
-def report(
-    folder: Annotated[Path, typer.Option(help="The table and the pictures go there.")] = Path("docs"),
-    results: Path = RESULTS,
-    peers: Path = FOLDER / "peers.json",
+def report(results: Path = RESULTS) -> None:
+    """A table in Markdown of what was measured last."""
+    for line in report_lines(results):
+        typer.echo(line)
+
+
+def chosen(only: str) -> list[str]:
+    """In the order of the suite; "" is all of it."""
+    names = [name.strip() for name in only.split(",")] if only else list(SUITE)
+    unknown = [name for name in names if name not in SUITE]
+    if unknown:
+        raise InvalidInput(("--only",), f"there is no benchmark {unknown[0]!r}", f"some of {', '.join(SUITE)}")
+    return [name for name in SUITE if name in names]
+
+
+def read_numbers(option: str, text: str) -> list[int]:
+    """``text`` is whole numbers from 1 with commas between; else `InvalidInput`."""
+    numbers = [int(part) for part in text.replace("_", "").split(",") if part.strip().isdecimal()]
+    if len(numbers) != text.count(",") + 1 or min(numbers) < 1:
+        raise InvalidInput((option,), f"{text[:64]!r}", "whole numbers from 1, with commas between")
+    return numbers
+
+
+def _in_batches(size: int) -> str:
+    return "one by one" if size == 1 else f"batches of {size:,}"
+
+
+def _run(
+    name: str,
+    cases: Mapping[str, tuple[Crew, Callable[[Stack], Awaitable[Figures]]]],
+    runs: int = 1,
+    settings: Mapping[str, str] | None = None,
 ) -> None:
-    """A table in Markdown, and pictures, of what was measured last."""
-    from tests.bench.report import write_report
-
-    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json"):
-        typer.echo(path)
-
-
-def _run_one(name: str, label: str, crew: Crew, measure: Callable[[Stack], Awaitable[Figures]], runs: int = 1) -> None:
-    run_bench(name, lambda: {label: on_stack(name, crew, measure)}, runs)
+    """Each case by its label, on a stack of its own."""
+    run_bench(
+        name,
+        lambda: {label: on_stack(name, crew, measure, settings) for label, (crew, measure) in cases.items()},
+        runs,
+    )
 
 
 def main() -> None:

@@ -6,10 +6,9 @@ conflict group over 10,000 targets, a fifth has a cap, four fifths are in one of
 each. Not in it: resources, quotas, rate limits, jobs that can't run anywhere.
 
 Each size is measured in a process of its own. *Memory* is what that process keeps for itself (USS) after all jobs were
-added, less before, so it holds the jobs themselves, whose texts are shared as those read from a database are. *Add*,
-*cancel* and *reprioritize* are per job in steps of 1,000. For *decision* all slots are taken; a job ends in a step
-that may not dispatch, and the next step, which is timed, gives its slot again: it decides one dispatch and does nothing
-else. *Turnover* is both steps in one. Medians throughout.
+added, less before, so it holds the jobs themselves, whose texts are shared as those read from a database are. *Add*
+is per job in steps of 1,000. For *decision* all slots are taken; a job ends in a step that may not dispatch, and the
+next step, which is timed, gives its slot again: it decides one dispatch and does nothing else. Medians throughout.
 """
 
 import gc
@@ -61,9 +60,6 @@ def _measure(preset: str, size: int, seed: int) -> Figures:
         **bench.add(size),
         "fill_us": bench.fill(),
         "decision_us": bench.decide(),
-        "turnover_us": bench.turn_over(),
-        "reprioritize_us": bench.reprioritize(),
-        "cancel_us": bench.cancel(),
     }
 
 
@@ -118,30 +114,6 @@ class _Bench:
             self._start(decided)
         return median(spent)
 
-    def turn_over(self) -> float:
-        spent = []
-        for _ in range(_ROUNDS):
-            ended = self._end()
-            began = perf_counter()
-            decided = self._step(ended)
-            if len(decided) == 1:
-                spent.append((perf_counter() - began) * 1e6)
-            self._start(decided)
-        return median(spent)
-
-    def reprioritize(self) -> float:
-        spent = []
-        for jobs in self._batches():
-            moved = [replace(job, rev=2, priority=(job.priority + 3) % 11) for job in jobs]
-            spent.append(self._timed(*map(JobSeen, moved)) / len(jobs))
-            self._jobs |= {job.id: job for job in moved}
-        return median(spent)
-
-    def cancel(self) -> float:
-        return median(
-            self._timed(*(JobGone(job.id, JobState.CANCELLED) for job in jobs)) / len(jobs) for jobs in self._batches()
-        )
-
     # The cluster
 
     def _step(self, *inputs: Input) -> list[Dispatch]:
@@ -183,12 +155,6 @@ class _Bench:
         id = self._running.pop(self._random.randrange(len(self._running)))
         del self._jobs[id]
         return JobGone(id, JobState.SUCCEEDED, self._now)
-
-    def _batches(self) -> list[list[JobRef]]:
-        running = set(self._running)
-        waiting = [job for job in self._jobs.values() if job.id not in running]
-        some = self._random.sample(waiting, min(len(waiting) // 2, 5 * _BATCH))
-        return [some[start : start + _BATCH] for start in range(0, len(some), _BATCH)]
 
 
 def _definition(number: int, name: str) -> Definition:

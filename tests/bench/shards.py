@@ -1,46 +1,47 @@
-"""What several shards cost, and whom it disturbs that one replica leads two of them and is lost.
+"""What several shards cost, whom it disturbs that a replica which leads two of four is lost, and what a move costs.
 
-*CPU*: jobs that do nothing are submitted one by one over HTTP at a steady rate, for many tenants in turns, as many of
-them in each shard: first where one shard has them all, then where four share them, each at every rate. CPU is the
-kernel's account of all replicas, processors and servers, without what the load costs itself; *ratios* are the figures
-with four shards divided by those with one, within one run, as machines differ.
+*CPU*: jobs that do nothing, one a request at a steady rate, for tenants of all shards in turns: first in one shard,
+then in four. *Ratios* are the figures with four divided by those with one, within one run, as machines differ.
 
-*A takeover*: schedules of tenants in all shards fire every second, so many that in each shard something is due every
-few dozen ms, and so few that the machine has room. The replica that leads two shards gets SIGKILL. ``dispatch_…`` is
-from the signal to the first dispatch of the next term in each of its two shards, by the journal; so two for each kill.
-``others_…`` are the lags of fires of the shards that it did not lead, from the nominal time to the start of the
-handler, by the handler's own clock: of those due in the second before the signal, and of those due in the second after
-it. In that second the lost replica is not started again, as that would be a disturbance of its own. Then it is, and
-its two shards are handed back to it: ``returned_…`` is from the last dispatch of the leader before to its first, the
-time to the next fire included.
+*A takeover*: the replica that leads two shards gets SIGKILL, while something is due in each shard every few dozen ms.
+``dispatch_…`` is from the signal to the first dispatch of the next term in each of its two shards, by the journal.
+``others_…`` are the lags of fires of the other shards that are due in the second before the signal and in the one after
+it. Then it starts again and its shards are handed back: ``returned_…`` is from the last dispatch of the leader before
+to its first, the time to the next fire included.
+
+*A move*: one tenant has many jobs that wait and schedules that fire, and its partition moves from shard to shard. The
+pause is the longest time between two starts of its jobs from the begin of a move until all of it is there.
+``fires_behind_max`` is how many jobs of fires waited when a move began: if many, the machine does not carry the load.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from signal import SIGKILL
 from typing import Any
 
 import psutil
 from pymongo import AsyncMongoClient
 
+from hascheduler.client import AsyncScheduler
+from hascheduler.client.options import BatchJob
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import InvalidInput, WorldError
-from hascheduler.model.partition import shard_database, shard_name
+from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.partition import partition_of, shard_database, shard_name
+from hascheduler.shards.home import LayoutStore
 from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
-from tests.bench.cast import Cast, cpu_s, leading, servers
-from tests.bench.failover import dispatch_pause_ms, journal_end, next_dispatch
-from tests.bench.figures import Figures
 from tests.bench.load import Load, loading
-from tests.bench.made_schedules import interval_bodies, make_schedules
-from tests.bench.stacks import DATABASE, Crew, on_stack
+from tests.bench.results import Figures
+from tests.bench.stacks import DATABASE, Cast, Crew, cpu_s, interval_bodies, leading, make_schedules, on_stack, servers
+from tests.bench.times import dispatch_pause_ms, journal_end, next_dispatch
 
 SHARDS = 4
 REPLICAS = 3
@@ -57,8 +58,6 @@ _QUIET_S = 2.5
 _SPAN_MS = 1_000
 """In which each schedule is due once."""
 _PATIENCE_S = 60
-_FIRES_MIN = 10 * SHARDS
-"""Where less is due, another leads long before anything shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,6 @@ class Plan:
     def __post_init__(self) -> None:
         if self.tenants % SHARDS:
             raise InvalidInput(("--tenants",), f"{self.tenants}", f"a multiple of {SHARDS}, as many in each shard")
-        if self.fires_per_s < _FIRES_MIN:
-            raise InvalidInput(
-                ("--fires",), f"{self.fires_per_s} a second are too few to see a takeover", f"{_FIRES_MIN} or more"
-            )
 
 
 def measure_shards(plan: Plan) -> dict[str, Figures]:
@@ -88,15 +83,17 @@ def measure_shards(plan: Plan) -> dict[str, Figures]:
 
     async def measure_one(stack: Stack) -> dict[int, Figures]:
         async with _deployed(stack, _database(1), 1) as deployment:
-            return await _measure_rates(deployment, plan, tenants)
+            return {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
 
     async def measure_several(stack: Stack) -> tuple[dict[int, Figures], Figures | None]:
         async with _deployed(stack, _database(SHARDS), SHARDS) as deployment:
-            jobs = await _measure_rates(deployment, plan, tenants)
+            jobs = {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
             return jobs, await _measure_takeovers(deployment, plan, tenants) if plan.kills else None
 
-    one = on_stack("shards", _crew(plan, 1), measure_one, _settings(1))
-    several, killed = on_stack("shards", _crew(plan, SHARDS), measure_several, _settings(SHARDS))
+    one = on_stack("shards", Crew(REPLICAS, PROCESSORS, plan.slots), measure_one, _settings(1))
+    several, killed = on_stack(
+        "shards", Crew(REPLICAS, PROCESSORS, plan.slots, SHARDS), measure_several, _settings(SHARDS)
+    )
     found: dict[str, Figures] = {}
     for rate in plan.rates:
         load = f", {rate:,} jobs/s"
@@ -173,10 +170,6 @@ async def _deployed(stack: Stack, database: str, shards: int) -> AsyncIterator[_
         yield _Deployment(stack, [client[shard_database(database, index)] for index in range(shards)])
 
 
-async def _measure_rates(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> dict[int, Figures]:
-    return {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
-
-
 async def _measure_jobs(deployment: _Deployment, plan: Plan, rate: int, tenants: Sequence[str]) -> Figures:
     await asyncio.sleep(_SETTLE_S)
     led, cast, effects = await deployment.settled(), deployment.cast(), Effects()
@@ -204,31 +197,14 @@ async def _measure_jobs(deployment: _Deployment, plan: Plan, rate: int, tenants:
 
 
 async def _measure_takeovers(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> Figures:
-    shard_of = await _make_schedules(deployment, plan, tenants)
-    takeovers = _Takeovers(deployment, shard_of)
-    return figures_of([await takeovers.measure() for _ in range(plan.kills)])
-
-
-async def _make_schedules(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> Mapping[str, int]:
-    """One for each fire in a second, evenly spread over it in every shard; by name the shard of each."""
-    bodies = interval_bodies(plan.fires_per_s, tenants=tenants)
-    await make_schedules(list(deployment.stack.urls.values()), bodies)
+    """As many schedules as fires a second, evenly spread over it in every shard, and the kills."""
+    urls = list(deployment.stack.urls.values())
+    await make_schedules(urls, interval_bodies(plan.fires_per_s, tenants=tenants))
     # Tenants are listed the shards' in turns.
-    return {f"bench-{number}": number % SHARDS for number in range(plan.fires_per_s)}
-
-
-@dataclass(frozen=True, slots=True)
-class Takeover:
-    """``dispatch_ms`` of each shard that was led there, and ``returned_ms`` as it came back; lags of the others' fires,
-    ``unstarted`` of which had none when it was looked for; ``moved``: how many of the others had another leader in the
-    end."""
-
-    dispatch_ms: Sequence[int]
-    returned_ms: Sequence[int]
-    lags_before_ms: Sequence[int]
-    lags_after_ms: Sequence[int]
-    unstarted: int
-    moved: int
+    takeovers = _Takeovers(deployment, {f"bench-{number}": number % SHARDS for number in range(plan.fires_per_s)})
+    for _ in range(plan.kills):
+        await takeovers.add()
+    return {"kills": plan.kills, "takeovers": 2 * plan.kills, **takeovers.figures()}
 
 
 class _Takeovers:
@@ -237,9 +213,19 @@ class _Takeovers:
         self._shard_of = shard_of
         self._clock = SystemClock()
         self._effects = Effects()
+        self._unstarted = 0
+        self._took_ms: dict[str, list[int]] = defaultdict(list)
 
-    async def measure(self) -> Takeover:
-        """Of the replica that leads two; then all is as it was."""
+    def figures(self) -> Figures:
+        """Of all kills together."""
+        figures: dict[str, Any] = {"unstarted": self._unstarted}
+        for name, took_ms in self._took_ms.items():
+            figures |= {f"{name}_p{part}_ms": percentile(took_ms, part) for part in (50, 99)}
+            figures[f"{name}_max_ms"] = max(took_ms, default=0)
+        return figures
+
+    async def add(self) -> None:
+        """Kill the replica that leads two; then all is as it was."""
         deployment, stack = self._deployment, self._deployment.stack
         led = await deployment.settled()
         self._effects.read(deployment.logs())
@@ -258,7 +244,6 @@ class _Takeovers:
             )
         await asyncio.sleep((at_ms + _SPAN_MS - self._clock.wall_ms()) / 1_000 + _TAIL_S)
         self._effects.read(deployment.logs())
-        now = await deployment.leaders()
         before, after = (self._lags(lost, from_ms) for from_ms in (at_ms - _SPAN_MS, at_ms))
         await stack.replicas[name].wait()
         await stack.start_replica(name)
@@ -269,14 +254,11 @@ class _Takeovers:
                 await dispatch_pause_ms(deployment.databases[index], newest[index], back[index][1]) for index in lost
             ]
         due = sum(shard not in lost for shard in self._shard_of.values())
-        return Takeover(
-            [first_ms - at_ms for first_ms, _ in dispatched],
-            returned,
-            before,
-            after,
-            2 * due - len(before) - len(after),
-            sum(now[index] != led[index] for index in range(SHARDS) if index not in lost),
-        )
+        self._unstarted += 2 * due - len(before) - len(after)
+        self._took_ms["dispatch"] += [first_ms - at_ms for first_ms, _ in dispatched]
+        self._took_ms["returned"] += returned
+        self._took_ms["others_before"] += before
+        self._took_ms["others_after"] += after
 
     def _lags(self, lost: Mapping[int, int], from_ms: int) -> list[int]:
         """Of each fire of the other shards that was due within a second from then on."""
@@ -289,38 +271,6 @@ class _Takeovers:
         return from_ms <= nominal_ms < from_ms + _SPAN_MS
 
 
-def figures_of(takeovers: Sequence[Takeover]) -> Figures:
-    """Of all kills together; ``others_p99_ratio``: the second after the signal by the one before it."""
-    dispatches_ms = [took_ms for each in takeovers for took_ms in each.dispatch_ms]
-    returned_ms = [took_ms for each in takeovers for took_ms in each.returned_ms]
-    before_ms = [lag_ms for each in takeovers for lag_ms in each.lags_before_ms]
-    after_ms = [lag_ms for each in takeovers for lag_ms in each.lags_after_ms]
-    figures: dict[str, Any] = {
-        "kills": len(takeovers),
-        "takeovers": len(dispatches_ms),
-        **{f"dispatch_p{part}_ms": percentile(dispatches_ms, part) for part in (50, 99)},
-        "dispatch_max_ms": max(dispatches_ms),
-        **{f"returned_p{part}_ms": percentile(returned_ms, part) for part in (50, 99)},
-        "returned_max_ms": max(returned_ms),
-    }
-    for span, lags_ms in (("before", before_ms), ("after", after_ms)):
-        figures |= {f"others_{span}_p{part}_ms": percentile(lags_ms, part) for part in (50, 99)}
-    return {
-        **figures,
-        "others_p99_ratio": round(figures["others_after_p99_ms"] / max(1, figures["others_before_p99_ms"]), 2),
-        "others_moved": sum(each.moved for each in takeovers),
-        "unstarted": sum(each.unstarted for each in takeovers),
-        "dispatches_ms": dispatches_ms,
-        "returns_ms": returned_ms,
-        "others_before_lags_ms": before_ms,
-        "others_after_lags_ms": after_ms,
-    }
-
-
-def _crew(plan: Plan, shards: int) -> Crew:
-    return Crew(REPLICAS, PROCESSORS, plan.slots, shards)
-
-
 def _database(shards: int) -> str:
     """One for each number of shards, which can't change, as a server that is not the stack's own keeps it."""
     return DATABASE if shards == 1 else f"{DATABASE}-of-{shards}"
@@ -331,3 +281,157 @@ def _settings(shards: int) -> dict[str, str]:
         "HASCHEDULER_DATABASE": _database(shards),
         "HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER,
     }
+
+
+# Partitions that move
+
+_TENANT = "moves"
+_BATCH = 500
+_AROUND_MS = 2_000
+_MOVE_SETTLE_S = 6
+_CAUGHT_UP_S = 10
+_MOVE_PATIENCE_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its partition moves so many times,
+    from each of the ``shards`` of the crew to the next."""
+
+    pending: int
+    schedules: int
+    every_s: int
+    moves: int
+    crew: Crew
+
+
+def measure_slot_moves(plan: MovePlan) -> dict[str, Figures]:
+    async def measure(stack: Stack) -> Figures:
+        async with (
+            AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
+            AsyncScheduler(next(iter(stack.urls.values()))) as scheduler,
+        ):
+            databases = [client[shard_database(name, index)] for index in range(plan.crew.shards)]
+            return await _measure_moves(stack, scheduler, databases, plan)
+
+    name = f"{DATABASE}-moves"
+    settings = {"HASCHEDULER_DATABASE": name, "HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER}
+    label = f"{plan.pending:,} pending, {plan.schedules:,} schedules every {plan.every_s} s"
+    return {label: on_stack("slot-moves", plan.crew, measure, settings)}
+
+
+async def _measure_moves(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[Any], plan: MovePlan) -> Figures:
+    clock, effects, outputs = SystemClock(), Effects(), [stack.log_of(name) for name in stack.processors]
+    waiting = [BatchJob(definition="nowhere", tenant=_TENANT) for _ in range(_BATCH)]
+    for _ in range(plan.pending // _BATCH):
+        await scheduler.submit_many(waiting)
+    bodies = interval_bodies(plan.schedules, "moved", every_s=plan.every_s, tenants=[_TENANT])
+    # Else the first of them fall behind while the others are made.
+    await scheduler.cluster.pause("they begin together", schedules_only=True)
+    await make_schedules(list(stack.urls.values()), bodies)
+    await scheduler.cluster.resume()
+    await asyncio.sleep(_MOVE_SETTLE_S)
+    store = LayoutStore(databases[0])
+    behind: list[int] = []
+    began_ms: list[int] = []
+    pauses_ms: list[int] = []
+    took_ms: list[int] = []
+    for _ in range(plan.moves):
+        behind.append(await _caught_up(databases, plan))
+        layout = await _layout(store)
+        to = (layout.index_of(_TENANT) + 1) % len(databases)
+        from_ms = clock.wall_ms()
+        began_ms.append(from_ms)
+        took_ms.append(await _move(store, layout, to) - from_ms)
+        await asyncio.sleep(_MOVE_SETTLE_S)
+        effects.read(outputs)
+        pauses_ms.append(_longest(effects, from_ms - _AROUND_MS // 4, from_ms + took_ms[-1] + _AROUND_MS))
+    undisturbed_ms = _longest(effects, began_ms[0] - _AROUND_MS, began_ms[0])
+    await _drained(scheduler, databases)
+    effects.read(outputs)
+    missed, doubled = _missed_and_doubled(effects, plan)
+    left = sum([await database.jobs.count_documents({"definition": "nowhere"}) for database in databases])
+    return {
+        "moves": plan.moves,
+        "fires_behind_max": max(behind),
+        "pause_p50_ms": percentile(pauses_ms, 50),
+        "pause_max_ms": max(pauses_ms),
+        "undisturbed_ms": undisturbed_ms,
+        "moved_p50_ms": percentile(took_ms, 50),
+        "moved_max_ms": max(took_ms),
+        "lost_pending": plan.pending // _BATCH * _BATCH - left,
+        "missed": missed,
+        "doubled": doubled,
+    }
+
+
+async def _caught_up(databases: Sequence[Any], plan: MovePlan) -> int:
+    """How many jobs of fires wait once they are no more than half of the schedules, or after ten seconds."""
+    waiting = {"state": JobState.PENDING.value, "schedule": {"$gt": ""}}
+    behind = 0
+    for _ in range(_CAUGHT_UP_S):
+        behind = sum([await database.jobs.count_documents(waiting) for database in databases])
+        if behind <= plan.schedules // 2:
+            break
+        await asyncio.sleep(1)
+    return behind
+
+
+async def _drained(scheduler: AsyncScheduler, databases: Sequence[Any]) -> None:
+    """Nothing fires any more, and all that has fired has run: what has not by then is missed."""
+    await scheduler.cluster.pause("the moves are over", schedules_only=True)
+    fired = {"schedule": {"$gt": ""}, "state": {"$nin": [state.value for state in TERMINAL]}}
+    async with _patience("the jobs of fires end"):
+        while True:
+            left = [await database.jobs.find_one(fired, {"_id": True}) for database in databases]
+            if not any(left):
+                break
+            await asyncio.sleep(1)
+    await asyncio.sleep(_AROUND_MS / 1_000)
+
+
+async def _layout(store: LayoutStore) -> Layout:
+    stored = await store.get()
+    if stored is None:
+        raise WorldError("the deployment has no layout")
+    return stored
+
+
+async def _move(store: LayoutStore, layout: Layout, to: int) -> int:
+    """Return when all of it is there, by the wall clock."""
+    partition = partition_of(_TENANT)
+    await store.replace(layout.epoch, layout.beginning({partition: to}))
+    async with _patience("all of the partition is there"):
+        while not (await _layout(store)).is_at_rest(partition):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return SystemClock().wall_ms()
+
+
+@asynccontextmanager
+async def _patience(until: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_MOVE_PATIENCE_S):
+            yield
+    except TimeoutError:
+        raise WorldError(
+            f"it takes more than {_MOVE_PATIENCE_S} s until {until}: the machine does not carry this load"
+        ) from None
+
+
+def _longest(effects: Effects, from_ms: int, until_ms: int) -> int:
+    """The longest time between two starts in that span."""
+    starts = sorted(effect.at_ms for effect in effects.all if from_ms <= effect.at_ms < until_ms)
+    return max((after - before for before, after in pairwise(starts)), default=until_ms - from_ms)
+
+
+def _missed_and_doubled(effects: Effects, plan: MovePlan) -> tuple[int, int]:
+    """Of each schedule, between its first and its last nominal time but for the last seconds."""
+    times: dict[str, list[int]] = {}
+    runs = Counter(effect.job_id for effect in effects.all)
+    for effect in effects.all:
+        if effect.nominal_ms is not None:
+            times.setdefault(effect.schedule, []).append(effect.nominal_ms)
+    every_ms = plan.every_s * 1_000
+    missed = sum((max(seen) - min(seen)) // every_ms + 1 - len(set(seen)) for seen in times.values())
+    missed += plan.schedules - len(times)
+    return missed, sum(count - 1 for count in runs.values())

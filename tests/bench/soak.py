@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import orjson
 import psutil
 from pymongo import AsyncMongoClient
 
@@ -27,10 +26,9 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
-from tests.bench.cast import leading, resident_mb, servers
-from tests.bench.figures import Figures, slope
 from tests.bench.load import Load, loading, read_sent
-from tests.bench.made_schedules import interval_bodies, make_schedules
+from tests.bench.results import Figures
+from tests.bench.stacks import interval_bodies, leading, make_schedules, resident_mb, servers
 
 _SCHEDULES = 200
 _BATCH = 10
@@ -53,7 +51,6 @@ class Samples:
 
 
 async def measure_soak(stack: Stack, database: str, per_second: int, minutes: float, folder: Path) -> Figures:
-    """The samples go to ``samples.json`` in ``folder``."""
     seconds, ids = minutes * 60, folder / "acknowledged"
     urls = tuple(stack.urls.values())
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
@@ -70,7 +67,6 @@ async def measure_soak(stack: Stack, database: str, per_second: int, minutes: fl
         began = time.monotonic()
         await soak.drain(expected)
         drained_s = time.monotonic() - began
-    (folder / "samples.json").write_bytes(orjson.dumps(soak.samples))
     return {
         "minutes": minutes,
         "kills": len(soak.samples.kills),
@@ -204,3 +200,12 @@ def _slope_of(name: str, row: Sequence[float | None], samples: Samples) -> float
         if len(life) > 2:
             slopes.append(slope(life))
     return median(slopes) if slopes else 0.0
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the straight line through ``points`` with the least squares; 0 if there is none."""
+    if not points:
+        return 0.0
+    middle = sum(x for x, _ in points) / len(points)
+    width = sum((x - middle) ** 2 for x, _ in points)
+    return sum((x - middle) * y for x, y in points) / width if width else 0.0

@@ -1,21 +1,27 @@
-"""A system for one benchmark: fresh servers, replicas and processors, and nothing of the one before."""
+"""A system for one benchmark, with fresh servers: who leads it, what each process uses, and schedules for it."""
 
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 from pymongo.write_concern import WriteConcern
 from rich.console import Console
 
+from hascheduler.client import AsyncScheduler
+from hascheduler.clock import SystemClock
+from hascheduler.demo.evidence import Expectation
 from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 from hascheduler.errors import WorldError
 from hascheduler.model.job import LIVE
+from hascheduler.model.values.instants import format_instant
 
 DATABASE = "hascheduler-bench"
 HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
@@ -110,3 +116,98 @@ def with_batch_delay(case: str, max_ms: int) -> str:
 
 def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+# What each process uses
+
+Cast = Mapping[str, Sequence[psutil.Process]]
+_NAMES = {"mongod": "mongod", "beam.smp": "rabbitmq"}
+_PATIENCE_S = 30
+
+
+async def leading(stack: Stack, database: Any, shard: str = "default") -> tuple[str, int]:
+    """The name of the replica that holds the lease of that shard, whose ``database`` it is, once one does, and its
+    term."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            lease = await database["leases"].find_one({"_id": shard})
+            name = lease["holder"].rpartition(".")[0] if lease else ""
+            if lease and name in stack.replicas:
+                return name, int(lease["term"])
+            await asyncio.sleep(0.01)
+
+
+def cast_of(stack: Stack, leader: str) -> dict[str, list[psutil.Process]]:
+    """By kind; servers only where they were started here."""
+    cast: dict[str, list[psutil.Process]] = {
+        "leader": [psutil.Process(stack.replicas[leader].pid)],
+        "follower": [psutil.Process(child.pid) for name, child in stack.replicas.items() if name != leader],
+        "processor": [psutil.Process(child.pid) for child in stack.processors.values()],
+    }
+    return cast | servers()
+
+
+def servers() -> dict[str, list[psutil.Process]]:
+    """This process's own, by kind."""
+    found: dict[str, list[psutil.Process]] = {}
+    for process in psutil.Process().children(recursive=True):
+        kind = _NAMES.get(process.name())
+        if kind is not None:
+            found.setdefault(kind, []).append(process)
+    return found
+
+
+def cpu_s(cast: Cast) -> dict[str, float]:
+    """What each kind has used so far, of all its processes together."""
+    return {kind: sum(process_cpu_s(process) for process in processes) for kind, processes in cast.items()}
+
+
+def resident_mb(process: psutil.Process) -> float:
+    return round(process.memory_info().rss / 2**20, 1)
+
+
+def own_mb(process: psutil.Process) -> float:
+    """What would be free without it: no pages that it shares with others."""
+    return round(process.memory_full_info().uss / 2**20, 1)
+
+
+def process_cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+# Schedules that fire at a steady rate
+
+_IN_FLIGHT = 32
+
+
+def interval_bodies(
+    count: int, prefix: str = "bench", *, every_s: int = 1, definition: str = "noop", tenants: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return schedules that fire every so many seconds, evenly spread over them, for the ``tenants`` in turns."""
+    begin_ms = SystemClock().wall_ms()
+    bodies = []
+    for number in range(count):
+        anchor = format_instant(begin_ms + 1_000 * every_s * number // count)
+        trigger = {"type": "interval", "every": f"{every_s}s", "anchor": anchor}
+        job = {"definition": definition, **({"tenant": tenants[number % len(tenants)]} if tenants else {})}
+        bodies.append({"name": f"{prefix}-{number}", "trigger": trigger, "job": job})
+    return bodies
+
+
+async def make_schedules(urls: Sequence[str], bodies: Sequence[Mapping[str, Any]]) -> list[Expectation]:
+    """In the order of ``bodies``."""
+    made: dict[int, Expectation] = {}
+    async with AsyncExitStack() as stack:
+        schedulers = [await stack.enter_async_context(AsyncScheduler(url)) for url in urls]
+
+        async def make(numbers: Iterator[int]) -> None:
+            for number in numbers:
+                schedules = schedulers[number % len(schedulers)].schedules
+                made[number] = Expectation.of(await schedules.create_document(bodies[number]))
+
+        left = iter(range(len(bodies)))
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(_IN_FLIGHT):
+                tasks.create_task(make(left))
+    return [made[number] for number in range(len(bodies))]

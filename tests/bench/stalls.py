@@ -1,7 +1,6 @@
-"""How long a loop is kept from turning: by anything, seen from outside (`watched_stalls`: how long ``/livez`` took to
-be answered), and by requests that ask for as much as they may (`measure_stalls`).
+"""Requests that ask for as much as they may: how long one piece of the loop's work keeps it from turning.
 
-The latter are rows: what one caller asks for, in a replica alone with its MongoDB whose loop is timed
+Each row is what one caller asks for, in a replica alone with its MongoDB whose loop is timed
 (`tests.bench.timed_pieces`). Judged are the CPU of the longest piece, which a busy machine does not change much, and
 how long another party's submit took meanwhile. A row that does not hold is run again: what disturbs it only adds.
 """
@@ -10,8 +9,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,16 +26,12 @@ from hascheduler.model.payload import PLACEHOLDERS_MAX
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.schedule import JobTemplate
 from hascheduler.schema.trigger import Interval, Once, Trigger
-from tests.bench.figures import Figures
-from tests.bench.http_client import HttpClient, query
-from tests.bench.lone_replica import start_lone_replica
+from tests.bench.results import Figures
 from tests.bench.stacks import now_ms
+from tests.bench.stored import start_lone_replica
 from tests.bench.timed_pieces import PIECES
 
-_EVERY_S = 0.01
 _PATIENCE_S = 600
-"""No stall that is measured lasts so long."""
-
 PIECE_MS_MAX = 20
 SUBMIT_MS_MAX = 1_000
 _TRIES = 3
@@ -52,44 +46,6 @@ _SUBMIT_EVERY_S = 0.05
 _NOOP = {"definition": "noop", "tenant": "other"}
 _SLOTS = 8
 """For the other party's jobs; nobody runs those of the rows."""
-
-
-class Stalls:
-    """What has been seen since it was last taken."""
-
-    def __init__(self) -> None:
-        self._longest_s = 0.0
-        self._asked_at: float | None = None
-
-    def take_ms(self) -> int:
-        """The longest, with the one that may be under way; the next call tells of later ones alone."""
-        waiting_s = 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
-        longest_s, self._longest_s = max(self._longest_s, waiting_s), 0.0
-        return round(1_000 * longest_s)
-
-    async def keep_asking(self, http: HttpClient, url: str) -> None:
-        to, asked = query(url)
-        while True:
-            await asyncio.sleep(_EVERY_S)
-            # Nobody answers before the process listens.
-            with suppress(OSError):
-                self._asked_at = time.monotonic()
-                await http.send(to, asked)
-                self._longest_s = max(self._longest_s, time.monotonic() - self._asked_at)
-            self._asked_at = None
-
-
-@asynccontextmanager
-async def watched_stalls(health_url: str) -> AsyncIterator[Stalls]:
-    stalls = Stalls()
-    async with HttpClient(1, _PATIENCE_S) as http:
-        asking = asyncio.create_task(stalls.keep_asking(http, f"{health_url}/livez"))
-        try:
-            yield stalls
-        finally:
-            asking.cancel()
-            with suppress(asyncio.CancelledError):
-                await asking
 
 
 @dataclass(frozen=True, slots=True)

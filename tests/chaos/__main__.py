@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 
 from hascheduler.embedded.children import run_in_foreground
-from tests.chaos.faketime import why_no_faketime
 from tests.chaos.hosts import why_no_namespaces
 from tests.chaos.mutants import PLANTED
 from tests.chaos.report import markdown, summary
@@ -22,6 +21,7 @@ from tests.chaos.row import Databases, Row
 from tests.chaos.rows import ROWS
 from tests.chaos.stage import Servers, open_folder
 from tests.chaos.story import Result, tell
+from tests.chaos.strings import why_no_faketime
 
 REPORT = Path(".run/chaos-report.md")
 _SHOWN_MAX = 5
@@ -34,7 +34,8 @@ def main() -> int:
             sys.stdout.write(f"{row.name:28} {'smoke  ' if row.smoke else '       '} {row.what}\n")
         return 0
     smoke = options.rows == "smoke" or options.short
-    names = _named(options.rows)
+    smoky = [row.name for row in ROWS.values() if row.smoke]
+    names = {"all": list(ROWS), "smoke": smoky}.get(options.rows) or options.rows.split(",")
     bugs = list(PLANTED) if options.planted == "all" else [name for name in options.planted.split(",") if name]
     problem = _unknown("--rows", names, ROWS) or _unknown("--planted", bugs, PLANTED)
     if problem:
@@ -52,14 +53,6 @@ def _unknown(option: str, names: Sequence[str], there: Collection[str]) -> str:
     return f"{option}: unknown {', '.join(unknown)}; expected some of {', '.join(there)}" if unknown else ""
 
 
-def _named(given: str) -> list[str]:
-    if given == "all":
-        return list(ROWS)
-    if given == "smoke":
-        return [row.name for row in ROWS.values() if row.smoke]
-    return given.split(",")
-
-
 async def _run(rows: Sequence[Row], *, smoke: bool, seed: int) -> int:
     results = []
     with open_folder() as folder:
@@ -67,7 +60,7 @@ async def _run(rows: Sequence[Row], *, smoke: bool, seed: int) -> int:
         try:
             for row in rows:
                 results.append(await _one(row, servers, folder / row.name, smoke=smoke, seed=seed))
-                _write(results, seed=seed, smoke=smoke)
+                _write(REPORT.name, markdown(results, seed=seed, smoke=smoke).encode())
         finally:
             await asyncio.shield(servers.stop())
     sys.stdout.write(f"\n{summary(results)}\n")
@@ -117,9 +110,8 @@ async def _one(row: Row, servers: Servers, folder: Path, *, smoke: bool, seed: i
         f" worst gap {result.worst_gap_s:.2f} s, {result.took_s:.0f} s"
     )
     if result.violations:
-        kept = REPORT.parent / "chaos" / row.name
-        _keep(folder, kept)
-        _say(f"{row.name}: its logs are in {kept}")
+        _keep(folder, f"chaos/{row.name}")
+        _say(f"{row.name}: its logs are in {REPORT.parent}/chaos/{row.name}")
     return result
 
 
@@ -134,15 +126,15 @@ def _missing(row: Row) -> str:
     return ""
 
 
-def _keep(folder: Path, kept: Path) -> None:
+def _keep(folder: Path, to: str) -> None:
     for log in [*folder.glob("logs/*.log"), *folder.glob("effects")]:
-        kept.mkdir(parents=True, exist_ok=True)
-        (kept / log.name).write_bytes(log.read_bytes())
+        _write(f"{to}/{log.name}", log.read_bytes())
 
 
-def _write(results: Sequence[Result], *, seed: int, smoke: bool) -> None:
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(markdown(results, seed=seed, smoke=smoke))
+def _write(name: str, content: bytes) -> None:
+    file = REPORT.parent / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
 
 
 def _say(what: str) -> None:

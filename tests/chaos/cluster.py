@@ -25,11 +25,23 @@ from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.leadership import EntryKind
 from hascheduler.model.partition import shard_database, shard_name
 from hascheduler.mongo.connection import Client
-from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
-from tests.chaos.control import BUG, CONTROL, NAME, SINK, TELL_TASKS
-from tests.chaos.failpoints import Failpoint
-from tests.chaos.faketime import faketime_environment
 from tests.chaos.hosts import HERE, Host
+from tests.chaos.strings import (
+    BUG,
+    CLOCK,
+    CONTROL,
+    FAILPOINT,
+    FAKETIME,
+    FAKETIME_OFF,
+    HANG,
+    NAME,
+    SINK,
+    STREAM,
+    TELL_TASKS,
+    WENT_OFF,
+    Failpoint,
+    faketime_environment,
+)
 from tests.chaos.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +136,7 @@ class Cluster:
             }
         if self.faketime:
             self.calm(name)
-            settings |= faketime_environment(self.control(name) / faketime.FILE)
+            settings |= faketime_environment(self.control(name) / FAKETIME)
         child = await self._start(name, ["serve"], settings, f"http://{host.ip}:{port}")
         life = self.replicas[name] = Life(child)
         if ready:
@@ -215,37 +227,37 @@ class Cluster:
             self.pauses[life.signature][-1][1] = self.now_s()
 
     def arm(self, life: Life, failpoint: Failpoint) -> None:
-        self.write_control(life.name, failpoints.FILE, str(failpoint))
+        self.write_control(life.name, FAILPOINT, str(failpoint))
 
     def armed(self, life: Life) -> bool:
-        return (self.control(life.name) / failpoints.FILE).exists()
+        return (self.control(life.name) / FAILPOINT).exists()
 
     def went_off_about(self, life: Life) -> str:
-        return (self.control(life.name) / failpoints.WENT_OFF).read_text()
+        return (self.control(life.name) / WENT_OFF).read_text()
 
     def set_clock(self, name: str, *, offset_ms: int = 0, rate: float = 1.0, database_ms: int = 0) -> None:
         """Its own, and by how much MongoDB's is ahead for it."""
         wrong = {"offset_ms": offset_ms, "rate": rate, "database_ms": database_ms}
-        self.write_control(name, skewed_clock.FILE, orjson.dumps(wrong).decode())
+        self.write_control(name, CLOCK, orjson.dumps(wrong).decode())
 
     def set_process_clock(self, name: str, *, offset_s: int) -> None:
-        self.write_control(name, faketime.FILE, f"{offset_s:+d}")
+        self.write_control(name, FAKETIME, f"{offset_s:+d}")
 
     def delay_stream(self, name: str, delay_ms: int) -> None:
-        self.write_control(name, slow_stream.FILE, str(delay_ms))
+        self.write_control(name, STREAM, str(delay_ms))
 
     def hang(self, name: str) -> None:
-        self.write_control(name, hanging_loop.FILE, "")
+        self.write_control(name, HANG, "")
 
     def unhang(self, name: str) -> None:
-        (self.control(name) / hanging_loop.FILE).unlink(missing_ok=True)
+        (self.control(name) / HANG).unlink(missing_ok=True)
 
     def calm(self, name: str) -> None:
         """No failpoint, the right time, a stream and a loop that run."""
-        for file in (failpoints.FILE, skewed_clock.FILE, slow_stream.FILE, hanging_loop.FILE):
+        for file in (FAILPOINT, CLOCK, STREAM, HANG):
             (self.control(name) / file).unlink(missing_ok=True)
         if self.faketime:
-            self.write_control(name, faketime.FILE, faketime.TRUE)
+            self.write_control(name, FAKETIME, FAKETIME_OFF)
 
     def write_control(self, name: str, what: str, text: str) -> None:
         """At once, so that nobody reads half of it."""

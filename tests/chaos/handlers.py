@@ -12,7 +12,7 @@ import zlib
 import orjson
 
 from hascheduler.processor import Handlers, JobContext
-from tests.chaos.control import NAME, SINK
+from tests.chaos.strings import NAME, SINK
 
 _TAKES_S = (0.0, 0.01, 0.01, 0.05, 0.1, 0.2)
 _SLOW_S = (0.5, 1.0, 1.5, 3.0)

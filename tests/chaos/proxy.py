@@ -1,8 +1,11 @@
 """A line between a process and a server, through which everything goes, and which can be troubled.
 
-Held, it is the line that is silent: nothing comes, nothing is closed, new connections are taken and stay silent too.
-Each direction can be held by itself. Cut, it resets what is open and refuses what is new. Half open, the server's side
-is closed and the client is not told. Delayed, every byte comes later by that much, in order.
+Held, it is silent: nothing comes, nothing is closed, new connections are taken and stay silent too. Each direction can
+be held by itself. Cut, it resets what is open and refuses what is new. Half open, the server's side is closed and the
+client is not told. Delayed, every byte comes later by that much, in order.
+
+On a `DatabaseLine` to MongoDB one database can stop answering. A command for it waits on its connection, and is carried
+out when the database hangs no more, however late that is; who has given up by then never hears of it.
 """
 
 import asyncio
@@ -190,4 +193,50 @@ async def _some(source: asyncio.StreamReader) -> bytes:
 async def open_line(host: str, port: int, *, at: str = "127.0.0.1") -> Line:
     line = Line((host, port))
     await line.open(at)
+    return line
+
+
+_LENGTH = struct.Struct("<i")
+
+
+class DatabaseLine(Line):
+    """Owner of which databases hang. Made by `open_database_line`."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._hanging: tuple[bytes, ...] = ()
+        self._all_answer = asyncio.Event()
+        super().__init__(target)
+
+    def hang(self, database: str) -> None:
+        """Let no command for that database through, until `heal`."""
+        self._hanging = (*self._hanging, _named(database))
+        self._all_answer.clear()
+
+    def heal(self) -> None:
+        super().heal()
+        self._hanging = ()
+        self._all_answer.set()
+
+    async def _asked(self, source: asyncio.StreamReader) -> bytes:
+        """One message of MongoDB's protocol, which begins with its length."""
+        try:
+            length = await source.readexactly(_LENGTH.size)
+            return length + await source.readexactly(_LENGTH.unpack(length)[0] - _LENGTH.size)
+        except asyncio.IncompleteReadError:
+            return b""
+
+    async def _let_through(self, data: bytes) -> None:
+        while any(database in data for database in self._hanging):
+            await self._all_answer.wait()
+
+
+def _named(database: str) -> bytes:
+    """How each command tells its database: the string ``$db`` in BSON."""
+    name = database.encode() + b"\0"
+    return b"\x02$db\0" + _LENGTH.pack(len(name)) + name
+
+
+async def open_database_line(host: str, port: int) -> DatabaseLine:
+    line = DatabaseLine((host, port))
+    await line.open("127.0.0.1")
     return line

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tests.chaos.load import LoadPlan
+from tests.chaos.users import LoadPlan
 
 if TYPE_CHECKING:
     from tests.chaos.stage import Stage

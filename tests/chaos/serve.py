@@ -21,12 +21,22 @@ from hascheduler import assembly, assembly_processor, assembly_replica
 from hascheduler.__main__ import main
 from hascheduler.model.message import Message
 from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
-from tests.chaos import failpoints, hanging_loop, mutants, skewed_clock, slow_stream
-from tests.chaos.control import BUG, CONTROL, TELL_TASKS
-from tests.chaos.failpoints import Failpoints, WatchedCommands
-from tests.chaos.hanging_loop import hang_on_demand
-from tests.chaos.skewed_clock import SkewedBoard, SkewedClock
-from tests.chaos.slow_stream import SlowSource
+from tests.chaos import mutants
+from tests.chaos.strings import (
+    BUG,
+    CLOCK,
+    CONTROL,
+    FAILPOINT,
+    HANG,
+    STREAM,
+    TELL_TASKS,
+    Failpoints,
+    SkewedBoard,
+    SkewedClock,
+    SlowSource,
+    WatchedCommands,
+    hang_on_demand,
+)
 from tests.mutants.everywhere import Around
 
 
@@ -34,18 +44,18 @@ def attach() -> None:
     """Whatever the environment asks for."""
     tell_tasks_on_signal()
     control = Path(os.environ[CONTROL])
-    watched = Failpoints(control / failpoints.FILE)
+    watched = Failpoints(control / FAILPOINT)
     monitoring.register(WatchedCommands(watched))
     _exchange("RabbitTransport", lambda transport: _WatchedTransport(transport, watched))
     _exchange("RabbitDeliveries", lambda deliveries: _WatchedDeliveries(deliveries, watched))
-    _exchange("SystemClock", lambda _: SkewedClock(control / skewed_clock.FILE))
-    _exchange("MongoReplicaBoard", lambda board: SkewedBoard(board, control / skewed_clock.FILE))
+    _exchange("SystemClock", lambda _: SkewedClock(control / CLOCK))
+    _exchange("MongoReplicaBoard", lambda board: SkewedBoard(board, control / CLOCK))
     if BUG in os.environ:
         bug = mutants.PLANTED[os.environ[BUG]]
         _exchange(bug.part, bug.instead)
     _exchange("MongoWorkStore", lambda work: _WatchedWork(work, watched))
-    _exchange("MongoChangeSource", lambda source: SlowSource(source, control / slow_stream.FILE))
-    _exchange("Replica", lambda replica: hang_on_demand(replica, control / hanging_loop.FILE))
+    _exchange("MongoChangeSource", lambda source: SlowSource(source, control / STREAM))
+    _exchange("Replica", lambda replica: hang_on_demand(replica, control / HANG))
 
 
 def tell_tasks_on_signal() -> None:

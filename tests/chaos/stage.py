@@ -15,14 +15,13 @@ from bson import Timestamp
 from hascheduler.schema.failover import Cause, decode_failover
 from tests.chaos import zone_data
 from tests.chaos.cluster import Cluster, Life, Place
-from tests.chaos.database_line import DatabaseLine, open_database_line
+from tests.chaos.evidence import Oplog
 from tests.chaos.hosts import HERE, Host, Hosts, open_hosts
-from tests.chaos.load import Load
-from tests.chaos.oplog import Oplog
-from tests.chaos.proxy import Line, open_line
+from tests.chaos.proxy import DatabaseLine, Line, open_database_line, open_line
 from tests.chaos.row import Databases, Row
 from tests.chaos.servers import OPLOG_MB, Broker, Client, Mongods
 from tests.chaos.shards import tenants_of
+from tests.chaos.users import Load
 from tests.chaos.waiting import eventually
 
 REPLICAS = ("r1", "r2", "r3")

@@ -17,17 +17,23 @@ from hascheduler.model.job import LIVE
 from hascheduler.simulate.report import percentile
 from hascheduler.triggers import next_nominal
 from tests.chaos import zone_data
-from tests.chaos.audited import what_needs_a_person
-from tests.chaos.effects import read_effects
-from tests.chaos.follower import Follower
-from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
+from tests.chaos.evidence import (
+    decisions,
+    dispatches,
+    read_effects,
+    terms,
+    took_over_s,
+    what_needs_a_person,
+    worst_gap_s,
+)
 from tests.chaos.row import STRAY, Databases, Row
 from tests.chaos.shards import OF_A_SHARD, evidence_of, evidence_of_all, evidence_of_what_stays, layout_of
 from tests.chaos.stage import Servers, Stage, open_stage
+from tests.chaos.users import Follower
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
-from tests.checkers.caps_kept import caps_kept
 from tests.checkers.evidence import Evidence, SeenEvent, Submitted
+from tests.checkers.jobs import caps_kept
 
 PEACE_S = 60.0
 """As long as the slowest repair may take to begin: a lease, a heartbeat, some rounds of back-off."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import TERMINAL
 from hascheduler.testing.memory.database import Document
 
 
@@ -107,38 +106,9 @@ class Evidence:
     """Nominal times up to here are due."""
     documents: dict[Collection, dict[Any, Document]] = field(default_factory=dict)
     """The database at the end."""
-    jobs_kept_ms: int | None = None
-    """So long after its end a job may be deleted, and a verdict after it was given; None: never."""
     local_fires: list[LocalFire] = field(default_factory=list)
     """Of one schedule whose local times are `local_every_s` apart, where leaders differ in their time-zone data."""
     local_every_s: int = 0
-    journal_kept_ms: int | None = None
-    """So long after it was written an entry may be deleted, unless it is the newest; None: never."""
 
     def of(self, collection: Collection) -> Iterator[Commit]:
         return (commit for commit in self.commits if commit.collection is collection)
-
-    def is_retired(self, commit: Commit) -> bool:
-        """Whether it deletes a job, a verdict, or an entry of the journal, whose time to be kept was over."""
-        gone = commit.before
-        if commit.after is not None or gone is None:
-            return False
-        now_ms = self.epoch_ms + commit.at_s * 1000
-        if commit.collection is Collection.JOURNAL:
-            over_ms, kept_ms = gone["at_ms"], self.journal_kept_ms
-        elif commit.collection is Collection.VERDICTS:
-            over_ms, kept_ms = gone["decided_at_ms"], self.jobs_kept_ms
-        elif commit.collection is Collection.JOBS and gone["state"] in TERMINAL:
-            over_ms, kept_ms = gone["finished_at_ms"], self.jobs_kept_ms
-        else:
-            return False
-        return kept_ms is not None and bool(over_ms + kept_ms <= now_ms + self.skew_ms)
-
-    def kept(self, collection: Collection) -> dict[Any, Document]:
-        """All of them as they are at the end, or were when their time to be kept was over."""
-        retired = {
-            commit.id: commit.before
-            for commit in self.of(collection)
-            if commit.before is not None and self.is_retired(commit)
-        }
-        return {**retired, **self.documents[collection]}

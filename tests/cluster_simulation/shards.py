@@ -36,16 +36,9 @@ from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_l
 from hascheduler.testing.memory.database import Document, MemoryConnection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from hascheduler.testing.memory.resources import MemoryScheduleStore
-from tests.checkers.cancels_kept import cancels_kept
-from tests.checkers.caps_kept import occupies
-from tests.checkers.decided_once import decided_once
-from tests.checkers.dependencies_kept import waited_for
 from tests.checkers.evidence import Commit, Effect, Evidence, Submitted
-from tests.checkers.journal_fenced import journal_fenced
-from tests.checkers.lease_moves import lease_moves
-from tests.checkers.legal_moves import legal_moves
-from tests.checkers.nothing_lost import nothing_lost
-from tests.checkers.one_effect import one_effect
+from tests.checkers.jobs import cancels_kept, legal_moves, nothing_lost, occupies, one_effect, waited_for
+from tests.checkers.leaders import decided_once, journal_fenced, lease_moves
 from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import RETENTION_MS
 from tests.cluster_simulation.database import Server, SimDatabase

@@ -1,7 +1,9 @@
 """Real processes on real servers, as a test wants them: start, kill, ask over HTTP, wait for an event with a limit.
 
 What happened is read from where the scheduler can't embellish it: the lines that the ``log`` handler writes to its
-own output, and the journal in the database.
+own output, and the journal in the database. Replicas and processors begin with everything imported, which takes most of
+what a start takes; they are real processes all the same. Tests of ``python -m hascheduler`` and of other releases begin
+with an interpreter of their own.
 """
 
 import asyncio
@@ -9,10 +11,11 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import httpx
 from pymongo import AsyncMongoClient
@@ -20,8 +23,58 @@ from pymongo import AsyncMongoClient
 from hascheduler.embedded.children import Daemon, free_port, start_daemon
 from hascheduler.model.job import fired_at, schedule_of
 from tests.chaos import waiting
-from tests.system.warm_daemons import start_warm_daemon
 from tests.unit.telemetry.scraping import Scrape
+from tests.warm import WarmProcess, warm
+
+_MAIN = "from hascheduler.__main__ import main; main()"
+_IMPORTED = (
+    "hascheduler.__main__",
+    "hascheduler.cli.run.whole_system",
+    "hascheduler.assembly",
+    "hascheduler.assembly_api",
+    "hascheduler.assembly_processor",
+    "hascheduler.api.app",
+)
+
+
+class _Forked:
+    """`asyncio.subprocess.Process`, as far as a `Child` uses it."""
+
+    def __init__(self, process: WarmProcess) -> None:
+        self._process = process
+        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(process.fileno(), self._end)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._ended.result() if self._ended.done() else None
+
+    def send_signal(self, signal: int) -> None:
+        self._process.send_signal(signal)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.fileno())
+        self._ended.set_result(self._process.wait())
+
+
+async def start_warm_daemon(
+    name: str, arguments: Sequence[str], log: Path, *, environment: Mapping[str, str], url: str, output: Path
+) -> Daemon:
+    """As `start_daemon`."""
+    with ExitStack() as opened:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        opened.callback(os.close, nothing)
+        outputs = [opened.enter_context(path.open("ab")).fileno() for path in (output, log)]
+        process = warm(*_IMPORTED).start(_MAIN, *arguments, environment=environment, descriptors=[nothing, *outputs])
+    return Daemon(name, cast(asyncio.subprocess.Process, _Forked(process)), log, output, url)
+
 
 Found = TypeVar("Found")
 _LIVE = ("pending", "dispatched", "running")

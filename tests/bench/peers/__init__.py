@@ -6,11 +6,9 @@
 
 How it goes::
 
-    environments   the peers' packages, pinned, in .run/bench/peers-env; never a dependency of the project
-    systems        who takes part, and what each is made of
-    ours, theirs   one system running on servers of its own: submit, start schedules, kill an instance
-    workloads      what is done to a system         ─► figures   what its effects come to
-                                                   └─► .run/bench/peers.json, which the report shows
+    systems    who takes part, and the peers' packages, pinned, in .run/bench/peers-env: never the project's
+    running    one system on servers of its own: submit, start schedules, kill an instance
+    workloads  what is done to a system, and what its effects come to  ─► .run/bench/peers.json
 
 Each folder holds one peer's program: it runs the jobs, submits them or makes the schedules, as the peer's documentation
 says, and its docstring tells which settings were chosen and why. What happened is read from the effects alone: each

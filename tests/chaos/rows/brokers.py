@@ -11,11 +11,11 @@ from aio_pika.abc import AbstractChannel
 
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, queue_name
-from tests.chaos.load import LoadPlan
 from tests.chaos.mutations import mutated_bytes
 from tests.chaos.row import Row
 from tests.chaos.rows.processors import FEW, FEW_MIN, all_end
 from tests.chaos.stage import Stage
+from tests.chaos.users import LoadPlan
 
 MUTATIONS = 200
 

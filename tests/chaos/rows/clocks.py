@@ -7,9 +7,9 @@ from functools import partial
 from hascheduler.client import AsyncScheduler
 from hascheduler.client.answers import ScheduleResponse
 from tests.chaos import zone_data
-from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import PROCESSORS, REPLICAS, Stage
+from tests.chaos.users import LoadPlan
 from tests.chaos.waiting import eventually
 
 _DAY_S = 86_400

@@ -8,10 +8,10 @@ from typing import Any
 
 from hascheduler.model.job import JobState
 from tests.chaos.cluster import Life
-from tests.chaos.failpoints import LEADER_WRITES, PROCESSOR_WRITES, Ending, Failpoint, When
-from tests.chaos.load import LoadPlan
 from tests.chaos.row import BRIEF_LEASE, SHORT_LEASE, Row
 from tests.chaos.stage import PROCESSORS, Kill, Stage
+from tests.chaos.strings import LEADER_WRITES, PROCESSOR_WRITES, Ending, Failpoint, When
+from tests.chaos.users import LoadPlan
 from tests.chaos.waiting import eventually
 
 _PASSED_BY_S = 60.0

@@ -3,9 +3,9 @@
 import asyncio
 
 from hascheduler.schema.failover import Cause
-from tests.chaos.load import LoadPlan
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
+from tests.chaos.users import LoadPlan
 
 
 async def _reset_lines(stage: Stage) -> None:

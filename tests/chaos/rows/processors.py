@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.model.job import LIVE
-from tests.chaos.load import WITH_LONG, LoadPlan
 from tests.chaos.row import Row
 from tests.chaos.stage import PROCESSORS, Stage
+from tests.chaos.users import WITH_LONG, LoadPlan
 from tests.chaos.waiting import NotWithin, eventually
 
 _PAST_THE_DEADLINE_S = 7.0

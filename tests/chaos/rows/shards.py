@@ -10,10 +10,10 @@ from hascheduler.mongo.connection import open_database
 from hascheduler.shards.home import LayoutStore
 from hascheduler.shards.layout import Layout
 from hascheduler.simulate.report import percentile
-from tests.chaos.journal import decisions
-from tests.chaos.load import LoadPlan
+from tests.chaos.evidence import decisions
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
+from tests.chaos.users import LoadPlan
 from tests.chaos.waiting import eventually
 from tests.checkers.evidence import Commit
 

@@ -13,7 +13,7 @@ from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.tenants import MongoTenantStore
 from hascheduler.ports.tenants import Key
-from tests.chaos.oplog import Oplog
+from tests.chaos.evidence import Oplog
 from tests.checkers.evidence import Commit
 from tests.factories import make_job
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chaos.load import LoadPlan
 from tests.chaos.rows import ROWS
 from tests.chaos.stage import Servers, open_folder
 from tests.chaos.story import Result, tell
+from tests.chaos.users import LoadPlan
 
 # Few users, and not a thousand obligations: what is tried here is the engine.
 ROW = replace(ROWS["leader-stops-at-fence"].in_short(), main=False, load=LoadPlan(schedules=12, submits_per_s=5))

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from tests.system.local_pods.cluster import Cluster
-from tests.system.local_pods.pod import Pod
+from tests.system.local_pods.kubelet import Pod
 from tests.system.processes import eventually
 
 EVERY_MS = 500

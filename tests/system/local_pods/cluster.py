@@ -25,9 +25,8 @@ import pytest
 from tests.manifests.objects import Object, Objects, selects
 from tests.manifests.objects import Pod as PodTemplate
 from tests.manifests.traffic import End, Port, passes
+from tests.system.local_pods.kubelet import Pod, make_pod, number_of
 from tests.system.local_pods.network import Network
-from tests.system.local_pods.pod import Pod, make_pod
-from tests.system.local_pods.probes import number_of
 from tests.system.processes import eventually
 
 NAMESPACE = "hascheduler"

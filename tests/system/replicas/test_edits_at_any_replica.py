@@ -15,7 +15,7 @@ import httpx
 from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
 from tests.system.processes import Processes
-from tests.system.replicas.accounts import counted, decided, verdicts
+from tests.system.replicas.schedules import counted, decided, verdicts
 from tests.system.replicas.timeline import Timeline
 
 ANCHOR = "1970-01-01T00:00:00Z"

@@ -16,8 +16,6 @@ from hascheduler.embedded.children import Daemon
 from hascheduler.model.event import is_position
 from tests.system.processes import Processes, eventually
 
-LIFE = ["submitted", "dispatched", "started", "succeeded"]
-
 
 @dataclass
 class Heard:
@@ -93,47 +91,6 @@ async def hearing(processes: Processes, heard: Heard) -> AsyncIterator[None]:
         await asyncio.wait({task})
         if not task.cancelled():
             task.result()
-
-
-async def test_every_life_is_told_whole_and_the_same_at_every_replica(processes: Processes) -> None:
-    one, two = await processes.together("one", "two")
-    await processes.processor("worker")
-    heard = {replica.name: Heard() for replica in (one, two)}
-    listening = [asyncio.create_task(listen(replica, heard[replica.name])) for replica in (one, two)]
-
-    async def both_begun() -> bool:
-        return all(each.last_id for each in heard.values())
-
-    await eventually(both_begun, "both streams have begun")
-    for number in range(20):
-        await processes.post("/v1/jobs", {"definition": "log", "target": f"t{number}"})
-    waiting = (await processes.post("/v1/jobs", {"definition": "nobody-runs-this"}))["id"]
-    await processes.post(f"/v1/jobs/{waiting}/reprioritize", {"priority": 9})
-    await processes.post(f"/v1/jobs/{waiting}/cancel", {})
-
-    async def all_heard() -> bool:
-        return all(len(each.ended()) == 20 and "cancelled" in each.lives()[waiting] for each in heard.values())
-
-    await eventually(all_heard, "both replicas have told everything")
-    for replica in (one, two):
-        assert await replica.terminate() == 0
-    # The end of a replica is the end of its streams, at once and without an error.
-    await asyncio.wait_for(asyncio.gather(*listening), 15)
-    assert heard["one"].events == heard["two"].events
-    lives = heard["one"].lives()
-    assert lives.pop(waiting) == ["submitted", "reprioritized", "cancelled"]
-    assert list(lives.values()) == [LIFE] * 20
-    assert all(each.resets == 0 for each in heard.values())
-
-
-async def test_a_client_that_follows_as_soon_as_a_replica_is_ready_need_not_list_all_jobs_again(
-    processes: Processes,
-) -> None:
-    (one,) = await processes.together("one")
-    heard = Heard()
-    async with hearing(processes, heard):
-        assert heard.resets == 0
-    assert await one.terminate() == 0
 
 
 async def test_nothing_is_missed_when_leaders_are_killed(processes: Processes, amqp_url: str) -> None:

@@ -1,21 +1,38 @@
-"""Whatever happens to the leader, every nominal time has its effect, once."""
+"""Whatever happens to the leader, every nominal time has its effect, once, and the report of the takeover is true."""
 
 import signal
+from collections.abc import Mapping
+from typing import Any
 
+import pytest
+from pymongo.uri_parser import parse_uri
+
+from hascheduler.embedded.children import Daemon
+from hascheduler.model.values.instants import parse_instant
+from tests.chaos.proxy import Line
 from tests.system.processes import Processes, eventually
+
+pytestmark = [pytest.mark.timeout(300)]
 
 EVERY_MS = 200
 SCHEDULES = [f"tick-{number}" for number in range(5)]
+LEASE_MS, RENEW_DEADLINE_MS = 3_000, 2_000
+"""As `tests.system.conftest` sets them."""
 
 
-async def _start(processes: Processes) -> None:
+async def start(processes: Processes) -> None:
     await processes.together("one", "two", "three")
+    await fire(processes)
+
+
+async def fire(processes: Processes) -> None:
     await processes.processor("worker")
     for name in SCHEDULES:
         await processes.schedule(name, f"{EVERY_MS}ms")
+    await processes.fired(5, *SCHEDULES)
 
 
-async def _check(processes: Processes, at_least: int) -> None:
+async def check_fires(processes: Processes, at_least: int) -> None:
     await processes.settled()
     for name in SCHEDULES:
         processes.assert_no_gap(name, EVERY_MS, at_least)
@@ -24,7 +41,7 @@ async def _check(processes: Processes, at_least: int) -> None:
 
 
 async def test_killed_again_and_again_nothing_is_missed_or_doubled(processes: Processes) -> None:
-    await _start(processes)
+    await start(processes)
     term = 0
     for _ in range(3):
         leader, term = await processes.leader(not_in_term=term)
@@ -33,34 +50,107 @@ async def test_killed_again_and_again_nothing_is_missed_or_doubled(processes: Pr
         await processes.leader(not_in_term=term)
         await processes.replica(leader.name)
     await processes.fired(10, *SCHEDULES)
-    await _check(processes, 25)
+    await check_fires(processes, 25)
 
 
-async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(processes: Processes) -> None:
-    await _start(processes)
+@pytest.mark.parametrize(
+    ("number", "cause"), [(signal.SIGTERM, "released"), (signal.SIGKILL, "died"), (signal.SIGSTOP, "stood_still")]
+)
+async def test_each_way_to_lose_a_leader_misses_nothing_and_is_told_as_it_was(
+    processes: Processes, number: signal.Signals, cause: str
+) -> None:
+    await start(processes)
     leader, term = await processes.leader()
-    await processes.fired(5, *SCHEDULES)
-    assert await leader.terminate() == 0
+    first = await listed(processes, term)
+    assert (first["cause"], first["gap_ms"]) == ("first", None)
+    # Asked last, as it is about to go.
+    processes.replicas[leader.name] = processes.replicas.pop(leader.name)
+    url = leader.url
+    await end(leader, number)
     _, next_term = await processes.leader(not_in_term=term)
-    assert next_term == term + 1
+    failover = await listed(processes, next_term)
+    await check_report(processes, failover, cause)
+    assert (await processes.get("/v1/cluster/failovers"))["items"] == [failover, first]
+    if number is signal.SIGTERM:
+        assert next_term == term + 1
+    if number is signal.SIGSTOP:
+        assert failover["gap_ms"] >= LEASE_MS - RENEW_DEADLINE_MS
+        await processes.fired(20, *SCHEDULES)
+        leader.signal(signal.SIGCONT)
+        leader.url = url
+        await eventually(lambda: follows(processes, leader, term), "the old leader follows")
     await processes.fired(10, *SCHEDULES)
-    await _check(processes, 15)
+    await check_fires(processes, 15)
 
 
-async def test_a_paused_leader_that_wakes_up_commits_nothing(processes: Processes) -> None:
-    await _start(processes)
-    leader, term = await processes.leader()
-    await processes.fired(5, *SCHEDULES)
-    leader.signal(signal.SIGSTOP)
-    successor, _ = await processes.leader(not_in_term=term)
-    assert successor is not leader
-    await processes.fired(20, *SCHEDULES)
-    leader.signal(signal.SIGCONT)
+async def follows(processes: Processes, replica: Daemon, term: int) -> bool:
+    cluster = (await processes.http.get(f"{replica.url}/v1/cluster")).json()
+    return bool(cluster["ready"]) and cluster["leader"]["term"] > term
 
-    async def follows() -> bool:
-        cluster = (await processes.http.get(leader.url + "/v1/cluster")).json()
-        return bool(cluster["ready"]) and cluster["leader"]["term"] > term
 
-    await eventually(follows, "the old leader follows")
-    await processes.fired(10, *SCHEDULES)
-    await _check(processes, 35)
+async def listed(processes: Processes, term: int) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        items = (await processes.get("/v1/cluster/failovers"))["items"]
+        return next((item for item in items if item["term"] == term and item["first_decision_at"]), None)
+
+    return await eventually(look, f"the report of term {term}")
+
+
+async def check_report(processes: Processes, failover: Mapping[str, Any], cause: str) -> None:
+    """Against the journal, and against the log and the metrics of the replica that took over."""
+    assert failover["cause"] == cause
+    entries = await processes.database.journal.find().sort("_id", 1).to_list()
+    [began] = [one for one in entries if one["term"] == failover["term"] and one["kind"] == "term_began"]
+    assert began["holder"] == failover["holder"]
+    deciding_ms = parse_instant(failover["deciding_at"])
+    last_ms = [one["at_ms"] for one in entries if one["term"] < failover["term"]][-1]
+    first_ms = next(one["at_ms"] for one in entries if one["term"] == failover["term"] and one["kind"] == "decisions")
+    assert began["at_ms"] <= deciding_ms
+    # A replica that came later knows the last renewal alone.
+    assert 0 <= failover["gap_ms"] <= deciding_ms - last_ms + RENEW_DEADLINE_MS
+    assert deciding_ms <= first_ms <= parse_instant(failover["first_decision_at"])
+    winner = failover["holder"].rpartition(".")[0]
+    [line] = [one for one in processes.logged("failover", winner) if one["term"] == failover["term"]]
+    assert (line["cause"], line["gap_ms"]) == (cause, failover["gap_ms"])
+    scraped = await processes.metrics(processes.replicas[winner].url)
+    assert scraped.of("hascheduler_failovers_total", cause=cause) == 1
+    assert scraped["hascheduler_failover_seconds"] == failover["gap_ms"] / 1_000
+
+
+async def end(leader: Daemon, number: signal.Signals) -> None:
+    if number is signal.SIGSTOP:
+        leader.signal(number)
+        # It can't answer: nobody may ask it.
+        leader.url = "http://127.0.0.1:9"
+    elif number is signal.SIGKILL:
+        await leader.kill()
+    else:
+        assert await leader.terminate() == 0
+
+
+async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lease_runs_out(
+    processes: Processes, mongodb_uri: str
+) -> None:
+    """Its process lives on and can be reached, so nothing proves it dead."""
+    lease = {"HASCHEDULER_LEASE_DURATION": "600s", "HASCHEDULER_RENEW_DEADLINE": "500s"}
+    host, port = parse_uri(mongodb_uri)["nodelist"][0]
+    line = Line((host, port))
+    await line.open("127.0.0.1")
+    try:
+        through = f"mongodb://127.0.0.1:{line.port}/?directConnection=true"
+        await processes.replica("one", HASCHEDULER_MONGODB_URI=through, **lease)
+        leader, term = await processes.leader()
+        await processes.together("two", "three", **lease)
+        await fire(processes)
+        line.hold()
+        # Asked last, as it can't answer.
+        processes.replicas[leader.name] = processes.replicas.pop(leader.name)
+        _, next_term = await processes.leader(not_in_term=term)
+        assert (await listed(processes, next_term))["cause"] == "stood_still"
+        await line.mend()
+        # The one before is back while it still trusts its lease: the journal keeps it from doing anything.
+        await processes.fired(15, *SCHEDULES)
+        processes.assert_no_effect_twice()
+        await processes.assert_terms_never_return()
+    finally:
+        await line.close()

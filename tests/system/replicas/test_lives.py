@@ -1,4 +1,4 @@
-"""Jobs that are submitted over and over, wait for each other, fail and are tried again, while leaders die."""
+"""Jobs that wait for each other, fail, and are submitted again and again, while leaders die."""
 
 import asyncio
 
@@ -31,24 +31,6 @@ async def test_jobs_run_after_those_they_wait_for_though_the_leader_dies(process
     for before, later in ((first, left), (first, right), (left, last), (right, last), (last, after["id"])):
         finished, started = jobs[before]["finished_at"], jobs[later]["started_at"]
         assert parse_instant(finished) <= parse_instant(started), f"{later} began before {before} had ended"
-
-
-async def test_a_failure_ends_those_that_wait_for_it_and_a_retry_brings_each_back(processes: Processes) -> None:
-    await processes.replica("one")
-    await processes.processor("worker", "tests.system.replicas.handlers", "processors.log")
-    await processes.put("/v1/definitions/flaky", {"retry": {"attempts": 1}})
-    first = await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 3}})
-    then = await processes.post("/v1/jobs", {"definition": "log", "depends_on": [first["id"]]})
-    assert (await processes.ended(first["id"]))["error"] == "RuntimeError: attempt 1 was never to succeed"
-    assert (await processes.ended(then["id"]))["error"] == f"its dependency {first['id']} failed"
-    for job in (first, then):
-        assert (await processes.post(f"/v1/jobs/{job['id']}/retry", None))["answer"] == "ok"
-    revived = await processes.ended(first["id"])
-    # The attempt number that the retry took stays free, so this one is the third.
-    assert (revived["state"], revived["result"], revived["failures"]) == ("succeeded", {"attempt": 3}, 0)
-    assert [attempt["number"] for attempt in revived["attempts"]] == [1, 3]
-    assert (revived["tries"], revived["revivals"]) == (2, 1)
-    assert (await processes.ended(then["id"]))["state"] == "succeeded"
 
 
 async def test_a_failing_job_is_tried_again_with_growing_pauses_through_a_change_of_leader(

@@ -57,36 +57,3 @@ async def test_malformed_documents_and_messages_stop_nothing(processes: Processe
     await processes.settled()
     processes.assert_no_gap("good", 200, 5)
     processes.assert_no_effect_twice()
-
-
-async def test_a_dropped_collection_leads_to_a_resync_and_nothing_is_missed(processes: Processes) -> None:
-    await processes.together("one", "two")
-    await processes.processor("worker")
-    await processes.schedule("good")
-    _, term = await processes.leader()
-    await processes.database.definitions.drop()
-    await processes.leader(not_in_term=term)
-
-    async def goes_on() -> bool:
-        return len(processes.nominal_times("good")) >= 20
-
-    await eventually(goes_on, "the schedule goes on after the resync")
-    await processes.settled()
-    processes.assert_no_gap("good", 200, 20)
-    processes.assert_no_effect_twice()
-    await processes.assert_terms_never_return()
-
-
-async def test_everything_runs_with_mongodb_alone(processes: Processes) -> None:
-    alone = {"HASCHEDULER_TRANSPORT": "mongo", "HASCHEDULER_AMQP_URL": "amqp://nobody:nothing@127.0.0.1:1/"}
-    await processes.replica("one", **alone)
-    await processes.processor("worker", slots=8, **alone)
-    await processes.schedule("good")
-
-    async def fired() -> bool:
-        return len(processes.nominal_times("good")) >= 10
-
-    await eventually(fired, "the schedule fires")
-    await processes.settled()
-    processes.assert_no_gap("good", 200, 10)
-    processes.assert_no_effect_twice()

@@ -32,7 +32,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 class Browser:
     """Its calls block, so they run in a thread: the loop has processes to look after."""
 
-    def __init__(self, profile: Path, *, dark: bool = False, width: int = 1_300, height: int = 1_000) -> None:
+    def __init__(self, profile: Path) -> None:
         options = ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in (
@@ -45,17 +45,14 @@ class Browser:
             "--no-first-run",
             "--lang=en",
             f"--user-data-dir={profile}",
-            f"--window-size={width},{height}",
+            "--window-size=1300,1000",
         ):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self._driver = Chrome(options=options, service=ChromeService("/usr/bin/chromedriver"))
         self._driver.set_page_load_timeout(_LIMIT_S)
         self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _WATCH})
-        self._driver.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia",
-            {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
-        )
+        self.use("light")
         self._asked: list[str] = []
         self._said: list[str] = []
         self._origins: set[str] = set()
@@ -63,8 +60,14 @@ class Browser:
     def close(self) -> None:
         self._driver.quit()
 
+    def use(self, theme: str) -> None:
+        """``light`` or ``dark``, as the system of who looks prefers."""
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
     def forget(self) -> None:
         """As it was at its start: one tab that shows nothing, and nothing is kept of where it has been."""
+        self.use("light")
         first, *others = self._driver.window_handles
         for other in others:
             self._driver.switch_to.window(other)
@@ -126,9 +129,6 @@ class Browser:
     async def sees(self, wanted: str, css: str = "body", limit_s: float = _LIMIT_S) -> None:
         """Wait until that text is shown."""
         await self.until(lambda: wanted in self.text(css), f"{wanted!r} in {css}", limit_s)
-
-    async def no_longer_sees(self, unwanted: str, css: str = "body") -> None:
-        await self.until(lambda: unwanted not in self.text(css), f"no {unwanted!r} in {css}")
 
     async def until(self, look: Callable[[], Found], what: str, limit_s: float = _LIMIT_S) -> Found:
         """What ``look`` finds once it is true; an element that the page has replaced meanwhile is looked for again."""

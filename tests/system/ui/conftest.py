@@ -1,16 +1,19 @@
-"""A system with a dashboard, a browser before it, and one address for all replicas, as a Service gives."""
+"""Systems with a dashboard, one browser before all of them, and one address for all replicas, as a Service gives."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+import secrets
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from selenium.common.exceptions import WebDriverException
 
 from tests.chaos.proxy import Line
-from tests.system.processes import Processes
+from tests.system.processes import Processes, environment_of
 from tests.system.ui.browser import Browser
+from tests.system.ui.scene import ADMIN, Scene, furnish
+
+GUARDED = {"HASCHEDULER_AUTH": "tokens", "HASCHEDULER_ADMIN_TOKEN": ADMIN}
 
 
 class Service(Line):
@@ -42,26 +45,33 @@ async def service(processes: Processes) -> AsyncIterator[str]:
         await service.close()
 
 
-@pytest.fixture
-def new_browser(tmp_path: Path) -> Iterator[Callable[..., Browser]]:
-    """Starts browsers, each with a profile of its own; all of them are closed at the end."""
-    browsers: list[Browser] = []
+@pytest.fixture(scope="module")
+async def kept_processes(
+    tmp_path_factory: pytest.TempPathFactory, mongodb_uri: str, amqp_url: str
+) -> AsyncIterator[Processes]:
+    """For all tests of a file, each of which has names of its own."""
+    name = f"test-{secrets.token_hex(6)}"
+    environment = environment_of(mongodb_uri, amqp_url, name)
+    async with Processes(tmp_path_factory.mktemp("kept"), environment, mongodb_uri, name) as running:
+        yield running
 
-    def start(**options: object) -> Browser:
-        browser = Browser(tmp_path / f"profile-{len(browsers)}", **options)  # type: ignore[arg-type]  # as `Browser` says
-        browsers.append(browser)
-        return browser
 
-    try:
-        yield start
-    finally:
-        for browser in browsers:
-            browser.close()
+@pytest.fixture(scope="module")
+async def scene(kept_processes: Processes) -> Scene:
+    await kept_processes.replica("replica-one")
+    await kept_processes.processor("processor-one")
+    return Scene(kept_processes, await furnish(kept_processes))
+
+
+@pytest.fixture(scope="module")
+async def guarded(kept_processes: Processes) -> Processes:
+    """Two replicas that want tokens."""
+    await kept_processes.together("one", "two", **GUARDED)
+    return kept_processes
 
 
 class KeptBrowser:
-    """One for the tests of a process, one test after the other. Owner of the browser: one that does not come back to
-    where it began is ended, and the next test gets a new one."""
+    """Owner of the browser. One that does not come back to where it began is ended, and another started."""
 
     def __init__(self, profiles: pytest.TempPathFactory) -> None:
         self._profiles = profiles

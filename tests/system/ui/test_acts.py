@@ -2,127 +2,144 @@
 
 from tests.system.processes import Processes, eventually
 from tests.system.ui.browser import Browser
-from tests.system.ui.scene import furnish
+from tests.system.ui.scene import Scene, furnish
 
 
-async def test_a_job_is_cancelled_after_a_question(processes: Processes, browser: Browser) -> None:
-    await processes.replica("one")
-    await processes.processor("worker")
-    jobs = await furnish(processes)
-    await browser.open(f"{processes.any_url()}/ui/job?id={jobs['waiting']}")
+async def test_a_job_is_cancelled_after_a_question(scene: Scene, browser: Browser) -> None:
+    job = (await scene.processes.post("/v1/jobs", {"definition": "asked"}))["id"]
+    await browser.open(f"{scene.url}/ui/job?id={job}")
     await browser.press("Cancel", "main button")
     await browser.press("Leave it", "dialog button")
-    assert (await processes.get(f"/v1/jobs/{jobs['waiting']}"))["state"] == "pending"
+    assert (await scene.processes.get(f"/v1/jobs/{job}"))["state"] == "pending"
     await browser.press("Cancel", "main button")
     await browser.press("Cancel", "dialog button")
     await browser.sees("cancelled", "main .state")
-    assert (await processes.get(f"/v1/jobs/{jobs['waiting']}"))["state"] == "cancelled"
+    assert (await scene.processes.get(f"/v1/jobs/{job}"))["state"] == "cancelled"
 
 
 async def test_all_that_match_are_counted_then_changed_and_the_progress_is_followed(
-    processes: Processes, browser: Browser
+    scene: Scene, browser: Browser
 ) -> None:
-    await processes.replica("one")
-    batch = [{"definition": "never", "target": f"t-{number}"} for number in range(500)]
-    await processes.post("/v1/jobs:batch", {"jobs": batch})
-    await processes.post("/v1/jobs", {"definition": "other"})
-    await browser.open(f"{processes.any_url()}/ui/jobs?definition=never")
+    batch = [{"definition": "many", "target": f"t-{number}"} for number in range(500)]
+    await scene.processes.post("/v1/jobs:batch", {"jobs": batch})
+    await browser.open(f"{scene.url}/ui/jobs?definition=many")
     await browser.press("Cancel all that match", "main button")
     await browser.sees("500 match", "dialog")
     await browser.press("Cancel 500", "dialog button")
     await browser.sees("500 of 500 changed", "main")
-    counted = await processes.get("/v1/jobs:counts?definition=never")
-    assert counted["cancelled"] == 500
-    assert (await processes.get("/v1/jobs?definition=other"))["items"][0]["state"] == "pending"
+    assert (await scene.processes.get("/v1/jobs:counts?definition=many"))["cancelled"] == 500
+    # None but those.
+    assert (await scene.processes.get(f"/v1/jobs/{scene.jobs['waiting']}"))["state"] == "pending"
 
 
 async def test_two_people_edit_one_schedule_and_the_second_sees_what_the_first_did(
-    processes: Processes, browser: Browser
+    scene: Scene, browser: Browser
 ) -> None:
-    await processes.replica("one")
     trigger = {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}
-    body = {"name": "nightly", "trigger": trigger, "job": {"definition": "log"}, "labels": {"team": "a"}}
-    await processes.post("/v1/schedules", body)
-    await browser.open(f"{processes.any_url()}/ui/schedule?name=nightly")
+    body = {"name": "edited", "trigger": trigger, "job": {"definition": "log"}, "labels": {"team": "a"}}
+    await scene.processes.post("/v1/schedules", body)
+    await browser.open(f"{scene.url}/ui/schedule?name=edited")
     await browser.press("Edit", "main button")
     await browser.until(lambda: '"team": "a"' in browser.value("textarea"), "the schedule to edit")
-    changed = {**body, "labels": {"team": "first"}}
-    answer = await processes.http.put(f"{processes.any_url()}/v1/schedules/nightly", json=changed)
-    assert answer.status_code == 200, answer.text
+    await scene.processes.put("/v1/schedules/edited", {**body, "labels": {"team": "first"}})
     browser.replace("textarea", '"team": "a"', '"team": "second"')
     await browser.press("Show the difference", "dialog button")
     await browser.press("Send it", "dialog button")
     await browser.sees("first", "main")
     await browser.sees("second", "main")
-    assert (await processes.get("/v1/schedules/nightly"))["labels"] == {"team": "first"}
+    assert (await scene.processes.get("/v1/schedules/edited"))["labels"] == {"team": "first"}
 
 
-async def test_a_schedule_is_paused_and_its_state_is_seen(processes: Processes, browser: Browser) -> None:
-    await processes.replica("one")
-    await processes.schedule("tick", "1h")
-    await browser.open(f"{processes.any_url()}/ui/schedule?name=tick")
+async def test_a_schedule_is_paused_and_who_changed_it_is_paged_back_to_its_beginning(
+    scene: Scene, browser: Browser
+) -> None:
+    processes = scene.processes
+    await processes.schedule("changed", "1h")
+    await browser.open(f"{scene.url}/ui/schedule?name=changed")
     await browser.press("Pause", "main button")
-    await browser.fill("dialog input", "a reason")
+    await browser.fill("dialog input", "the first of all")
     await browser.press("Pause", "dialog button")
     await browser.sees("paused", "main .state")
-    await browser.sees("a reason", "main")
-
-    async def paused() -> bool:
-        return bool((await processes.get("/v1/schedules/tick"))["paused"])
-
-    await eventually(paused, "the schedule is paused")
-
-
-async def test_all_that_match_an_id_and_an_instant_are_meant_and_no_others(
-    processes: Processes, browser: Browser
-) -> None:
-    await processes.replica("one")
-    await processes.schedule("tick", "1h")
-    await processes.post("/v1/jobs", {"definition": "never"})
-    made = [(await processes.post("/v1/schedules/tick/trigger", {}))["id"] for _ in range(3)]
-    since = (await processes.get(f"/v1/jobs/{made[1]}"))["submitted_at"]
-    await browser.open(f"{processes.any_url()}/ui/jobs?id=trigger:tick:&since={since.replace('+', '%2B')}")
-    await browser.sees(made[2], "tbody")
-    await browser.press("Cancel all that match", "main button")
-    await browser.sees("2 match", "dialog")
-    await browser.press("Cancel 2", "dialog button")
-    await browser.sees("2 of 2 changed", "main")
-    states = [(await processes.get(f"/v1/jobs/{id}"))["state"] for id in made]
-    assert states == ["pending", "cancelled", "cancelled"]
-    assert (await processes.get("/v1/jobs:counts?definition=never"))["pending"] == 1
-
-
-async def test_a_backfill_is_counted_first_and_then_made(processes: Processes, browser: Browser) -> None:
-    await processes.replica("one")
-    await processes.schedule("daily", "24h")
-    await browser.open(f"{processes.any_url()}/ui/schedule?name=daily")
-    await browser.press("Backfill", "main button")
-    for name, value in (("from", "2026-01-01T00:00:00"), ("to", "2026-01-03T23:59:59")):
-        browser.type_instant(f"dialog input[name={name}]", value)
-    await browser.press("Count first", "dialog button")
-    await browser.sees("3 times: 3 would get a job, 0 have one", "dialog")
-    assert (await processes.get("/v1/jobs?id=backfill:"))["items"] == []
-    await browser.press("Make the jobs", "dialog button")
-    await browser.sees("Backfilled: 3 times got a job", "main")
-    assert len((await processes.get("/v1/jobs?schedule=daily"))["items"]) == 3
-
-
-async def test_who_changed_a_schedule_is_paged_back_to_its_beginning(processes: Processes, browser: Browser) -> None:
-    await processes.replica("one")
-    await processes.schedule("tick", "1h")
-    await processes.post("/v1/schedules/tick/pause", {"because": "the first of all"})
+    await browser.sees("the first of all", "main")
     for number in range(30):
-        await processes.post("/v1/schedules/tick/resume", {})
-        await processes.post("/v1/schedules/tick/pause", {"because": f"reason {number}"})
+        await processes.post("/v1/schedules/changed/resume", {})
+        await processes.post("/v1/schedules/changed/pause", {"because": f"reason {number}"})
 
     async def recorded() -> bool:
-        return len((await processes.get("/v1/audit?path=/v1/schedules/tick/&limit=100"))["items"]) == 61
+        return len((await processes.get("/v1/audit?path=/v1/schedules/changed/&limit=100"))["items"]) == 61
 
     await eventually(recorded, "all of it in the audit log")
-    await browser.open(f"{processes.any_url()}/ui/schedule?name=tick")
+    await browser.reload()
     await browser.sees("reason 29", "main")
     assert "the first of all" not in browser.text("main")
     await browser.press("Older changes", "main button")
     await browser.sees("the first of all", "main table")
     await browser.press("Newest changes", "main button")
     await browser.sees("reason 28", "main table")
+
+
+async def test_all_that_match_an_id_and_an_instant_are_meant_and_no_others(scene: Scene, browser: Browser) -> None:
+    processes = scene.processes
+    await processes.schedule("meant", "1h", definition="never")
+    made = [(await processes.post("/v1/schedules/meant/trigger", {}))["id"] for _ in range(3)]
+    since = (await processes.get(f"/v1/jobs/{made[1]}"))["submitted_at"]
+    await browser.open(f"{scene.url}/ui/jobs?id=trigger:meant:&since={since.replace('+', '%2B')}")
+    await browser.sees(made[2], "tbody")
+    await browser.press("Cancel all that match", "main button")
+    await browser.sees("2 match", "dialog")
+    await browser.press("Cancel 2", "dialog button")
+    await browser.sees("2 of 2 changed", "main")
+    ended = [(await processes.get(f"/v1/jobs/{id}"))["state"] == "cancelled" for id in made]
+    assert ended == [False, True, True]
+
+
+async def test_a_backfill_is_counted_first_and_then_made(scene: Scene, browser: Browser) -> None:
+    await scene.processes.schedule("daily", "24h")
+    await browser.open(f"{scene.url}/ui/schedule?name=daily")
+    await browser.press("Backfill", "main button")
+    for name, value in (("from", "2026-01-01T00:00:00"), ("to", "2026-01-03T23:59:59")):
+        browser.type_instant(f"dialog input[name={name}]", value)
+    await browser.press("Count first", "dialog button")
+    await browser.sees("3 times: 3 would get a job, 0 have one", "dialog")
+    assert (await scene.processes.get("/v1/jobs?id=backfill:daily"))["items"] == []
+    await browser.press("Make the jobs", "dialog button")
+    await browser.sees("Backfilled: 3 times got a job", "main")
+    assert len((await scene.processes.get("/v1/jobs?schedule=daily"))["items"]) == 3
+
+
+async def test_what_runs_and_waits_is_beside_quotas_and_an_edit_that_meets_another_shows_both(
+    processes: Processes, browser: Browser
+) -> None:
+    await processes.replica("replica-one")
+    await processes.processor("processor-one")
+    await furnish(processes)
+    for _ in range(3):
+        await processes.post("/v1/jobs", {"definition": "never", "tenant": "acme", "lane": "slow"})
+    await browser.open(f"{processes.any_url()}/ui/lanes?kind=lanes")
+    await browser.sees("slow 2", "tbody")
+
+    def row(name: str) -> str:
+        return next((one.text for one in browser.all("tbody tr") if one.text.startswith(name)), "")
+
+    # Of 4 that wait, one is in the lane that nobody set up, where two run.
+    await browser.until(lambda: "3 75.0 %" in row("slow"), "the jobs that wait in slow")
+    await browser.until(lambda: "1 25.0 %" in row("default") and "2 100.0 %" in row("default"), "the rest")
+    assert "not set up" in row("default")
+    assert "Waiting in slow: 3 of 4" in [one.get_attribute("aria-label") for one in browser.all("tbody .bar")]
+
+    await browser.open(f"{processes.any_url()}/ui/lanes?kind=tenants")
+    await browser.until(lambda: "0 of 3" in row("acme") and "3 of 1,000" in row("acme"), "what acme uses")
+    await browser.press("Edit", "main button")
+    await browser.until(lambda: '"max_running": 3' in browser.value("dialog textarea"), "the tenant to edit")
+    browser.replace("dialog textarea", '"max_running": 3', '"max_running": 9')
+    await browser.press("Show the difference", "dialog button")
+    await processes.put("/v1/tenants/acme", {"max_running": 3, "max_pending": 500})
+    await browser.press("Send it", "dialog button")
+    await browser.sees("was changed meanwhile", "dialog")
+    await browser.sees('"max_pending": 500', "dialog")
+    assert (await processes.get("/v1/tenants/acme"))["max_running"] == 3
+    await browser.press("Send mine on top", "dialog button")
+    await browser.until(lambda: "0 of 9" in row("acme"), "the new quota")
+    tenant = await processes.get("/v1/tenants/acme")
+    assert (tenant["max_running"], tenant["max_pending"]) == (9, 500)
+    assert browser.complaints((processes.any_url(),)) == []

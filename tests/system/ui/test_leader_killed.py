@@ -46,16 +46,3 @@ async def test_a_paused_page_stays_as_it_is(processes: Processes, service: str, 
     assert "two" not in browser.text("table")
     await browser.press("▶ Go on")
     await browser.sees(two.name, "table")
-
-
-STREAMS = "return performance.getEntriesByType('resource').filter((each) => each.name.endsWith('/live')).length"
-
-
-async def test_tabs_of_one_browser_share_one_stream(processes: Processes, browser: Browser) -> None:
-    one = await processes.replica("one")
-    await browser.open(f"{one.url}/ui")
-    await browser.sees("Leader", "main")
-    browser.another_tab()
-    await browser.open(f"{one.url}/ui")
-    await browser.sees("Leader", "main")
-    assert browser.script(STREAMS) == 0, "the second tab has a stream of its own"

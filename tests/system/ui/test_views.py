@@ -2,19 +2,19 @@
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
-from tests.system.ui.scene import EXACT, HIDDEN, HOSTILE, furnish
+from tests.system.ui.scene import EXACT, HIDDEN, HOSTILE, Scene
 
 PICTURES = os.environ.get("UI_PICTURES")
 """A folder for a picture of each view; unset: none are kept."""
 NARROW = 360
 LONG = 250_000
+STREAMS = "return performance.getEntriesByType('resource').filter((each) => each.name.endsWith('/live')).length"
 
 
 def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
@@ -34,13 +34,10 @@ def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
-    processes: Processes, new_browser: Callable[..., Browser], theme: str
+    scene: Scene, browser: Browser, theme: str
 ) -> None:
-    await processes.replica("replica-one")
-    await processes.processor("processor-one")
-    jobs = await furnish(processes)
-    browser = new_browser(dark=theme == "dark")
-    origin = processes.any_url()
+    jobs, origin = scene.jobs, scene.url
+    browser.use(theme)
     wrong: list[str] = []
     for name, (address, seen) in views(jobs).items():
         await browser.open(origin + address)
@@ -48,7 +45,7 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
             await browser.sees(words, "main")
         wrong += [f"{name}: {each}" for each in await browser.inaccessible()]
         if PICTURES and name == "now":
-            await _be_busy(processes)
+            await _be_busy(scene.processes)
         if PICTURES:
             browser.screenshot(Path(PICTURES) / f"{name}-{theme}.png")
     browser.resize(NARROW)
@@ -61,10 +58,8 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
     assert wrong == []
 
 
-async def test_the_timeline_says_when_a_definition_needs_more_than_its_slots(
-    processes: Processes, browser: Browser
-) -> None:
-    await processes.replica("replica-one")
+async def test_the_timeline_says_when_a_definition_needs_more_than_its_slots(scene: Scene, browser: Browser) -> None:
+    processes = scene.processes
     limits = {"max_concurrency": 4, "default_cost": "1h"}
     await processes.http.put(f"{processes.any_url()}/v1/definitions/render", json=limits)
     trigger = {"type": "interval", "every": "10m"}
@@ -75,10 +70,8 @@ async def test_the_timeline_says_when_a_definition_needs_more_than_its_slots(
     assert browser.complaints((processes.any_url(),)) == []
 
 
-async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(processes: Processes, browser: Browser) -> None:
-    await processes.replica("replica-one")
-    await processes.processor("processor-one")
-    jobs = await furnish(processes)
+async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(scene: Scene, browser: Browser) -> None:
+    processes, jobs = scene.processes, scene.jobs
     await browser.open(f"{processes.any_url()}/ui/job?id={jobs['waiting']}")
     await browser.sees("Payload", "main")
     assert str(EXACT) not in browser.text()
@@ -87,9 +80,9 @@ async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(processes
 
 
 async def test_a_line_as_long_as_a_payload_may_be_is_text_and_stays_within_the_page(
-    processes: Processes, browser: Browser
+    scene: Scene, browser: Browser
 ) -> None:
-    await processes.replica("replica-one")
+    processes = scene.processes
     line = f"{HOSTILE}{HIDDEN}" + "x" * LONG
     job = await processes.post("/v1/jobs", {"definition": "nobody-runs-it", "payload": {"line": line}})
     await browser.open(f"{processes.any_url()}/ui/job?id={job['id']}")
@@ -102,16 +95,14 @@ async def test_a_line_as_long_as_a_payload_may_be_is_text_and_stays_within_the_p
     assert browser.complaints((processes.any_url(),)) == []
 
 
-async def test_filters_are_the_address_and_the_back_button_works(processes: Processes, browser: Browser) -> None:
-    await processes.replica("replica-one")
-    await processes.processor("processor-one")
-    jobs = await furnish(processes)
+async def test_filters_are_the_address_and_the_back_button_works(scene: Scene, browser: Browser) -> None:
+    processes, jobs = scene.processes, scene.jobs
     await browser.open(f"{processes.any_url()}/ui/jobs")
     await browser.sees("log", "tbody")
     await browser.choose("select[name=state]", "failed")
     await browser.sees(jobs["failed"], "tbody")
     await browser.until(lambda: "state=failed" in browser.url, "the filter in the address")
-    await browser.no_longer_sees(jobs["running"], "tbody")
+    await browser.until(lambda: jobs["running"] not in browser.text("tbody"), "no running job")
     await browser.reload()
     await browser.sees(jobs["failed"], "tbody")
     await browser.back()
@@ -119,8 +110,8 @@ async def test_filters_are_the_address_and_the_back_button_works(processes: Proc
     await browser.sees("running", "tbody")
 
 
-async def test_an_address_without_a_view_or_a_job_says_where_to_go(processes: Processes, browser: Browser) -> None:
-    await processes.replica("replica-one")
+async def test_an_address_without_a_view_or_a_job_says_where_to_go(scene: Scene, browser: Browser) -> None:
+    processes = scene.processes
     await browser.open(f"{processes.any_url()}/ui/job?id=job:none")
     await browser.sees("no job", "main")
     await browser.open(f"{processes.any_url()}/ui/schedule?name=%3Cscript%3E")
@@ -130,11 +121,19 @@ async def test_an_address_without_a_view_or_a_job_says_where_to_go(processes: Pr
     assert browser.complaints((processes.any_url(),)) == []
 
 
+async def test_tabs_of_one_browser_share_one_stream(scene: Scene, browser: Browser) -> None:
+    for _ in range(2):
+        browser.another_tab()
+        await browser.open(f"{scene.url}/ui")
+        await browser.sees("Leader", "main")
+    assert browser.script(STREAMS) == 0, "the second tab has a stream of its own"
+
+
 async def _be_busy(processes: Processes) -> None:
     """While the page is open, for its picture alone: more replicas and processors, jobs, and another leader."""
-    for name in ("replica-two", "replica-three"):
-        await processes.replica(name)
-    await processes.processor("processor-two")
+    if "replica-two" not in processes.replicas:
+        await processes.together("replica-two", "replica-three")
+        await processes.processor("processor-two")
     for second in range(40):
         jobs = [{"definition": "log", "payload": {"message": "hello"}}] * (20 + second % 7 * 10)
         await processes.post("/v1/jobs:batch", {"jobs": jobs})

@@ -1,59 +1,182 @@
-"""What several runs come to, and how it is shown."""
+"""What runs come to, what is kept and reported of them, and which options are refused."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.bench.figures import SAMPLES_MAX, slope, summarize, thinned
-from tests.bench.results import Measured
-from tests.bench.runs import tables
+from hascheduler.demo.evidence import Effect
+from hascheduler.errors import InvalidInput
+from hascheduler.shards.layout import Layout
+from tests.bench.__main__ import SUITE, chosen, read_numbers
+from tests.bench.jobs import OPERATIONS, Counts, Rate, cost_between, read_loads
+from tests.bench.peers.workloads import fires_of, kill_of, throughput_of
+from tests.bench.results import REPORTED, Figures, Measured, add_results, read_results, report
+from tests.bench.shards import SHARDS, Plan, ratios, tenants_of_all
+from tests.bench.soak import slope
+from tests.bench.times import percent_in_order
 
 
-def test_figures_are_medians_with_the_least_and_the_largest_beside_them() -> None:
-    summary = summarize([{"p99_ms": 12}, {"p99_ms": 90}, {"p99_ms": 11}])
-    assert summary.figures == {"p99_ms": 12}
-    assert summary.spread == {"p99_ms": (11, 90)}
+def measured(*runs: Figures) -> Measured:
+    return Measured.of(runs, "python -m tests.bench fires", 0.1)
 
 
-@pytest.mark.parametrize(("values", "shown"), [([3, 5], "4"), ([3, 4], "3.5"), ([3.0], "3.0"), ([1 / 3], "0.333")])
-def test_what_was_counted_stays_a_whole_number(values: list[float], shown: str) -> None:
-    assert str(summarize([{"jobs": value} for value in values]).figures["jobs"]) == shown
+def test_figures_are_medians_and_what_went_wrong_once_is_not_outvoted() -> None:
+    case = measured({"p99_ms": 12, "lost": 0, "plan": "a"}, {"p99_ms": 90, "lost": 3}, {"p99_ms": 11, "lost": 0})
+    assert case.figures == {"p99_ms": 12, "lost": 3}
+    assert (case.shown("p99_ms"), case.shown("lost")) == ("12 (11 to 90)", "3 (0 to 3)")
+    assert measured({"plan": "scan"}, {"plan": "index"}).shown("plan") == "index"
 
 
-@pytest.mark.parametrize("name", ["missed", "doubled", "lost", "failed"])
-def test_one_bad_run_is_not_outvoted_by_good_ones(name: str) -> None:
-    assert summarize([{name: 0}, {name: 3}, {name: 0}]).figures == {name: 3}
+def test_a_case_is_replaced_the_others_stay_and_those_of_another_machine_go(tmp_path: Path) -> None:
+    path = tmp_path / "bench/results.json"
+    add_results("fires", {"200": measured({"lag_ms": 9}), "1,000": measured({"lag_ms": 40})}, path)
+    add_results("fires", {"200": measured({"lag_ms": 7})}, path)
+    benches = read_results(path)["benches"]
+    assert {label: case["figures"]["lag_ms"] for label, case in benches["fires"].items()} == {"200": 7, "1,000": 40}
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps(told | {"machine": told["machine"] | {"cores": 512}}))
+    add_results("idle", {"leader": measured({"cpu_percent": 1})}, path)
+    assert set(read_results(path)["benches"]) == {"idle"}
 
 
-def test_samples_of_all_runs_are_put_together_and_texts_are_the_last() -> None:
-    summary = summarize([{"lags_ms": [3, 1], "plan": "scan"}, {"lags_ms": [2], "plan": "index"}])
-    assert summary.samples == {"lags_ms": [1, 2, 3]}
-    assert summary.figures == {"plan": "index"}
+@pytest.mark.parametrize("text", [None, "", "{}", '{"machine": {}, "benches": {"fires": {"200": {"lag": 1}}}}', "[1]"])
+def test_what_are_no_results_is_said_in_a_line(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "results.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InvalidInput, match=r"results\.json: (no results|there is no such file)"):
+        read_results(path)
 
 
-def test_thinned_samples_keep_their_ends_and_their_median() -> None:
-    kept = thinned(list(range(100_000, -1, -1)))
-    assert len(kept) == SAMPLES_MAX
-    assert (kept[0], kept[SAMPLES_MAX // 2], kept[-1]) == (0, 50_000, 100_000)
+def test_the_report_has_a_row_for_each_case_whose_figures_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    fires = {"missed": 0, "doubled": 0, "expected": 60_000, "lag_p50_ms": 9, "lag_p99_ms": 31}
+    add_results("fires", {"1,000 schedules": measured(fires, fires | {"lag_p99_ms": 47}, fires)}, path)
+    add_results("cost", {"at rest": measured({"leader_cpu_percent": 1})}, path)
+    rows = [line for line in report(path) if "python -m" in line]
+    date = measured(fires).date
+    assert rows == [
+        "| fires | 1,000 schedules | 0 missed, 0 doubled of 60,000; lag p50 9, p99 31 (31 to 47) ms |"
+        f" {date} | `python -m tests.bench fires` |"
+    ]
+    assert set(REPORTED) == {*SUITE, "soak"}
+
+
+BEFORE = Counts(10.0, {"leader": 5.0, "load": 1.0}, dict.fromkeys(OPERATIONS, 100), 1_000, 2_000, 40)
+AFTER = Counts(20.0, {"leader": 7.0, "load": 4.0}, {**BEFORE.operations, "insert": 420}, 6_000, 12_000, 140)
+
+
+def test_costs_are_per_job_and_leave_out_the_load() -> None:
+    figures = cost_between(BEFORE, AFTER)
+    assert (figures["jobs_per_s"], figures["leader_cpu_percent"]) == (10, 20)
+    assert figures["cpu_ms_per_job"] == figures["leader_cpu_ms_per_job"] == 20
+    assert figures["load_cpu_ms_per_job"] == 30
+    assert figures["mongodb_ops_per_job"] == figures["mongodb_insert_per_job"] == 3.2
+    assert (figures["mongodb_bytes_in_per_job"], figures["mongodb_bytes_out_per_job"]) == (50, 100)
+    at_rest = cost_between(BEFORE, replace(AFTER, jobs=BEFORE.jobs))
+    assert not [name for name in at_rest if name.endswith("_per_job")]
+
+
+def test_costs_of_a_job_are_divided_and_nothing_else_is() -> None:
+    one = {"jobs_per_s": 200, "cpu_ms_per_job": 4.0, "replica_cpu_ms_per_job": 2.0, "rabbitmq_cpu_ms_per_job": 0.0}
+    several = {**one, "cpu_ms_per_job": 5.0, "replica_cpu_ms_per_job": 1.0}
+    assert ratios(several, one) == {"cpu_ratio": 1.25, "replica_cpu_ratio": 0.5}
+
+
+def test_every_shard_has_as_many_tenants_in_turns() -> None:
+    tenants = tenants_of_all(64)
+    layout = Layout.even([str(index) for index in range(SHARDS)])
+    assert Counter(tenants).most_common(1)[0][1] == 1
+    assert [layout.index_of(tenant) for tenant in tenants] == list(range(SHARDS)) * (64 // SHARDS)
+    with pytest.raises(InvalidInput, match="--tenants: 6; expected a multiple of 4"):
+        Plan([200], 20, 6, 100, 1, 32)
 
 
 @pytest.mark.parametrize(
-    ("points", "expected"),
-    [
-        ([], 0),
-        ([(5, 1)], 0),
-        ([(0, 7), (1, 7), (2, 7)], 0),
-        ([(0, 1), (1, 3), (2, 5)], 2),
-        ([(0, 0), (1, 3), (2, 0)], 0),
-    ],
+    ("points", "expected"), [([], 0), ([(5, 1)], 0), ([(0, 1), (1, 3), (2, 5)], 2), ([(0, 0), (1, 3), (2, 0)], 0)]
 )
 def test_a_slope_is_that_of_the_nearest_line(points: list[tuple[float, float]], expected: float) -> None:
     assert slope(points) == pytest.approx(expected)
 
 
-def test_few_cases_are_columns_and_many_are_rows_with_those_that_tell_the_same() -> None:
-    def shown(loads: int) -> list[list[str]]:
-        figures = {f"{load} jobs/s": {"cpu_ms": load, "late_ms": 0} for load in range(loads)} | {"idle": {"mb": 9}}
-        cases = {label: Measured.of(summarize([each]), "", 1, 0) for label, each in figures.items()}
-        return [[str(column.header) for column in table.columns] for table in tables(cases)]
+def test_the_share_of_pairs_in_order_equals_looking_at_each_pair() -> None:
+    chance = Random(7)
+    started = [(chance.randrange(60), chance.randrange(11)) for _ in range(400)]
+    right = wrong = 0
+    for (at, key), (other_at, other_key) in combinations(started, 2):
+        right += (at - other_at) * (key - other_key) > 0
+        wrong += (at - other_at) * (key - other_key) < 0
+    assert percent_in_order(started) == round(100 * right / (right + wrong), 2)
+    assert percent_in_order([(1, "b"), (1, "a")]) == 100
 
-    assert shown(2) == [["figure", "0 jobs/s", "1 jobs/s", "idle"]]
-    assert shown(9) == [["case", "cpu_ms", "late_ms"], ["case", "mb"]]
+
+def test_options_are_read_or_refused() -> None:
+    assert read_numbers("--rates", "200, 1_000") == [200, 1_000]
+    assert read_loads("50, 1000/500") == [Rate(50), Rate(1_000, 500)]
+    assert chosen("fires, throughput") == ["throughput", "fires"]
+    for text in ("", "1,", "x", "1,-2", "1.5", "0"):
+        with pytest.raises(InvalidInput, match="--rates"):
+            read_numbers("--rates", text)
+    for text in ("", "0", "50,", "1.5", "1/0", "1/2/3", "1000/", "²"):
+        with pytest.raises(InvalidInput, match="--loads"):
+            read_loads(text)
+    with pytest.raises(InvalidInput, match="there is no benchmark 'fire'"):
+        chosen("fire")
+
+
+# Beside others
+
+
+def fire(schedule: str, nominal_ms: int, *, lag_ms: int = 0) -> Effect:
+    return Effect(f"fire:{schedule}:{nominal_ms}", 1, nominal_ms, nominal_ms + lag_ms)
+
+
+def unknown(schedule: str, at_ms: int) -> Effect:
+    return Effect(f"fire:{schedule}:task-{at_ms}", 1, None, at_ms)
+
+
+def every_second(schedule: str, seconds: range, *, lag_ms: int = 0) -> list[Effect]:
+    return [fire(schedule, 1_000 * second, lag_ms=lag_ms) for second in seconds]
+
+
+def test_jobs_that_never_ran_are_lost_and_those_that_ran_twice_count_once() -> None:
+    effects = [Effect(f"job:{number}", 1, None, at_ms) for number, at_ms in ((1, 1_500), (1, 1_600), (2, 2_000))]
+    assert throughput_of(effects, 3, begin_ms=1_000) == {"jobs_per_s": 2, "lost": 1, "doubled": 1}
+    assert throughput_of([], 3, begin_ms=1_000) == {"jobs_per_s": 0, "lost": 3, "doubled": 0}
+
+
+@pytest.mark.parametrize(
+    ("effects", "not_fired", "doubled"),
+    [
+        pytest.param([], 6, 0, id="nothing at all"),
+        pytest.param(every_second("s-0", range(4)), 3, 0, id="one schedule of two, the beginning not counted"),
+        pytest.param(every_second("s-0", range(1, 4)) + every_second("s-1", range(2, 4)), 1, 0, id="one nominal time"),
+        pytest.param(
+            [*every_second("s-0", range(1, 4)), fire("s-0", 2_000), *every_second("s-1", range(1, 4))], 0, 1, id="twice"
+        ),
+        pytest.param(
+            [fire("s-0", at) for at in (500, 1_000, 1_500, 2_000, 2_500, 3_000)], 3, 0, id="too often helps nobody"
+        ),
+        pytest.param([unknown("s-0", at) for at in (900, 1_900, 2_900)], 3, None, id="unknown nominal times"),
+    ],
+)
+def test_not_fired_and_doubled(effects: list[Effect], not_fired: int, doubled: int | None) -> None:
+    figures = fires_of(effects, 2, from_ms=0, until_ms=3_000)
+    assert (figures["not_fired"], figures["doubled"]) == (not_fired, doubled)
+
+
+def test_a_schedule_has_resumed_with_its_first_effect_for_a_time_after_the_kill() -> None:
+    effects = [
+        *every_second("s-0", range(8, 16), lag_ms=100),
+        *every_second("s-1", range(8, 11)),
+        *every_second("s-1", range(13, 16), lag_ms=200),
+        fire("s-1", 10_000, lag_ms=900),  # due before the kill: late, and no sign of life
+    ]
+    figures = kill_of(effects, 3, killed_at_ms=10_000, until_ms=15_000)
+    assert (figures["resumed_p50_ms"], figures["resumed_last_ms"]) == (1_100, 3_200)
+    assert (figures["expected"], figures["not_fired"], figures["doubled"], figures["never_resumed"]) == (21, 9, 1, 1)

@@ -7,9 +7,7 @@ import orjson
 import pytest
 
 from hascheduler.model.collection import Collection
-from tests.chaos.effects import read_effects
-from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
-from tests.chaos.oplog import changed_by
+from tests.chaos.evidence import changed_by, decisions, dispatches, read_effects, terms, took_over_s, worst_gap_s
 from tests.checkers.evidence import Commit
 
 DIFFERENCES = [
@@ -59,9 +57,7 @@ def test_a_dispatch_is_a_decision_and_not_each_decision_is_one() -> None:
     assert decisions(commits) == [(2.0, 1), (3.0, 1)]
     assert dispatches(commits) == [(3.0, 1)]
     assert terms(commits) == 1
-
-
-def test_who_takes_over_decides_in_a_later_term() -> None:
+    # Who takes over decides in a later term.
     decided = [(1.0, 1), (2.05, 1), (2.4, 2)]
     assert took_over_s(decided, 2.0, 1) == pytest.approx(0.4)
     assert took_over_s(decided, 3.0, 2) == float("inf")

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import bson
 import pytest
 
-from tests.chaos.database_line import open_database_line
-from tests.chaos.proxy import Line, open_line
+from tests.chaos.proxy import Line, open_database_line, open_line
 
 _SILENT_S = 0.2
 
@@ -63,12 +62,6 @@ async def ends() -> AsyncIterator[Ends]:
     writer.close()
     await line.close()
     server.close()
-
-
-async def test_everything_goes_through_in_order(ends: Ends) -> None:
-    for text in (b"one", b"two", b"three"):
-        await ends.say(text)
-    assert await ends.reader.readexactly(11) == b"onetwothree"
 
 
 async def test_a_delayed_line_keeps_the_order(ends: Ends) -> None:

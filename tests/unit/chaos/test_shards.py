@@ -72,13 +72,3 @@ def test_a_job_in_another_shard_is_missed_in_its_own() -> None:
 
 def test_an_effect_that_tells_no_shard_is_not_overlooked() -> None:
     assert judged(in_place(), ["whose"])["nothing_extra"] == ["an effect of whose, never asked for"]
-
-
-def test_every_effect_is_judged_in_one_shard() -> None:
-    whole = Evidence(effects=[Effect(id, 1, "p", 1.0) for id in JOBS])
-    shards = [evidence_of(shard, whole, [], LAYOUT) for shard in range(SHARDS)]
-    assert [[effect.job_id for effect in shard.effects] for shard in shards] == [[id] for id in JOBS]
-
-
-def test_one_shard_has_no_tenants() -> None:
-    assert tenants_of(1) == ()

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import watchdog
+from tests.fuzz import run
 from tests.fuzz.decoders import DECODERS
-from tests.fuzz.run import fuzz
-from tests.fuzz.watchdog import TooDear, watched
+from tests.fuzz.run import TooDear, fuzz, watched
 from tests.tiers import examples
 
 
@@ -17,10 +16,10 @@ def test_nothing_but_what_is_promised_gets_out_of_a_decoder(name: str) -> None:
 
 
 def test_the_watchdog_tells_what_costs_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "MEMORY_BYTES_MAX", 1_000)
+    monkeypatch.setattr(run, "MEMORY_BYTES_MAX", 1_000)
     with pytest.raises(TooDear):
         watched(bytearray, 100_000, ())
-    monkeypatch.setattr(watchdog, "CPU_S_MAX", 0.0)
+    monkeypatch.setattr(run, "CPU_S_MAX", 0.0)
     with pytest.raises(TooDear):
         watched(lambda count: sum(range(count)), 10_000, ())
 

@@ -1,0 +1,309 @@
+"""Metrics, health and traces of real processes tell what the database and the handlers know."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.embedded.children import free_port
+from tests.system.processes import Processes, eventually
+from tests.unit.telemetry.collector import CollectedSpan, Collector, collecting
+from tests.unit.telemetry.scraping import Scrape
+
+REPLICAS = ("one", "two")
+SUBMITTED = 12
+FIRES = 6
+
+
+async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
+    count = processes.database.jobs.count_documents
+    health = {name: f"http://127.0.0.1:{free_port()}" for name in (*REPLICAS, "worker")}
+
+    def port(name: str) -> dict[str, str]:
+        return {"HASCHEDULER_HEALTH_PORT": health[name].rpartition(":")[2]}
+
+    for name in REPLICAS:
+        await processes.replica(name, **port(name))
+    await processes.processor("worker", "processors.log", "tests.system.replicas.handlers", slots=8, **port("worker"))
+    leader, term = await processes.leader()
+    follower = next(name for name in REPLICAS if name != leader.name)
+    # It comes to its end by itself: a fire that meets a deletion is decided, and lost.
+    trigger = {"type": "interval", "every": "200ms", "max_fires": FIRES}
+    await processes.post("/v1/schedules", {"name": "tick", "trigger": trigger, "job": {"definition": "log"}})
+    for number in range(SUBMITTED):
+        await processes.post("/v1/jobs", {"definition": "log", "target": f"t{number}", "tenant": "acme"})
+    # Tried three times: two attempts fail.
+    retry = {"retry": {"attempts": 5, "backoff": "50ms"}}
+    await processes.put("/v1/definitions/flaky", retry)
+    await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 3}})
+
+    async def fired() -> bool:
+        return await count({"schedule": "tick"}) == FIRES
+
+    await eventually(fired, "it has fired as often as it may")
+    await processes.settled()
+    all = await count({})
+    logged = await count({"definition": "log", "state": "succeeded"})
+    assert all == FIRES + SUBMITTED + 1
+    assert logged == all - 1
+
+    async def all_ends_counted() -> Scrape | None:
+        told = await processes.metrics(health[leader.name])
+        return told if told.total("hascheduler_attempts_total") == all + 2 else None
+
+    told = await eventually(all_ends_counted, "the leader has seen every attempt end")
+    assert told.of("hascheduler_verdicts_total", verdict="fired") == FIRES
+    assert told["hascheduler_fire_lag_seconds_count"] == FIRES
+    assert told.of("hascheduler_decisions_total", kind="fire") == FIRES
+    assert told.of("hascheduler_decisions_total", kind="dispatch") == all + 2
+    assert told.of("hascheduler_attempts_total", definition="log", outcome="succeeded") == logged
+    assert told.of("hascheduler_attempts_total", definition="flaky", outcome="failed") == 2
+    assert told.of("hascheduler_attempts_total", definition="flaky", outcome="succeeded") == 1
+    assert told["hascheduler_attempts_lost_total"] == told["hascheduler_claims_lost_total"] == 0
+    assert told.of("hascheduler_schedule_to_start_seconds_count", definition="log") == logged
+    assert told.of("hascheduler_schedule_to_start_seconds_count", definition="flaky") == 1
+    assert told.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
+
+    async def all_gone() -> dict[str, Scrape] | None:
+        told = {name: await processes.metrics(health[name]) for name in REPLICAS}
+        slots = [of.by("hascheduler_processor_slots", "state") for of in told.values()]
+        schedules = [of.by("hascheduler_schedules", "state") for of in told.values()]
+        idle = slots == [{"occupied": 0, "free": 8}] * 2 and schedules == [{"active": 0, "paused": 0}] * 2
+        return told if idle else None
+
+    both = await eventually(all_gone, "both have seen the last job end and the schedule go")
+    for name, of in both.items():
+        assert of["hascheduler_leading"] == (name == leader.name)
+        assert of["hascheduler_term"] == term
+        assert of.by("hascheduler_jobs", "state") == {"pending": 0, "dispatched": 0, "running": 0}
+        assert of.by("hascheduler_processors", "state") == {"live": 1, "draining": 0, "lost": 0}
+    for name in ("hascheduler_verdicts_total", "hascheduler_attempts_total", "hascheduler_decisions_total"):
+        assert both[follower].total(name) == 0, f"{name} on a replica that never led"
+    # `post` asks the first replica.
+    made = both["one"].of("hascheduler_http_requests_total", method="POST", route="/v1/jobs", status="201")
+    assert made == SUBMITTED + 1
+
+    worker = await processes.metrics(health["worker"])
+    assert worker.of("hascheduler_processor_attempts_total", definition="log", outcome="succeeded") == logged
+    assert worker.of("hascheduler_processor_attempts_total", definition="flaky", outcome="failed") == 2
+    assert worker.of("hascheduler_handler_seconds_count", definition="log") == logged
+    assert worker.of("hascheduler_handler_seconds_count", definition="flaky") == 3
+    # The same on the port of the API, as there is one registry a process.
+    through_api = await processes.metrics(processes.replicas["one"].url)
+    assert through_api.kinds == both["one"].kinds
+
+
+Told = dict[str, tuple[int, str]]
+PATHS = ("/livez", "/readyz", "/leaderz")
+SERVE = ["serve"]
+WORK = ["processor", "processors.log"]
+YES = (200, "")
+WAITS = (503, "waiting for MongoDB")
+FOLLOWS = (503, "another replica leads, or none")
+
+
+async def told(port: int) -> Told | None:
+    """The status and the reason of each path that is there; None while nobody listens."""
+    found: Told = {}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+        for path in PATHS:
+            try:
+                answer = await http.get(path)
+            except httpx.TransportError:
+                return None
+            if answer.status_code != httpx.codes.NOT_FOUND:
+                found[path] = answer.status_code, answer.json()["reason"]
+    return found
+
+
+async def started(arguments: list[str], tmp_path: Path, **settings: str) -> asyncio.subprocess.Process:
+    environment = {**os.environ, "HASCHEDULER_HTTP_PORT": "0", **settings}
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hascheduler", *arguments, env=environment, stderr=asyncio.subprocess.PIPE, cwd=tmp_path
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "waiting"),
+    [
+        (SERVE, {"/livez": YES, "/readyz": WAITS, "/leaderz": FOLLOWS}),
+        (WORK, {"/livez": YES, "/readyz": WAITS}),
+    ],
+)
+async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_when_told_to(
+    arguments: list[str], waiting: Told, tmp_path: Path
+) -> None:
+    port = free_port()
+    nobody = f"mongodb://127.0.0.1:{free_port()}/?serverSelectionTimeoutMS=500"
+    process = await started(arguments, tmp_path, HASCHEDULER_MONGODB_URI=nobody, HASCHEDULER_HEALTH_PORT=str(port))
+    try:
+        assert await eventually(lambda: told(port), "it answers") == waiting
+        async with httpx.AsyncClient() as http:
+            assert "hascheduler_build_info" in (await http.get(f"http://127.0.0.1:{port}/metrics")).text
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 15) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_replicas_are_ready_and_a_processor_is_while_it_can_take_work(
+    processes: Processes,
+) -> None:
+    ports = {name: free_port() for name in ("one", "two", "worker")}
+
+    def settings(name: str) -> dict[str, str]:
+        return {"HASCHEDULER_HEALTH_PORT": str(ports[name])}
+
+    for name in ("one", "two"):
+        await processes.replica(name, **settings(name))
+    worker = await processes.processor("worker", "processors.sleep", slots=8, **settings("worker"))
+    leader, _ = await processes.leader()
+
+    async def settled() -> dict[str, Told | None] | None:
+        now = {name: await told(port) for name, port in ports.items()}
+        is_settled = all(each and each["/readyz"] == YES for each in now.values())
+        return now if is_settled and now[leader.name] == dict.fromkeys(PATHS, YES) else None
+
+    now = await eventually(settled, "all are ready, and one knows that it leads")
+    follower = "two" if leader.name == "one" else "one"
+    assert now[follower] == {"/livez": YES, "/readyz": YES, "/leaderz": FOLLOWS}
+    assert now["worker"] == {"/livez": YES, "/readyz": YES}
+
+    # A job that takes its time holds the processor in its drain for as long as the test looks.
+    await processes.post("/v1/jobs", {"definition": "sleep", "payload": {"seconds": 15}})
+
+    async def runs() -> bool:
+        return await processes.database.jobs.count_documents({"state": "running"}) == 1
+
+    await eventually(runs, "the job runs")
+    worker.signal(signal.SIGTERM)
+
+    async def drains() -> Told | None:
+        now = await told(ports["worker"])
+        return now if now and now["/readyz"] != YES else None
+
+    assert await eventually(drains, "it drains") == {"/livez": YES, "/readyz": (503, "it is draining")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting", "blamed"),
+    [
+        (SERVE, {"HASCHEDULER_HEALTH_PORT": "taken"}, "HASCHEDULER_HEALTH_PORT"),
+        (SERVE, {"HASCHEDULER_HEALTH_PORT": "0", "HASCHEDULER_HEALTH_HOST": "192.0.2.1"}, "HASCHEDULER_HEALTH_HOST"),
+        (WORK, {"HASCHEDULER_HEALTH_PORT": "99999"}, "HASCHEDULER_HEALTH_PORT"),
+    ],
+)
+async def test_a_port_that_can_not_be_had_is_one_line_and_the_callers_fault(
+    arguments: list[str], setting: dict[str, Any], blamed: str, tmp_path: Path
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        given = {name: str(taken.getsockname()[1]) if value == "taken" else value for name, value in setting.items()}
+        process = await started(arguments, tmp_path, **given)
+        _, error = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 2
+    lines = error.decode().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith(f"hascheduler: {blamed}")
+
+
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+HANDLERS = "tests.system.replicas.handlers"
+
+
+def tracing_to(url: str) -> dict[str, str]:
+    return {
+        "HASCHEDULER_TRACING": "otlp",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
+
+
+async def spans_of(collector: Collector, trace: str, count: int) -> list[CollectedSpan]:
+    async def look() -> list[CollectedSpan] | None:
+        found = collector.of(trace)
+        return found if len(found) >= count else None
+
+    found = await eventually(look, f"{count} spans of {trace}")
+    assert len(found) == count, [span.name for span in found]
+    return found
+
+
+async def submitted(processes: Processes, body: object, **headers: str) -> str:
+    answer = await processes.http.post(f"{processes.any_url()}/v1/jobs", json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def one(spans: list[CollectedSpan], name: str, attempt: int | None = None) -> CollectedSpan:
+    number = "hascheduler.job.attempt"
+    found = [span for span in spans if span.name == name and attempt in (None, span.attributes.get(number))]
+    assert len(found) == 1, (name, attempt, [span.name for span in spans])
+    return found[0]
+
+
+async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(processes: Processes) -> None:
+    with collecting() as collector:
+        replica = await processes.replica("one", **tracing_to(collector.url))
+        processor = await processes.processor("worker", HANDLERS, slots=8, **tracing_to(collector.url))
+        await processes.put("/v1/definitions/traced", {"retry": {"attempts": 2, "backoff": "0s"}})
+        body = {"definition": "traced", "payload": {"succeeds_in": 2}}
+        job_id = await submitted(processes, body, traceparent=f"00-{TRACE}-{CALLER}-01")
+        spans = await spans_of(collector, TRACE, 7)
+        submit = one(spans, "submit traced")
+        assert (submit.parent, submit.service) == (CALLER, "hascheduler")
+        for attempt in (1, 2):
+            dispatch, run = one(spans, "dispatch traced", attempt), one(spans, "attempt traced", attempt)
+            own = next(span for span in spans if span.parent == run.id)
+            assert (dispatch.parent, run.parent) == (submit.id, dispatch.id)
+            assert (own.name, own.scope, own.service) == ("in a coroutine", "somebody's application", run.service)
+            assert (dispatch.service, run.service) == ("hascheduler", "hascheduler-processor")
+            assert {span.attributes["hascheduler.job.id"] for span in (submit, dispatch, run)} == {job_id}
+            assert {span.attributes["messaging.system"] for span in (dispatch, run)} == {"rabbitmq"}
+            assert dispatch.attributes["hascheduler.term"] == 1
+            assert (run.failed, run.attributes.get("error.type")) == (
+                (attempt == 1),
+                "LookupError" if attempt == 1 else None,
+            )
+            line = next(line for line in processes.logged("at_work", "worker") if line["attempt"] == attempt)
+            assert (line["job"], line["trace_id"], line["span_id"]) == (job_id, TRACE, own.id)
+            assert line["processor"].startswith("worker.")
+        assert all(line["replica"].startswith("one.") for line in processes.lines("one"))
+        # What is in the queue of a process goes out before it ends.
+        last = await submitted(processes, {"definition": "traced-thread"}, traceparent=f"00-{'1' * 32}-{CALLER}-01")
+        await processes.in_state(last, "succeeded")
+        assert (await processor.terminate(), await replica.terminate()) == (0, 0)
+        names = [span.name for span in collector.of("1" * 32)]
+        assert sorted(names) == [
+            "attempt traced-thread",
+            "dispatch traced-thread",
+            "in a thread",
+            "submit traced-thread",
+        ]
+
+
+async def test_a_collector_that_is_away_is_told_of_once_and_keeps_nobody(processes: Processes) -> None:
+    away = {**tracing_to("http://127.0.0.1:1"), "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    replica = await processes.replica("one", **away)
+    processor = await processes.processor("worker", HANDLERS, slots=8, **away)
+    for _ in range(5):
+        job_id = await submitted(processes, {"definition": "traced-thread"})
+        await processes.in_state(job_id, "succeeded")
+
+    async def both_told() -> bool:
+        return all(processes.logged("spans_not_exported", name) for name in ("one", "worker"))
+
+    await eventually(both_told, "both have said that spans are lost")
+    assert (await processor.terminate(), await replica.terminate()) == (0, 0)
+    assert [len(processes.logged("spans_not_exported", name)) for name in ("one", "worker")] == [1, 1]
+    strangers = {line["logger"] for line in processes.lines("one", "worker")}
+    assert not [name for name in strangers if not name.startswith(("hascheduler.", "processors."))]
