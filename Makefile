@@ -118,7 +118,6 @@ contracts: .venv/.ready ## which room may import which
 
 bench: .venv/.ready servers compiled ## figures: jobs and fires per second, lag, takeovers, cost, scale (BENCH=throughput,fires)
 	$(COMPILED) $(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
-	$(BIN)/python -m tests.bench report
 
 bench-peers: .venv/.ready servers compiled ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")
 	$(COMPILED) $(BIN)/python -m tests.bench.peers $(ARGS)

@@ -20,7 +20,7 @@ from hascheduler.mongo.apply.job_updates import JobUpdates
 from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports import AttemptOutcome, JobSelection
-from tests.chaos.oplog import Oplog
+from tests.chaos.evidence import Oplog
 from tests.contract.backends import RETENTION_MS, Backend, mongo_backend
 from tests.contract.checks import DONE, UNKNOWN, applied
 from tests.contract.job_states import bring_to, stored
