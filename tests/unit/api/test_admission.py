@@ -188,13 +188,6 @@ async def test_a_replica_without_a_first_mirror_admits_nothing(world: World, adm
     await admission.admit("acme", 1)
 
 
-async def test_a_cap_that_is_taken_away_holds_no_longer(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=1)
-    assert await admitted(admission, 3) == 1
-    world.database.delete(Collection.TENANTS, "acme")
-    assert await admitted(admission, 3) == 3
-
-
 async def test_a_rate_limited_submit_does_not_count_as_pending(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
     assert await admitted(admission, 20) == 4
@@ -222,19 +215,6 @@ async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admis
 async def test_more_jobs_than_the_shard_may_ever_hold_get_no_retry_after(admission: AdmissionControl) -> None:
     with pytest.raises(InvalidInput):
         await admission.admit("acme", 1_001)
-
-
-async def test_without_a_limit_of_the_shard_there_is_none(world: World) -> None:
-    admission = AdmissionControl(world.view, MemoryBucketStore(world.connection), world.clock, None)
-    world.view.waiting["other"] = 100_000_000
-    await admission.admit("acme", 1_000)
-
-
-async def test_what_was_there_already_is_given_back(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=1)
-    for _ in range(5):
-        await admission.admit("acme", 1)
-        admission.not_new("acme", 1)
 
 
 async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
@@ -274,12 +254,6 @@ async def test_the_time_to_come_again_follows_from_how_fast_the_queue_falls(
             admission.arrived("acme", own=False)
         await retry_after_s(admission)
     assert await retry_after_s(admission, jobs) == expected_s
-
-
-async def test_the_first_refusal_gives_a_default_retry_after(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=500)
-    world.view.waiting["acme"] = 500
-    assert await retry_after_s(admission) == 5
 
 
 async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(

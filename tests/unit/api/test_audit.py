@@ -228,14 +228,6 @@ async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World)
         check_problem(await client.get("/v1/audit?tenant=other"), 403)
 
 
-async def test_a_record_that_can_not_be_read_is_named(client: httpx.AsyncClient, world: World) -> None:
-    await client.put("/v1/lanes/slow", json={})
-    [record] = await records(client, world)
-    world.rewrite(Collection.AUDIT, record["id"], status="fine")
-    answer = (await client.get("/v1/audit")).json()
-    assert (answer["items"], [one["id"] for one in answer["unreadable"]]) == ([], [record["id"]])
-
-
 # Writing
 
 

@@ -26,17 +26,6 @@ async def batch(client: httpx.AsyncClient, *jobs: Any, key: str | None = None) -
     return shown
 
 
-async def test_a_thousand_jobs_are_submitted_and_found_by_their_batch(client: httpx.AsyncClient, world: World) -> None:
-    answer = await batch(client, *({**LOG, "payload": n} for n in range(1_000)))
-    assert {result["status"] for result in answer["results"]} == {201}
-    ids = [result["job"] for result in answer["results"]]
-    assert [world.job(id)["payload"] for id in ids] == list(range(1_000))
-    page = await get(client, f"/v1/jobs?batch={answer['batch']}&limit=200")
-    assert len(page["items"]) == 200
-    check_problem(await client.post("/v1/jobs:batch", json={"jobs": [LOG] * 1_001}), 422, "jobs")
-    check_problem(await client.post("/v1/jobs:batch", json={"jobs": []}), 422, "jobs")
-
-
 async def test_a_refused_job_gets_its_problem_in_its_place_and_keeps_no_other_back(
     client: httpx.AsyncClient, world: World
 ) -> None:

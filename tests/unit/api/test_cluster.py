@@ -53,18 +53,6 @@ async def test_a_replica_whose_beats_have_stopped_is_neither_alive_nor_ready(
     assert (after["alive"], after["ready"]) == (False, False)
 
 
-async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClient, world: World) -> None:
-    world.view.holder = ""
-    assert (await client.get("/v1/cluster")).json()["leader"] is None
-
-
-async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
-    item = (await client.get("/v1/processors")).json()["items"][0]
-    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
-    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
-    assert (item["consuming"], item["rest"]) == (True, None)
-
-
 async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.AsyncClient, world: World) -> None:
     world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
     world.view.consuming = False
@@ -117,11 +105,6 @@ async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world
     assert items[0] == example_of(Failover)
     assert (items[2]["gap_ms"], items[2]["first_decision_at"]) == (None, None)
     assert [item["term"] for item in (await client.get(f"{FAILOVERS}?limit=2")).json()["items"]] == [8, 2]
-
-
-async def test_without_a_database_the_list_is_away(client: httpx.AsyncClient, world: World) -> None:
-    world.go_away()
-    check_problem(await client.get(FAILOVERS), 503, None)
 
 
 # Pausing everything and draining processors

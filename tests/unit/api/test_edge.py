@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +14,6 @@ from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Slot, address_party
 from hascheduler.api.http.server import BATCH_ID, passed_on_by_peer, peer_headers
 from hascheduler.api.services import ApiServices
-from hascheduler.api.ui.live import LivePictures
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import position
 from tests.unit.api.doubles import World, the_routes
@@ -87,22 +86,6 @@ async def test_the_edge_counts_and_records_each_request_once_by_the_route_that_a
     assert world.limits["in_flight"].in_use == 0
 
 
-async def test_an_unanswered_write_names_what_it_was_about(world: World, far: World) -> None:
-    far.connection.fail_next(of="jobs.submit", carried_out=True)
-    async with asking(before(both(world, far))) as client:
-        problem = (await client.post("/v1/jobs", json=LOG, headers=FAR)).json()
-    await world.audit_writer.flush()
-    assert [one["target"] for one in world.everything()["audit"]] == [problem["id"]]
-
-
-async def test_a_defect_behind_the_edge_is_answered_by_it(world: World, far: World) -> None:
-    shards, broken_jobs = both(world, far), cast(Any, None)
-    broken = {**shards, b"far": replace(shards[b"far"], jobs=broken_jobs)}
-    async with asking(before(broken)) as client:
-        check_problem(await client.post("/v1/jobs", json=LOG, headers=FAR), 500)
-        assert (await client.post("/v1/jobs", json=LOG)).status_code == 201
-
-
 async def test_the_tokens_of_the_edge_are_good_for_as_long_as_a_stream_of_any_shard_lasts(
     world: World, far: World
 ) -> None:
@@ -120,27 +103,6 @@ async def test_the_tokens_of_the_edge_are_good_for_as_long_as_a_stream_of_any_sh
             await world.tokens.revoke("token-1", None)
             log.append([happened(13, "job:far")], position(13, 1))
             assert await sent.to_the_end() == []
-
-
-async def test_all_parts_of_a_batch_may_have_one_id(world: World, far: World) -> None:
-    shards = both(world, far)
-
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
-        await ByHeader(shards)({**scope, "state": {**scope["state"], BATCH_ID: "batch:whole"}}, receive, send)
-
-    async with asking(with_edge(told, shards[b"home"])) as client:
-        for headers in ({}, FAR):
-            answer = await client.post("/v1/jobs:batch", json={"jobs": [LOG]}, headers=headers)
-            assert answer.json()["batch"] == "batch:whole"
-    assert [job["batch"] for each in (world, far) for job in each.everything()["jobs"]] == ["batch:whole"] * 2
-
-
-async def test_a_picture_is_of_one_view(world: World, far: World) -> None:
-    pictures = LivePictures()
-    with pictures.followed(None, world.view) as here, pictures.followed(None, far.view) as there:
-        assert here is not there
-        with pictures.followed(None, world.view) as again:
-            assert again is here
 
 
 async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(world: World, far: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch
+from tests.unit.api.requests import DEFAULT_NARROWING, TICK, check_problem, create, get, patch
 
 LOG = {"definition": "log"}
 
@@ -22,12 +22,6 @@ async def test_a_replacement_keeps_the_anchor_unless_it_brings_one(client: httpx
     moved = {**anchored, "anchor": "2021-01-01T00:00:00Z"}
     answer = await client.put("/v1/schedules/tick", json={"trigger": moved, "job": LOG})
     assert answer.json()["trigger"]["anchor"] == "2021-01-01T00:00:00.000Z"
-
-
-async def test_an_interval_after_a_one_off_is_anchored_now(client: httpx.AsyncClient) -> None:
-    await create(client, trigger={"type": "once", "at": "2031-01-01T00:00:00Z"})
-    answer = await client.put("/v1/schedules/tick", json=TICK)
-    assert answer.json()["trigger"]["anchor"] == NOW_TEXT
 
 
 @pytest.mark.parametrize(
@@ -198,11 +192,6 @@ async def test_a_patch_is_checked_like_a_replacement(
     assert world.everything() == before
 
 
-async def test_a_label_that_a_placeholder_needs_may_not_be_removed(client: httpx.AsyncClient) -> None:
-    await create(client, job={**LOG, "payload": "${label.team}", "render": True}, labels={"team": "a"})
-    check_problem(await client.patch("/v1/schedules/tick", json={"labels": None}), 422, "job.payload")
-
-
 async def test_a_merge_patch_may_have_its_own_media_type(client: httpx.AsyncClient) -> None:
     await create(client)
     headers = {"content-type": "application/merge-patch+json"}
@@ -217,10 +206,3 @@ async def test_the_fairness_key_follows_the_tenant_unless_it_is_another(client: 
     await patch(client, {"job": {"fairness_key": "mine"}})
     assert (await patch(client, {"job": {"tenant": "acme"}}))["job"]["fairness_key"] == "mine"
     assert (await patch(client, {"job": {"fairness_key": None}}))["job"]["fairness_key"] == "acme"
-
-
-async def test_resources_are_merged_and_null_goes_back_to_the_definition(client: httpx.AsyncClient) -> None:
-    await create(client)
-    assert (await patch(client, {"job": {"resources": {"cpu": 2}}}))["job"]["resources"] == {"cpu": 2}
-    assert (await patch(client, {"job": {"resources": {"gpu": 1, "cpu": None}}}))["job"]["resources"] == {"gpu": 1}
-    assert (await patch(client, {"job": {"resources": None}}))["job"]["resources"] is None

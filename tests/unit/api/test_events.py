@@ -310,9 +310,3 @@ async def test_a_session_that_ends_ends_its_streams(
             else:
                 world.rewrite(Collection.TOKENS, digest_of(secret), expires_at_ms=NOW)
             assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
-
-
-async def test_a_worker_has_no_business_here(server: ApiServer) -> None:
-    async with plain_client(server.port) as client:
-        _, header = await token(client, "*", Role.WORKER)
-        check_problem(await client.get(PATH, headers=header), 403)

@@ -197,14 +197,6 @@ async def test_a_request_is_counted_under_its_pattern(
         assert (await requests(world))[counted] == 2
 
 
-async def test_a_submit_is_counted_and_timed(client: httpx.AsyncClient, world: World) -> None:
-    for _ in range(3):
-        await client.post("/v1/jobs", json={"definition": "log"})
-    assert await requests(world) == {("POST", "/v1/jobs", "201"): 3}
-    told = scrape(world.metrics.registry)
-    assert told.of("hascheduler_http_request_seconds_count", method="POST", route="/v1/jobs") == 3
-
-
 async def test_a_connection_that_is_refused_unread_is_counted(client: httpx.AsyncClient, world: World) -> None:
     world.limits["in_flight"] = Limit("some", 0)
     assert (await client.get("/v1/jobs")).status_code == 503

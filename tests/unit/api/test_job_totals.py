@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.jobs.errors import NO_ERROR, PATTERN_LENGTH_MAX, error_pattern, first_line
+from hascheduler.api.jobs.errors import NO_ERROR, PATTERN_LENGTH_MAX, error_pattern
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.values.instants import WallMs
@@ -27,9 +27,6 @@ def some(world: World) -> None:
         put(world, f"job:{number:04d}", state, submitted_at_ms=NOW + number, labels={"even": str(number % 2 == 0)})
     put(world, f"fire:tick:{NOW}", "failed", schedule="tick", definition="sleep", submitted_at_ms=NOW + 10)
     put(world, f"fire:tick-2:{NOW}", "running", schedule="tick-2", tenant="other", submitted_at_ms=NOW + 11)
-
-
-# By id
 
 
 # Counts
@@ -213,21 +210,6 @@ async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.Async
 )  # fmt: skip
 def test_equal_faults_have_one_pattern(errors: tuple[str, ...], pattern: str) -> None:
     assert {error_pattern(error) for error in errors} == {pattern}
-
-
-@pytest.mark.parametrize(
-    ("error", "shown"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;a title\x07text", "text"),
-        ("\u202egnp.exe\u202c", "gnp.exe"),
-        ("a\x00b\x9bc", "a bc"),
-        ("\ud800 lone", "lone"),
-        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
-    ],
-)
-def test_what_moves_a_cursor_or_turns_a_text_is_left_out(error: str, shown: str) -> None:
-    assert first_line(error) == shown
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Overdue, QueuePosition
+from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, QueuePosition
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState
 from hascheduler.model.policy import Criterion
 from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
@@ -42,25 +41,6 @@ async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, worl
     assert {name: shown[name] for name in body} == {**body, "not_before": "2030-01-01T00:00:01.500Z"}
     stored = world.job("job:0001")
     assert (stored["not_before_ms"], stored["tenant"], stored["resources"]) == (NOW + 1500, "acme", {"cpu": 2})
-
-
-@pytest.mark.parametrize(
-    ("body", "key"),
-    [({}, "acme"), ({"fairness_key": None}, "acme"), ({"fairness_key": ""}, ""), ({"fairness_key": "k"}, "k")],
-)
-async def test_the_fairness_key_defaults_to_the_tenant(
-    client: httpx.AsyncClient, body: dict[str, Any], key: str
-) -> None:
-    shown = (await client.post("/v1/jobs", json={"definition": "log", "tenant": "acme", **body})).json()
-    assert shown["fairness_key"] == key
-
-
-async def test_a_job_that_needs_nothing_differs_from_one_that_leaves_it_to_its_definition(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    for needs in (dict[str, int](), None):
-        shown = (await client.post("/v1/jobs", json={"definition": "log", "resources": needs})).json()
-        assert shown["resources"] == world.job(shown["id"])["resources"] == needs
 
 
 async def test_a_job_that_can_never_run_is_marked_while_it_waits(client: httpx.AsyncClient, world: World) -> None:
@@ -161,35 +141,6 @@ async def test_each_answer_says_which_state_it_met(
     assert (await get(client, f"/v1/jobs/{ids[2]}"))["state"] == ("pending" if retry == "ok" else state)
 
 
-# All that match
-
-
-async def test_all_matching_jobs_are_changed_and_no_others(client: httpx.AsyncClient, world: World) -> None:
-    ours = [await job_in(client, world, state, labels={"team": "a"}) for state in JobState]
-    other = await job_in(client, world, "pending", labels={"team": "b"})
-    which = {"filter": {"labels": {"team": "a"}}}
-    answer = await post(client, "/v1/jobs:reprioritize", {**which, "priority": 9})
-    assert (answer["matched"], answer["changed"], answer["complete"]) == (1, 1, True)
-    answer = await post(client, "/v1/jobs:retry", which)
-    assert (answer["matched"], answer["changed"]) == (1, 1)
-    answer = await post(client, "/v1/jobs:cancel", which)
-    assert (answer["matched"], answer["changed"], answer["asked_to_stop"]) == (4, 3, 1)
-    states = sorted([(await get(client, f"/v1/jobs/{id}"))["state"] for id in ours])
-    assert states == ["cancelled"] * 4 + ["running", "succeeded"]
-    assert (await get(client, f"/v1/jobs/{other}"))["state"] == "pending"
-
-
-# Listed by
-
-
-async def test_jobs_are_listed_by_each_field_of_a_filter(client: httpx.AsyncClient, world: World) -> None:
-    id = await job_in(client, world, "failed", labels={"a.b": "c"}, target="t1", tenant="acme")
-    await job_in(client, world, "succeeded")
-    for query in ("state=failed", "label=a.b%3Dc", "target=t1", "tenant=acme", "definition=log&tenant=acme"):
-        assert [job["id"] for job in (await get(client, f"/v1/jobs?{query}"))["items"]] == [id], query
-    assert (await get(client, "/v1/jobs?batch=batch:none"))["items"] == []
-
-
 # A lane that is not defined may be misspelt
 
 
@@ -285,18 +236,6 @@ async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.As
     }
 
 
-async def test_a_thread_that_outlives_its_timeout_is_named_with_what_it_holds(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    world.view.explanations[ID] = Explanation(ID, "running", "p.1", overdue=Overdue(2, WallMs(NOW)))
-    told = await get(client, WHY)
-    assert (told["state"], told["processor"]) == ("running", "p.1")
-    assert told["summary"] == (
-        "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread at p.1 has not ended yet: its slot and conflict "
-        "groups are held until then"
-    )
-
-
 @pytest.mark.parametrize(("attempt", "shown"), [(2, "2030-01-01T00:00:00.000Z"), (3, None)])
 async def test_a_job_shows_since_when_its_running_attempt_is_overdue(
     client: httpx.AsyncClient, world: World, attempt: int, shown: str | None
@@ -304,18 +243,6 @@ async def test_a_job_shows_since_when_its_running_attempt_is_overdue(
     await client.post("/v1/jobs", json={"definition": "log"})
     world.rewrite(Collection.JOBS, ID, state="running", attempt=attempt, overdue_attempt=2, overdue_since_ms=NOW)
     assert (await get(client, f"/v1/jobs/{ID}"))["overdue_since"] == shown
-
-
-async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.AsyncClient, world: World) -> None:
-    world.view.explanations[ID] = Explanation(ID, "waiting", position=standing(2))
-    shown = await get(client, WHY)
-    assert shown["standing"] == {
-        "ahead": 2,
-        "exact": True,
-        "first": "job:0000",
-        "deciding": "tier",
-        "criteria": [{"criterion": "tier", "value": "1", "first": "2"}],
-    }
 
 
 @pytest.mark.parametrize(

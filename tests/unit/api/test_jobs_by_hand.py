@@ -31,12 +31,6 @@ async def test_a_job_is_made_as_a_fire_would_make_it(client: httpx.AsyncClient, 
     assert world.job(shown["id"])["serial"] is False
 
 
-async def test_each_request_makes_another_job_paused_or_not(client: httpx.AsyncClient) -> None:
-    await create(client, paused=True)
-    ids = [(await post(client, PATH, status=201))["id"] for _ in range(2)]
-    assert ids == ["trigger:tick:0001", "trigger:tick:0002"]
-
-
 async def test_under_one_key_a_job_is_made_once(client: httpx.AsyncClient, world: World) -> None:
     await create(client, overlap="skip")
     once = {"Idempotency-Key": "k"}
@@ -293,19 +287,6 @@ async def test_all_bounds_of_the_trigger_apply_except_max_fires(
 ) -> None:
     await hourly(client, **narrowing)
     assert (await post(client, BACKFILL, span(-4, -0.5)))["jobs"] == [id_of(hour) for hour in hours]
-
-
-async def test_the_payload_is_rendered_for_each_time(client: httpx.AsyncClient, world: World) -> None:
-    await create(client, trigger={"type": "interval", "every": "1h"}, job={
-        "definition": "log", "payload": "${job_id} ${nominal_at}", "render": True,
-    })  # fmt: skip
-    await post(client, BACKFILL, span(-1, -1))
-    assert world.job(id_of(-1))["payload"] == f"{id_of(-1)} 2029-12-31T23:00:00.000Z"
-
-
-async def test_a_paused_schedule_is_backfilled_too(client: httpx.AsyncClient) -> None:
-    await create(client, trigger={"type": "interval", "every": "1h"}, paused=True)
-    assert (await post(client, BACKFILL, span(-1, 0)))["created"] == 2
 
 
 async def test_as_many_as_fit_are_made_and_not_one_more(client: httpx.AsyncClient, world: World) -> None:

@@ -136,16 +136,6 @@ async def test_a_patch_is_checked_like_a_replacement(
     assert world.everything() == before
 
 
-async def test_a_timeout_above_the_total_timeout_is_refused_at_both(client: httpx.AsyncClient) -> None:
-    await client.put(LOG, json={"total_timeout": "1h"})
-    errors = check_problem(await client.patch(LOG, json={"timeout": "90m"}), 422)["errors"]
-    said = ("the timeout 90m is longer than the total_timeout 1h", "a total_timeout as long")
-    assert [(one["path"], one["problem"], one["expected"]) for one in errors] == [
-        ("timeout", *said), ("total_timeout", *said),
-    ]  # fmt: skip
-    assert (await client.put(LOG, json={"timeout": "1h", "total_timeout": "1h"})).is_success
-
-
 async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_it_says_otherwise(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -158,11 +148,6 @@ async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_i
     assert patched["retry"]["lost_attempts"] == 0
     assert world.stored(Collection.DEFINITIONS, "log")["lost_attempts_max"] == 0
     assert (await client.patch(LOG, json={"retry": {"lost_attempts": None}})).json()["retry"]["lost_attempts"] == 10
-
-
-async def test_null_means_the_default_in_parts_too(client: httpx.AsyncClient) -> None:
-    for retry in (None, {"attempts": None}):
-        assert (await client.put(LOG, json={"retry": retry})).json() == PLAIN
 
 
 BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
@@ -193,30 +178,6 @@ async def test_a_lanes_policy_is_a_preset_or_a_list(
     shown = (await client.put(BULK, json={"policy": policy})).json()
     assert shown["policy"] == list(criteria)
     assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")).criteria == criteria
-
-
-async def test_each_priority_may_have_its_own_step(client: httpx.AsyncClient, world: World) -> None:
-    steps = [f"{step}m" for step in range(11, 0, -1)]
-    assert (await client.put(BULK, json={"promote_after": steps})).json()["promote_after"] == steps
-    lane = read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk"))
-    assert (lane.promote_after(0), lane.promote_after(10)) == (660_000, 60_000)
-
-
-@pytest.mark.parametrize(
-    ("patch", "shown"),
-    [
-        ({}, {"rev": 1}),
-        ({"weight": 2}, {"rev": 1}),
-        ({"weight": None}, {"rev": 2, "weight": 1}),
-        ({"policy": None, "promote_after": None}, {"rev": 2, "policy": None, "promote_after": "1m"}),
-        ({"promote_after": 90}, {"rev": 2, "promote_after": "1m30s"}),
-    ],
-)
-async def test_a_patch_of_a_lane_changes_what_it_names(
-    client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
-) -> None:
-    before = (await client.put(BULK, json={"weight": 2, "policy": "fair", "promote_after": "30s"})).json()
-    assert (await client.patch(BULK, json=patch)).json() == {**before, **shown}
 
 
 async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:

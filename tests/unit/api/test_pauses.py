@@ -60,12 +60,6 @@ async def test_resuming_with_catch_up_applies_the_misfire_policy_to_them(
     assert world.schedule()["past"] == []
 
 
-async def test_resuming_a_schedule_that_is_not_paused_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
-    before = await create(client)
-    world.clock.now = WallMs(NOW + 3_500)
-    assert await post(client, "/v1/schedules/tick/resume", {"catch_up": False}) == before
-
-
 async def test_a_pause_for_too_many_failures_is_shown_and_ends_with_a_resume(
     client: httpx.AsyncClient, world: World
 ) -> None:

@@ -103,12 +103,6 @@ async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) ->
     assert "2030-06-01T10:00:00.000Z" <= shown["next_due_at"] <= "2030-06-01T11:00:00.000Z"
 
 
-async def test_a_schedule_may_be_created_paused(client: httpx.AsyncClient) -> None:
-    shown = await create(client, paused=True)
-    assert (shown["paused"], shown["paused_at"], shown["paused_because"]) == (True, NOW_TEXT, None)
-    assert (shown["next_at"], shown["next_due_at"]) == (None, None)
-
-
 async def test_a_taken_name_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     before = world.everything()
@@ -278,11 +272,6 @@ async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncCli
     assert (await post(client, f"{PATH}/backfill", span))["created"] == 0
 
 
-async def test_all_jobs_belong_to_one_tenant(client: httpx.AsyncClient) -> None:
-    jobs = [{**JOBS[0], "tenant": "a"}, JOBS[1], {**JOBS[2], "tenant": "b"}]
-    check_problem(await client.post("/v1/schedules", json={**TICK, "job": None, "jobs": jobs}), 422, "jobs.2.tenant")
-
-
 # `expires_in`
 
 
@@ -300,14 +289,6 @@ async def test_the_job_of_a_fire_expires_so_long_after_its_nominal_time(
     assert job["expires_at"] == format_instant(NOW + 97_000)
 
 
-async def test_of_several_jobs_each_has_its_own(client: httpx.AsyncClient, world: World) -> None:
-    jobs = [{**JOB, "ref": "a"}, {"definition": "log", "ref": "b", "depends_on": ["a"]}]
-    await create(client, job=None, jobs=jobs)
-    await world.fire(NOW + 7_000)
-    made = {one["_id"]: one["expires_at_ms"] for one in world.database.documents(Collection.JOBS)}
-    assert sorted(made.values(), key=str) == [NOW + 97_000, None]
-
-
 async def test_of_a_backfill_and_of_a_trigger_it_counts_from_the_request(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -317,14 +298,6 @@ async def test_of_a_backfill_and_of_a_trigger_it_counts_from_the_request(
     triggered = await post(client, "/v1/schedules/tick/trigger", status=201)
     for id in (*answer["jobs"], triggered["id"]):
         assert world.job(id)["expires_at_ms"] == NOW + 90_000, id
-
-
-async def test_it_is_edited_and_taken_away(client: httpx.AsyncClient, world: World) -> None:
-    await create(client, job=JOB)
-    for given, shown in (("2h", "2h"), (5, "5s"), (None, None)):
-        answer = await client.patch("/v1/schedules/tick", json={"job": {"expires_in": given}})
-        assert answer.json()["job"]["expires_in"] == shown
-    assert "expires_in_ms" not in world.schedule()["job"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import MAX_PENDING, World
 from tests.unit.api.requests import create, post
-from tests.unit.api.work import promised, registered
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 BACKFILL = {"from": "2029-12-31T23:59:58Z", "to": "2029-12-31T23:59:59Z"}
@@ -122,10 +121,3 @@ async def test_an_outage_marks_the_span_as_failed_and_a_refusal_does_not(
     world.go_away()
     assert (await traced.post("/v1/jobs", json={"definition": "log"})).status_code == 503
     assert (recorded.exporter.get_finished_spans()[-1].attributes or {})["error.type"] == "StoreUnavailable"
-
-
-async def test_a_start_over_http_returns_the_trace(client: httpx.AsyncClient, world: World) -> None:
-    processor = await registered(client)
-    named = await promised(client, world, processor)
-    world.rewrite_job(named["job"], trace=CALLER.traceparent)
-    assert (await post(client, "/v1/work/start", named))["traceparent"] == CALLER.traceparent

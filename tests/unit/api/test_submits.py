@@ -1,7 +1,6 @@
 """Submits: ``Idempotency-Key``, which requests are the same one and for how long, expiry and dependencies."""
 
 import asyncio
-import hashlib
 from functools import cache
 from typing import Any
 
@@ -11,7 +10,6 @@ from pydantic import Field, create_model
 
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY as HEADER
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
@@ -55,14 +53,6 @@ async def test_a_hundred_equal_submits_at_once_give_one_job(client: httpx.AsyncC
     assert len((await get(client, "/v1/jobs"))["items"]) == 1
 
 
-async def test_an_omitted_field_equals_its_default_and_the_order_of_keys_does_not_matter(
-    client: httpx.AsyncClient,
-) -> None:
-    first = await submit(client, "k1", payload={"a": 1, "b": [2]})
-    again = await submit(client, "k1", payload={"b": [2], "a": 1}, priority=5, depends_on=[])
-    assert again.json()["id"] == first.json()["id"]
-
-
 @pytest.mark.parametrize("other", [{"payload": {"n": 2}}, {"priority": 6}, {"target": "x"}, {"labels": {"a": "b"}}])
 async def test_another_body_under_a_key_is_refused(
     client: httpx.AsyncClient, world: World, other: dict[str, Any]
@@ -93,22 +83,7 @@ async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
     assert (await submit(client, tenant="acme")).status_code == 429
 
 
-async def test_a_batch_that_is_not_admitted_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
-    for tenant in ("a", "b"):
-        await client.put(f"/v1/tenants/{tenant}", json={"max_pending": 2})
-    jobs = [{**JOB, "tenant": "a"}] * 2 + [{**JOB, "tenant": "b"}] * 3
-    assert (await client.post("/v1/jobs:batch", json={"jobs": jobs})).status_code == 422
-    assert not world.everything()["jobs"]
-    assert (await client.post("/v1/jobs:batch", json={"jobs": jobs[:4]})).status_code == 200
-
-
 # Deadlines and payloads
-
-
-async def test_the_expiry_is_stored_and_shown(client: httpx.AsyncClient, world: World) -> None:
-    id = await submitted(client, expires_at="2030-01-01T00:00:01Z")
-    assert world.job(id)["expires_at_ms"] == NOW + 1_000
-    assert (await get(client, f"/v1/jobs/{id}"))["expires_at"] == "2030-01-01T00:00:01.000Z"
 
 
 async def test_a_payload_may_be_256_kibibytes_of_json(client: httpx.AsyncClient) -> None:
@@ -199,10 +174,6 @@ def example(method: str, path: str) -> Any:
     return (named.get("examples") or [{}])[0]
 
 
-async def test_a_key_where_nothing_is_changed_is_of_no_consequence(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/v1/jobs", headers={HEADER: "k"})).status_code == 200
-
-
 OF_0_2_0: list[tuple[dict[str, Any], str]] = [
     (LOG, "092b96ac6b073dadf6c52776cbd35935df3b586d6bb5871ea09e45b3e11e4a75"),
     (
@@ -283,15 +254,3 @@ async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
         found = await get(client, f"/v1/jobs?batch={one['batch']}")
         assert {job["id"] for job in found["items"]} <= set(ids(one))
     assert not {*ids(batches[-1])} & {*ids(batches[-2])}
-
-
-@pytest.mark.parametrize("atomic", [False, True])
-async def test_within_its_day_a_key_has_one_batch_wherever_it_is_asked(
-    client: httpx.AsyncClient, world: World, atomic: bool
-) -> None:
-    """0.2.0 computes the id of the key alone, and the first of a key is that id."""
-    first = await submit_batch(client, batch_of(1, 2, atomic=atomic))
-    assert first["batch"] == "batch:" + hashlib.sha256(b"*/nightly").hexdigest()[:32]
-    world.clock.now = WallMs(world.clock.now + IDEMPOTENCY_MS - 1)
-    assert await submit_batch(client, batch_of(1, 2, atomic=atomic)) != {}
-    assert ids(await submit_batch(client, batch_of(1, 2, atomic=atomic))) == ids(first)

@@ -1,16 +1,15 @@
 """Triggers, of one pattern and of several: how they are stored and shown, what an edit keeps, what is refused where."""
 
-import json
 from typing import Any
 
 import httpx
 import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once, Times, Trigger, Window
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, post
 
 DAY_MS = 86_400_000
 NARROWING = {
@@ -151,24 +150,6 @@ async def test_windows_that_make_no_sense_are_refused(client: httpx.AsyncClient,
     assert problem["errors"][0]["path"].startswith("trigger.exclude")
 
 
-async def test_a_million_times_are_too_large(client: httpx.AsyncClient, world: World) -> None:
-    body = json.dumps({**TICK, "trigger": {"type": "times", "at": ["2031-01-01T00:00:00Z"] * 1_000_000}})
-    answer = await client.post("/v1/schedules", content=body, headers={"content-type": "application/json"})
-    check_problem(answer, 413)
-    assert world.everything() == World().everything()
-
-
-async def test_ten_thousand_times_are_kept(client: httpx.AsyncClient) -> None:
-    at = [format_instant(NOW + n * 1_000) for n in range(10_000)]
-    shown = await create(client, trigger={"type": "times", "at": at})
-    assert shown["trigger"]["at"] == at
-
-
-async def test_a_payload_that_is_not_rendered_may_hold_anything(client: httpx.AsyncClient) -> None:
-    payload = {"a": "${nothing}", "b": "$$"}
-    assert (await create(client, job={"definition": "log", "payload": payload}))["job"]["payload"] == payload
-
-
 # Several patterns
 
 
@@ -223,14 +204,6 @@ async def test_a_preview_is_in_the_zone_of_the_expressions_if_they_have_one(clie
     assert zones == ["Europe/Paris", "UTC"]
 
 
-async def test_the_preview_of_an_edit_says_what_another_pattern_adds(client: httpx.AsyncClient) -> None:
-    await create(client, trigger=WEEKDAYS)
-    edit = {"trigger": any_of(WEEKDAYS, SATURDAYS)}
-    compared = await post(client, "/v1/schedules/tick/preview?count=10", edit)
-    assert compared["removed"] == []
-    assert {fire["weekday"] for fire in compared["added"]} == {"Sat"}
-
-
 KEPT: list[tuple[str, list[dict[str, Any]], list[str | None]]] = [
     ("the same span at its place", [WEEKDAYS, EVERY_8H], [None, NOW_TEXT]),
     ("another expression beside it", [SATURDAYS, EVERY_8H], [None, NOW_TEXT]),
@@ -253,16 +226,6 @@ async def test_an_edit_keeps_the_anchor_of_the_interval_that_stays(
     answer = await client.request(method, "/v1/schedules/tick", json={**TICK, **body} if method == "PUT" else body)
     assert answer.status_code == 200, answer.text
     assert [part.get("anchor") for part in answer.json()["trigger"]["of"]] == anchors
-
-
-async def test_one_pattern_becomes_several_and_one_again(client: httpx.AsyncClient) -> None:
-    await create(client, trigger={**WEEKDAYS, "jitter": "30s"})
-    of = [WEEKDAYS, SATURDAYS]
-    several = await patch(client, {"trigger": any_of(*of)})
-    assert (several["trigger"]["of"], several["rev"]) == (of, 2)
-    one = await patch(client, {"trigger": SATURDAYS})
-    assert one["trigger"]["expression"] == SATURDAYS["expression"]
-    assert "of" not in one["trigger"]
 
 
 CALENDARS = {"only": ["business-days"]}

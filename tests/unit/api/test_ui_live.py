@@ -20,7 +20,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from tests.unit.api.doubles import NOW, StandingView, World
-from tests.unit.api.test_events import Sent, token, until_nobody_follows
+from tests.unit.api.test_events import Sent, token
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
 
@@ -198,16 +198,6 @@ async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
         log.append([happened(41, type=EventType.STARTED)], position(41, 1))
         world.clock.mono = 3 * EVERY_MS
         assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 1
-
-
-async def test_nothing_is_counted_for_nobody(server: ApiServer, log: EventLog) -> None:
-    async with plain_client(server.port) as client:
-        async with client.stream("GET", PATH, timeout=LIMIT_S) as answer:
-            sent = Sent(answer)
-            for _ in range(3):
-                await sent.next()
-            assert log.followers == 1
-        await until_nobody_follows(log)
 
 
 # Shares

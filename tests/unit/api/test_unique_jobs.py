@@ -122,19 +122,6 @@ async def test_the_values_decide(
     assert len(world.job(first["id"])["unique_key"]) == 64
 
 
-async def test_without_a_key_there_is_one_of_a_tenant(client: httpx.AsyncClient) -> None:
-    await defined(client, by=[])
-    await post(client, JOBS, ACME, 201)
-    assert (await client.post(JOBS, json=OTHER)).status_code == 200
-    assert (await client.post(JOBS, json={**OTHER, "tenant": "another"})).status_code == 201
-
-
-async def test_a_target_of_its_own_is_no_duplicate(client: httpx.AsyncClient) -> None:
-    await defined(client, by=["target"])
-    for body, status in ((ACME, 201), (ACME, 201), ({**ACME, "target": "t"}, 201), ({**OTHER, "target": "t"}, 200)):
-        assert (await client.post(JOBS, json=body)).status_code == status
-
-
 async def test_what_a_schedule_makes_is_exempt(client: httpx.AsyncClient, world: World) -> None:
     await defined(client)
     await create(client, trigger={"type": "interval", "every": "1h"}, job=ACME)
@@ -143,15 +130,6 @@ async def test_what_a_schedule_makes_is_exempt(client: httpx.AsyncClient, world:
     backfilled = await post(client, "/v1/schedules/tick/backfill", {"from": past, "to": past})
     for id in (*(job["id"] for job in made), *backfilled["jobs"]):
         assert "unique_key" not in world.job(id)
-    assert (await client.post(JOBS, json=ACME)).status_code == 201
-
-
-async def test_jobs_made_before_the_definition_was_unique_keep_nothing_out(client: httpx.AsyncClient) -> None:
-    await post(client, JOBS, ACME, 201)
-    await defined(client)
-    assert (await client.post(JOBS, json=ACME)).status_code == 201
-    assert (await client.post(JOBS, json=ACME)).status_code == 200
-    await defined(client, by=["payload.customer", "target"])
     assert (await client.post(JOBS, json=ACME)).status_code == 201
 
 
@@ -181,11 +159,6 @@ async def test_a_submitted_job_has_its_values(client: httpx.AsyncClient, world: 
     batch = await post(client, "/v1/jobs:batch", {"jobs": [acme(), acme(payload={"customer": 7}), acme(payload=None)]})
     stored = [world.job(result["job"])["limit_keys"][0] for result in batch["results"]]
     assert stored == [["payload.customer", "acme"], ["payload.customer", "7"], ["payload.customer", ""]]
-
-
-async def test_a_job_of_a_definition_without_keys_has_none(client: httpx.AsyncClient, world: World) -> None:
-    job = await post(client, "/v1/jobs", acme(), 201)
-    assert "limit_keys" not in world.job(job["id"])
 
 
 async def test_before_the_mirror_is_complete_an_unreadable_definition_has_no_keys(

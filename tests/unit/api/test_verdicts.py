@@ -91,14 +91,6 @@ async def test_verdicts_may_be_filtered(client: httpx.AsyncClient, world: World)
         assert await listed(client, query) == [one for one in whole if one["verdict"] in wanted]
 
 
-async def test_an_earlier_schedule_by_the_same_name_is_another_one(client: httpx.AsyncClient, world: World) -> None:
-    await history(client, world)
-    await client.delete("/v1/schedules/tick")
-    await create(client)
-    answer = await get(client, PATH)
-    assert (answer["items"], answer["counts"]["fired"]) == ([], 0)
-
-
 # Into which fire
 
 
