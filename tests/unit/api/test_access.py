@@ -159,13 +159,6 @@ async def test_a_replica_that_is_not_ready_cannot_identify_the_caller(guarded: G
         assert (await known.get("/v1/cluster")).status_code == 200
 
 
-async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
-    secret = await guarded.token("viewer")
-    async with guarded.showing(None) as client:
-        answer = await client.get("/v1/lanes", headers={"Authorization": f"bEARER  {secret}"})
-    assert answer.status_code == 200
-
-
 # Roles
 
 
@@ -265,11 +258,6 @@ async def test_without_tokens_every_caller_is_an_admin(client: httpx.AsyncClient
     assert shown["tokens_demanded"] is False
 
 
-async def test_a_token_counts_where_none_is_required(app: Edge, world: World) -> None:
-    async with await Guarded(app, world, required=False).client("viewer") as client:
-        check_problem(await client.put("/v1/lanes/slow", json={}), 403)
-
-
 # What routes read: as a request, or else its bounds and rules would not be asked
 
 
@@ -291,10 +279,3 @@ def test_each_part_is_read_as_a_request() -> None:
 
 
 # What 401 says
-
-
-async def test_what_was_sent_is_hidden_all_the_same(client: httpx.AsyncClient) -> None:
-    secret = "hsk_" + "s" * 43
-    headers = {"Authorization": f"Basic {secret}"}
-    answer = await client.get(f"/v1/jobs?x=Authorization: Bearer {secret}", headers=headers)
-    assert secret not in answer.text

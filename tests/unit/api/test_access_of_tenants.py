@@ -86,7 +86,7 @@ async def test_lists_hold_what_is_its_own(
         ("GET", "/verdicts", None),
     ],
 )
-@pytest.mark.parametrize("if_match", [None, '"1"', '"7"', "*"])
+@pytest.mark.parametrize("if_match", [None, '"7"'])
 async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
     acme: httpx.AsyncClient,
     other: httpx.AsyncClient,
@@ -157,13 +157,6 @@ async def test_it_sees_its_own_tenant_alone(acme: httpx.AsyncClient, boss: httpx
     check_problem(of_another, 404)
     assert of_another.text == missing.text.replace("none", "other")
     assert [item["name"] for item in (await boss.get("/v1/tenants")).json()["items"]] == ["acme", "other"]
-
-
-async def test_unreadable_documents_of_other_tenants_are_invisible(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient
-) -> None:
-    assert (await boss.get("/v1/cluster")).json()["quarantine"]
-    assert (await acme.get("/v1/cluster")).json()["quarantine"] == []
 
 
 async def test_a_batch_of_another_tenant_does_not_exist_and_of_a_mixed_one_its_own_jobs_alone(

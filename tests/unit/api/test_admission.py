@@ -73,14 +73,6 @@ async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: ht
     assert len(world.everything()["jobs"]) == 2
 
 
-async def test_a_batch_counts_all_of_its_jobs(client: httpx.AsyncClient, world: World) -> None:
-    limit(world, max_pending=5)
-    world.view.waiting["acme"] = 3
-    check_problem(await client.post("/v1/jobs:batch", json={"jobs": [JOB] * 3}), 429)
-    assert world.everything()["jobs"] == []
-    await post(client, "/v1/jobs:batch", {"jobs": [JOB] * 2}, 200)
-
-
 @pytest.mark.parametrize("limits", [{"max_pending": 2}, {"submit_rate": {"count": 2, "per_ms": 1_000}}])
 async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
     client: httpx.AsyncClient, world: World, limits: dict[str, Any]
@@ -106,21 +98,7 @@ async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.As
     await post(client, "/v1/schedules/tick/backfill", {**span, "dry_run": True})
 
 
-async def test_a_backfill_that_can_never_be_admitted_names_a_span_that_can(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, job={"definition": "log", "tenant": "acme"})
-    limit(world, max_pending=2)
-    span = {"from": "2029-12-31T23:59:50Z", "to": "2029-12-31T23:59:59Z"}
-    check_problem(await client.post("/v1/schedules/tick/backfill", json=span), 422, "to")
-
-
 # What is counted
-
-
-async def test_admitted_jobs_count_before_the_stream_shows_them(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10)
-    assert await admitted(admission, 15) == 10
 
 
 async def test_an_admitted_job_counts_once_when_the_stream_shows_it(world: World, admission: AdmissionControl) -> None:
@@ -188,13 +166,6 @@ async def test_a_replica_without_a_first_mirror_admits_nothing(world: World, adm
     await admission.admit("acme", 1)
 
 
-async def test_a_rate_limited_submit_does_not_count_as_pending(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
-    assert await admitted(admission, 20) == 4
-    limit(world, max_pending=10)
-    assert await admitted(admission, 20) == 6
-
-
 async def test_an_unavailable_database_leaves_no_job_uncounted(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
     world.go_away()
@@ -210,11 +181,6 @@ async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admis
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 10
     assert await admitted(admission, 20, tenant="other") == 20
-
-
-async def test_more_jobs_than_the_shard_may_ever_hold_get_no_retry_after(admission: AdmissionControl) -> None:
-    with pytest.raises(InvalidInput):
-        await admission.admit("acme", 1_001)
 
 
 async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
@@ -333,15 +299,6 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
     assert told.by("hascheduler_admission_refusals_total", "reason")["overload"] >= 2
 
 
-async def test_other_requests_are_answered_in_a_flood(overloaded: World) -> None:
-    transport = httpx.ASGITransport(app_of(overloaded))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
-        for _ in range(20):
-            assert (await client.get("/v1/jobs")).status_code == 200
-            assert (await client.get("/v1/whoami")).status_code == 200
-            assert (await client.put("/v1/definitions/log", json={})).status_code in (200, 201)
-
-
 # Dependencies
 
 
@@ -375,39 +332,6 @@ async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_writt
     await post(client, "/v1/jobs", {**JOB, "depends_on": [batch, ids[0]]}, 201)
     check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [batch]}), 429)
     await post(client, "/v1/jobs", JOB, 201)
-
-
-async def test_what_turns_out_to_be_no_dependency_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
-    _, ids = await ids_of(client, 3)
-    world.view.awaited = MAX_DEPENDENCIES - 5
-    world.rewrite_job(ids[0], state="succeeded")
-    refused = {"definition": "log", "depends_on": ["job:nobody"]}
-    answer = await post(client, "/v1/jobs:batch", {"jobs": [{**JOB, "depends_on": ids[:2]}, refused]})
-    assert [result["status"] for result in answer["results"]] == [201, 422]
-    again = {"jobs": [{**JOB, "depends_on": ids[1:], "idempotency_key": "k"}]}
-    for _ in range(3):
-        await post(client, "/v1/jobs:batch", again)
-    check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [*ids[1:], result_of(answer)]}), 429)
-    await post(client, "/v1/jobs", {**JOB, "depends_on": ids}, 201)
-
-
-def result_of(answer: dict[str, Any]) -> str:
-    job: str = answer["results"][0]["job"]
-    return job
-
-
-async def test_more_dependencies_of_one_job_than_may_be_are_422_and_nothing_is_written(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    _, ids = await ids_of(client, 1_000)
-    [more] = (await ids_of(client, 1))[1]
-    before = world.everything()
-    body = {**JOB, "depends_on": [*ids, more]}
-    check_problem(await client.post("/v1/jobs", json=body), 422, "depends_on")
-    answer = await post(client, "/v1/jobs:batch", {"jobs": [body]})
-    assert answer["results"][0]["status"] == 422
-    assert world.everything() == before
-    await post(client, "/v1/jobs", {**JOB, "depends_on": ids}, 201)
 
 
 async def test_what_was_let_in_counts_until_the_core_counts_it(admission: AdmissionControl, world: World) -> None:

@@ -65,11 +65,6 @@ async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
     assert [record["path"] for record in await records(client, world)] == ["/v1/schedules"]
 
 
-async def test_what_processors_do_is_recorded_with_the_jobs_alone(client: httpx.AsyncClient, world: World) -> None:
-    await client.post("/v1/work/heartbeat", json={})
-    assert await records(client, world) == []
-
-
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "target", "route"),
     [
@@ -143,16 +138,6 @@ async def test_neither_bodies_nor_secrets_are_recorded(app: Edge, world: World) 
     for told in (str(world.everything()["audit"]), str(lines)):
         assert "hunter2" not in told
         assert ADMIN_TOKEN not in told
-
-
-async def test_each_record_is_a_line_of_the_log_at_once(client: httpx.AsyncClient, world: World) -> None:
-    with structlog.testing.capture_logs() as lines:
-        answer = await client.put("/v1/lanes/slow", json={})
-    [line] = [line for line in lines if line["event"] == "audit"]
-    assert (line["who"], line["method"], line["path"], line["target"], line["status"], line["request"]) == (
-        "anonymous", "PUT", "/v1/lanes/slow", "slow", 201, answer.headers["x-request-id"],
-    )  # fmt: skip
-    assert world.everything()["audit"] == []
 
 
 @pytest.mark.parametrize("given", ["abc-1", "a" * 64, "", "a b", "a" * 65, "ä", "<script>"])
@@ -259,19 +244,6 @@ async def ended(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-
-
-async def test_records_are_written_in_groups_by_a_task(world: World) -> None:
-    store = HastyStore(world.connection)
-    writer = AuditWriter(store, StandingClock())
-    writing = asyncio.create_task(writer.run())
-    for number in range(audit.GROUP_MAX + 1):
-        writer.add(record(number))
-    async with asyncio.timeout(10):
-        await store.stored.wait()
-    await ended(writing)
-    assert store.groups == [audit.GROUP_MAX, 1]
-    assert len(stored_ids(world.connection)) == audit.GROUP_MAX + 1
 
 
 async def test_what_waits_is_written_when_the_process_ends(world: World) -> None:

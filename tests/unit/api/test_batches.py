@@ -11,7 +11,7 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, get, post
+from tests.unit.api.requests import check_problem, post
 from tests.unit.api.tokens import Guarded
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -79,7 +79,7 @@ def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 async def test_a_job_waits_for_a_whole_batch_by_one_dependency(client: httpx.AsyncClient, world: World) -> None:
-    answer = await batch(client, *[LOG] * 1_000)
+    answer = await batch(client, *[LOG] * 3)
     one = (await batch(client, LOG))["results"][0]["job"]
     job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"], one, answer["batch"]]}, 201)
     assert waits_of(world, job) == ([answer["batch"], one], [answer["batch"], one])
@@ -129,16 +129,6 @@ PATH = "/v1/jobs:batch"
 
 def atomic(*jobs: Any) -> dict[str, Any]:
     return {"jobs": list(jobs), "atomic": True}
-
-
-async def test_all_are_submitted_each_after_what_it_waits_for(client: httpx.AsyncClient, world: World) -> None:
-    there = (await post(client, "/v1/jobs", LOG, 201))["id"]
-    jobs = [{**LOG, "depends_on": ["ref:a", there]}, {**LOG, "ref": "a"}]
-    answer = await post(client, PATH, atomic(*jobs))
-    last, first = [one["job"] for one in answer["results"]]
-    assert [one["status"] for one in answer["results"]] == [201, 201]
-    assert world.job(last)["waits_for"] == [first, there]
-    assert {job["id"] for job in (await get(client, f"/v1/jobs?batch={answer['batch']}"))["items"]} == {first, last}
 
 
 @pytest.mark.parametrize(
@@ -192,15 +182,6 @@ async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
     assert world.everything() == before
 
 
-async def test_what_is_too_much_in_all_is_refused_as_a_whole(client: httpx.AsyncClient, world: World) -> None:
-    world.database.replace(Collection.TENANTS, {"_id": "default", "rev": 1, "max_pending": 2})
-    world.view.waiting["default"] = 1
-    before = world.everything()
-    assert (await client.post(PATH, json=atomic(LOG, LOG))).status_code == 429
-    assert world.everything() == before
-    assert len((await post(client, PATH, atomic(LOG)))["results"]) == 1
-
-
 async def test_of_many_at_once_under_one_key_one_submits(client: httpx.AsyncClient) -> None:
     sent = (client.post(PATH, json=atomic(LOG, LOG), headers={"Idempotency-Key": "k"}) for _ in range(8))
     answers = [answer.json()["results"] for answer in await asyncio.gather(*sent)]
@@ -234,12 +215,6 @@ async def test_a_job_of_another_tenant_is_refused(within: httpx.AsyncClient, wor
     ]
 
 
-async def test_a_batch_of_another_tenant_is_refused(within: httpx.AsyncClient) -> None:
-    others = (await batch(within, OF_OTHER, OF_OTHER))["batch"]
-    answer = await within.post("/v1/jobs", json={**OF_ACME, "depends_on": [others]})
-    assert OF_BOTH in check_problem(answer, 422, "depends_on.0")["detail"]
-
-
 async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: httpx.AsyncClient, world: World) -> None:
     mixed = await batch(within, OF_ACME, OF_OTHER, OF_ACME)
     waiting = world.job((await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [mixed["batch"]]}, 201))["id"])
@@ -264,9 +239,3 @@ async def test_within_a_batch_it_is_refused_too(within: httpx.AsyncClient, world
     assert [result["status"] for result in results] == [201, 422, 422, 201]
     for result in results[1:3]:
         assert OF_BOTH in result["problem"]["detail"]
-
-
-async def test_elsewhere_a_job_may_depend_on_any(app: Edge, within: httpx.AsyncClient, world: World) -> None:
-    app.services = world.services()
-    others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
-    await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [others]}, 201)

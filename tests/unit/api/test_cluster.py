@@ -23,7 +23,6 @@ from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_failover, make_pause
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
-from tests.unit.api.tokens import Guarded
 
 
 async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
@@ -41,16 +40,6 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert shown["quarantine"] == [{"collection": "jobs", "id": "bad", "reason": "state: missing"}]
     assert shown["findings"] == {"at": "2030-01-01T00:00:00.000Z", "counts": {"overdue": 2}}
     assert shown["mirrors_differ"] == ["replica-2.bb"]
-
-
-async def test_a_replica_whose_beats_have_stopped_is_neither_alive_nor_ready(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    [before] = (await client.get("/v1/cluster")).json()["replicas"]
-    assert (before["alive"], before["ready"]) == (True, True)
-    world.view.silent = ["replica-1.aa"]
-    [after] = (await client.get("/v1/cluster")).json()["replicas"]
-    assert (after["alive"], after["ready"]) == (False, False)
 
 
 async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.AsyncClient, world: World) -> None:
@@ -123,20 +112,6 @@ async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(
     assert (await post(client, RESUME)) == {"paused": None}
     assert (await get(client, "/v1/cluster"))["paused"] is None
     assert (await post(client, RESUME)) == {"paused": None}
-
-
-async def test_said_again_it_is_the_same_pause_with_another_reason(client: httpx.AsyncClient, world: World) -> None:
-    await post(client, PAUSE, {"because": "it burns"})
-    world.clock.now = type(NOW)(NOW + 60_000)
-    again = await post(client, PAUSE, {"because": "it floods", "schedules_only": True})
-    assert again["paused"] == {**BURNS, "because": "it floods", "schedules_only": True}
-
-
-async def test_the_author_is_the_name_of_the_token(guarded: Guarded) -> None:
-    async with await guarded.client("admin") as client:
-        who = (await get(client, "/v1/whoami"))["name"]
-        assert (await post(client, PAUSE, {"because": "it burns"}))["paused"]["by"] == who
-        assert (await post(client, DRAIN))["drained"]["by"] == who
 
 
 async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:

@@ -63,16 +63,6 @@ async def until_cut(reader: asyncio.StreamReader) -> bytes:
     return b""
 
 
-async def test_requests_that_come_together_are_answered_in_turn() -> None:
-    app = Application()
-    app.may_answer.set()
-    sent = b"".join(GET % number for number in range(8)) + GET.replace(b"host: a", b"host: a\r\nconnection: close") % 8
-    async with on_a_port(app) as server:
-        answers = await exchange(server, sent)
-    assert [b"/%d host" % number in answers for number in range(9)] == [True] * 9
-    assert app.asked == [f"/{number}" for number in range(9)]
-
-
 async def test_more_requests_than_may_wait_for_others_end_the_connection() -> None:
     app = Application()
     async with on_a_port(app) as server:
@@ -150,21 +140,6 @@ async def test_who_waits_to_be_asked_for_a_body_that_nobody_wants_is_sent_away()
     assert b"connection: close" in answer
 
 
-async def test_who_is_asked_for_the_body_keeps_the_connection() -> None:
-    app = Application()
-    app.may_answer.set()
-    async with on_a_port(app) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        async with asyncio.timeout(10):
-            writer.write(EXPECTING)
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"abc")
-            assert b"connection: close" not in await reader.readuntil(b"/1 host,expect,content-length")
-            writer.write(GET.replace(b"host: a", b"host: a\r\nconnection: close") % 2)
-            assert b"/2 host" in await reader.read()
-        writer.close()
-
-
 async def test_a_stream_to_a_client_of_http_1_0_ends_with_its_connection() -> None:
     app = Application(b"one", b"two", b"")
     app.may_answer.set()
@@ -219,16 +194,6 @@ async def test_what_is_not_a_proper_request_is_refused(world: World, case: tuple
     assert json.loads(body)["type"].startswith("urn:hascheduler:problem:")
     assert b"Traceback" not in answer
     assert world.everything() == EMPTY
-
-
-async def test_a_line_break_in_a_value_never_becomes_a_header_of_the_answer(world: World) -> None:
-    async with serving(world) as server:
-        answer = await exchange(
-            server, b"GET /v1/jobs/a%0d%0ax-injected:%20yes HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
-        )
-    head, _, _ = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 404")
-    assert b"x-injected" not in head
 
 
 async def test_a_body_that_is_cut_off_writes_nothing(world: World) -> None:

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Slot, address_party
-from hascheduler.api.http.server import BATCH_ID, passed_on_by_peer, peer_headers
+from hascheduler.api.http.server import BATCH_ID, peer_headers
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import position
@@ -187,13 +187,6 @@ async def test_the_limits_are_charged_with_the_client_s_address(world: World, mo
     assert answer.status_code == 200
     assert held[0] > 0
     assert limit.in_use == 0
-
-
-@pytest.mark.parametrize("client", [None, "2001:db8::1", "é", "\N{SNOWMAN}"])
-def test_any_address_may_be_passed_on(client: str | None) -> None:
-    headers = passed_on(KEY, client, "batch:0001")
-    said = passed_on_by_peer({"headers": headers}, KEY)
-    assert said == ((client or "").replace("\N{SNOWMAN}", "?"), "batch:0001")
 
 
 async def batch_made(app: Edge, headers: Headers) -> str:

@@ -198,11 +198,3 @@ async def test_a_merge_patch_may_have_its_own_media_type(client: httpx.AsyncClie
     answer = await client.patch("/v1/schedules/tick", content='{"overlap": "skip"}', headers=headers)
     assert answer.json()["overlap"] == "skip"
     check_problem(await client.put("/v1/schedules/tick", content="{}", headers=headers), 415)
-
-
-async def test_the_fairness_key_follows_the_tenant_unless_it_is_another(client: httpx.AsyncClient) -> None:
-    await create(client, job={"definition": "log", "tenant": "acme"})
-    assert (await patch(client, {"job": {"tenant": "other"}}))["job"]["fairness_key"] == "other"
-    await patch(client, {"job": {"fairness_key": "mine"}})
-    assert (await patch(client, {"job": {"tenant": "acme"}}))["job"]["fairness_key"] == "mine"
-    assert (await patch(client, {"job": {"fairness_key": None}}))["job"]["fairness_key"] == "acme"

@@ -163,22 +163,13 @@ class Cluster:
             heappush(client.again, (self.now_ms + 1_000 * retry_after_s, tries + 1))
 
 
-def test_the_model_drowns_without_control() -> None:
-    drowned = Cluster([Client(3 * BEST_PER_S)], controlled=False)
-    drowned.run(5)
-    assert drowned.done_in(20) < 0.5 * BEST_PER_S
-    assert percentile(drowned.waits_ms, 50) > 5_000
-
-
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
-def test_what_can_be_done_is_not_refused(part: float) -> None:
-    client = Client(part * BEST_PER_S)
+def test_what_can_be_done_is_not_refused() -> None:
+    client = Client(0.9 * BEST_PER_S)
     Cluster([client]).run(60)
     assert client.refused == 0
 
 
-@pytest.mark.parametrize("times", [1.5, 3, 6])
-@pytest.mark.parametrize("heeds", [False, True])
+@pytest.mark.parametrize(("times", "heeds"), [(1.5, False), (3, True), (6, False)])
 def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float, heeds: bool) -> None:
     client = Client(times * BEST_PER_S, heeds=heeds)
     cluster = Cluster([client])
@@ -191,18 +182,9 @@ def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float,
     assert percentile(cluster.waits_ms, 99) < 10_000
 
 
-def test_so_it_does_where_a_crowded_leader_is_still_quick() -> None:
-    """On a fast machine its decisions come back soon, though jobs get next to nothing of the CPU."""
-    cluster = Cluster([Client(3 * BEST_PER_S)], busy=0.2, database_lag_ms=10, crowded_lag_ms=130)
-    cluster.run(5)
-    assert cluster.done_in(30) >= 0.9 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 10_000
-
-
-@pytest.mark.parametrize("times", [1.5, 3])
-def test_so_it_does_where_a_crowded_leader_is_not_late_at_all(times: float) -> None:
+def test_so_it_does_where_a_crowded_leader_is_not_late_at_all() -> None:
     """That more comes than was ever done, and less is done than was, tells it."""
-    usual, flood = Client(0.9 * BEST_PER_S, until_s=20), Client(times * BEST_PER_S, from_s=20)
+    usual, flood = Client(0.9 * BEST_PER_S, until_s=20), Client(3 * BEST_PER_S, from_s=20)
     cluster = Cluster([usual, flood], busy=0.2, database_lag_ms=10, crowded_lag_ms=0)
     cluster.run(30)
     assert usual.refused == 0
@@ -210,11 +192,10 @@ def test_so_it_does_where_a_crowded_leader_is_not_late_at_all(times: float) -> N
     assert percentile(cluster.waits_ms, 99) < 20_000
 
 
-@pytest.mark.parametrize("busy", [0.0, 0.9])
-def test_without_a_broker_submits_go_on(busy: float) -> None:
+def test_without_a_broker_submits_go_on() -> None:
     """Less is done than before, and no more comes than before."""
     client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], busy=busy, database_lag_ms=10)
+    cluster = Cluster([client], busy=0.9, database_lag_ms=10)
     cluster.run(30)
     cluster.slots_per_s = 0
     cluster.run(60)
@@ -245,40 +226,20 @@ def test_after_a_flood_all_is_let_in_within_seconds() -> None:
 def test_a_queue_for_full_processors_is_never_refused() -> None:
     client = Client(0.8 * BEST_PER_S, tenant=None)
     cluster = Cluster([client], slots_per_s=5)
-    cluster.run(300)
+    cluster.run(100)
     assert client.refused == 0
-    assert len(cluster.queue) > 30_000
+    assert len(cluster.queue) > 10_000
 
 
-def test_a_leader_that_is_a_little_late_refuses_nothing_while_processors_are_busy() -> None:
+def test_a_slow_database_is_no_overload() -> None:
     client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, busy=0.9, database_lag_ms=10)
+    cluster = Cluster([client], slots_per_s=5, busy=0.1, database_lag_ms=600)
     cluster.run(60)
-    cluster.database_lag_ms = 120
-    cluster.run(60)
-    assert client.refused == 0
-
-
-@pytest.mark.parametrize("busy", [0.1, 0.9])
-def test_a_slow_database_is_no_overload(busy: float) -> None:
-    client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, busy=busy, database_lag_ms=600)
-    cluster.run(120)
     assert client.refused == 0
 
 
 def late(runnable: int, at_ms: int) -> IntakeSight:
     return IntakeSight(runnable, runnable, LATE, at_ms)
-
-
-def test_jobs_that_do_not_wait_for_slots_are_no_queue() -> None:
-    """They begin later, wait for others, or for a processor that is not there."""
-    client = Client(0.3 * BEST_PER_S)
-    cluster = Cluster([client], later=100_000)
-    cluster.run(10)
-    cluster.database_lag_ms = 600
-    cluster.run(60)
-    assert client.refused == 0
 
 
 def test_a_slow_leader_without_a_queue_refuses_nothing() -> None:
@@ -303,7 +264,7 @@ def test_fires_come_first() -> None:
 def test_a_flood_is_refused_before_another_tenant_is(batch: int) -> None:
     flood, quiet = Client(5 * BEST_PER_S, batch, tenant="flood"), Client(0.1 * BEST_PER_S, tenant="quiet")
     cluster = Cluster([flood, quiet])
-    cluster.run(60)
+    cluster.run(30)
     assert flood.refused > flood.accepted
     assert quiet.refused <= 0.01 * quiet.accepted
 
@@ -343,7 +304,7 @@ def test_who_comes_again_when_told_to_is_let_in() -> None:
 
 def test_retry_after_is_bounded_and_spread() -> None:
     heedless = Client(10 * BEST_PER_S)
-    Cluster([heedless]).run(60)
+    Cluster([heedless]).run(20)
     assert min(heedless.retry_after_s) >= RETRY_MIN_S
     assert max(heedless.retry_after_s) <= RETRY_MAX_S
     assert len(set(heedless.retry_after_s[-100:])) > 3

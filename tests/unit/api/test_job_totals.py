@@ -71,13 +71,6 @@ async def test_jobs_are_counted_by_state(
     assert await counts(client, query) == expected
 
 
-async def test_a_mirror_that_is_not_complete_counts_nothing(client: httpx.AsyncClient, world: World) -> None:
-    some(world)
-    world.view.ready = False
-    world.view.live = {(None, None): {"pending": 9}}
-    assert await counts(client, "state=pending") == {"pending": 1}
-
-
 async def test_where_there_may_be_more_a_count_says_so(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,9 +205,7 @@ def test_equal_faults_have_one_pattern(errors: tuple[str, ...], pattern: str) ->
     assert {error_pattern(error) for error in errors} == {pattern}
 
 
-@pytest.mark.parametrize(
-    "piece", ["x", "1", "a1", '"', "'a", "\x1b", "\x1b[", "\x1b]", "0x", "1.", "deadbeef-", "\u202e", "\n", "日", "<n>"]
-)
+@pytest.mark.parametrize("piece", ["x", "a1", '"', "\x1b[", "deadbeef-"])
 def test_a_pattern_is_short_however_long_the_error(piece: str) -> None:
     pattern = error_pattern(piece * (1_000_000 // len(piece)))
     assert 0 < len(pattern) <= PATTERN_LENGTH_MAX

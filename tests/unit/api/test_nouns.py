@@ -330,16 +330,6 @@ async def test_a_calendar_that_is_used_is_not_deleted(client: httpx.AsyncClient,
 
 
 @pytest.mark.usefixtures("calendars")
-async def test_a_calendar_that_the_stream_has_not_shown_yet_may_be_used(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    world.view.calendars = dict
-    await create(client, name="s", trigger={**ON, "calendars": USE})
-    answer = await client.post("/v1/schedules/preview", json={"trigger": {**ON, "calendars": USE}})
-    assert answer.status_code == 200
-
-
-@pytest.mark.usefixtures("calendars")
 async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(
     client: httpx.AsyncClient, world: World
 ) -> None:

@@ -1,16 +1,18 @@
 """The OpenAPI document is the contract: it is complete, and its examples are true."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 from openapi_schema_validator import OAS31Validator
-from openapi_spec_validator import OpenAPIV31SpecValidator
+from openapi_spec_validator.schemas import schema_v31
 
 from hascheduler.api import app as application
 from hascheduler.schema.schedule_bodies import ScheduleResponse
-from tests.unit.api.doubles import World, description
+from tests.unit.api.doubles import World, description, the_routes
 from tests.unit.api.requests import create, post
 
 DOCUMENT: dict[str, Any] = description()  # as it is served
@@ -49,7 +51,7 @@ def test_every_route_parameter_and_field_is_described() -> None:
 
 
 def test_the_document_is_valid() -> None:
-    assert not [error.message for error in OpenAPIV31SpecValidator(DOCUMENT).iter_errors()]
+    jsonschema_rs.validator_for(json.loads(json.dumps(dict(schema_v31)))).validate(DOCUMENT)
 
 
 def described(schema: Any) -> Iterator[dict[str, Any]]:
@@ -123,13 +125,12 @@ async def test_the_examples_of_a_patch_are_taken(client: httpx.AsyncClient, kind
         assert answer.status_code == 200, answer.text
 
 
-async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give() -> None:
-    routes = application.create_routes()
-    app = application.with_edge(routes, World().services())
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        answer = await client.get("/openapi.json")
+async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = await client.get("/openapi.json")
     assert answer.headers["content-type"] == "application/json"
-    assert answer.text == application.description_of(routes), "write it: make reference"
+    assert answer.text == application.description_of(the_routes()), "write it: make reference"
     assert answer.json() == DOCUMENT
 
 

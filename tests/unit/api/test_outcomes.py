@@ -7,11 +7,10 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.middleware.overload import outcome_unknown
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from tests.unit.api.doubles import World, the_routes
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import TICK, check_problem, create, get
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -92,7 +91,7 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
 def test_every_write_is_among_those_or_named_by_its_path() -> None:
     """A new route that makes something has to say where to ask for it."""
     patterns = {pattern(path) for _, path, *_ in WRITES}
-    for path, operations in the_routes().openapi()["paths"].items():
+    for path, operations in description()["paths"].items():
         if {"post"} & set(operations) and "{" not in path and path not in patterns:
             assert path in NAMES_NOTHING, path
 
@@ -189,9 +188,3 @@ async def test_of_a_batch_that_was_made_in_part_the_outcome_is_unknown(
     problem = check_problem(await client.post("/v1/jobs:batch", json=body), 503)
     assert problem["type"] == UNKNOWN
     assert len((await get(client, f"/v1/jobs?batch={problem['id']}"))["items"]) == 1
-
-
-def test_a_worker_repeats_its_request_as_it_is() -> None:
-    of_worker = {"type": "http", "method": "POST", "path": "/v1/work/heartbeat", "headers": []}
-    assert outcome_unknown(of_worker, "no answer") is None
-    assert outcome_unknown({**of_worker, "path": "/v1/jobs:cancel"}, "no answer") is not None

@@ -4,11 +4,10 @@ from datetime import datetime
 from typing import Any
 
 import httpx
-import pytest
 
-from hascheduler.model.values.instants import WallMs, format_instant
+from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import TICK, check_problem, create, get, post
+from tests.unit.api.requests import TICK, create, get, post
 
 PARIS = {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}
 
@@ -55,19 +54,6 @@ async def test_a_preview_may_begin_at_any_instant(client: httpx.AsyncClient) -> 
     assert nominal(answer["fires"]) == seconds(0, 1)
     answer = await get(client, "/v1/schedules/tick/preview?count=2&from=2030-01-01T00:01:00Z")
     assert nominal(answer["fires"]) == seconds(60, 61)
-
-
-async def test_decided_times_are_not_among_the_fires_to_come(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    for second in (1, 2, 3):
-        await world.fire(NOW + second * 1_000)
-    world.clock.now = WallMs(NOW + 1_500)
-    assert nominal((await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]) == seconds(4)
-
-
-async def test_the_preview_of_a_paused_schedule_ignores_the_pause(client: httpx.AsyncClient) -> None:
-    await create(client, paused=True)
-    assert nominal((await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]) == seconds(1)
 
 
 async def test_excluded_times_are_shown_as_such_and_do_not_use_up_the_fires(
@@ -136,30 +122,6 @@ async def test_a_preview_of_an_edit_shows_the_fires_that_it_adds_and_removes(
     assert nominal(answer["removed"]) == seconds(2, 4, 8)
     assert nominal(answer["added"]) == seconds(3, 9)
     assert answer["until"] == seconds(9)[0]
-    assert world.everything() == before
-
-
-@pytest.mark.parametrize(
-    "patch", [{}, {"overlap": "skip"}, {"trigger": {"jitter": "100ms"}}, {"labels": {"team": "a"}}], ids=str
-)
-async def test_an_edit_of_something_else_adds_and_removes_nothing(client: httpx.AsyncClient, patch: object) -> None:
-    await create(client)
-    answer = await preview_of(client, patch)
-    assert (answer["added"], answer["removed"], answer["until"]) == ([], [], seconds(3)[0])
-    assert nominal(answer["fires"]) == seconds(1, 2, 3)
-
-
-async def test_a_preview_of_an_edit_is_checked_like_the_edit(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    before = world.everything()
-    for patch, where in [
-        ({"trigger": {"every": "1ms"}}, "trigger.every"),
-        ({"overlap": "sometimes"}, "overlap"),
-        ({"name": "tock"}, "name"),
-        ({"paused": True}, "paused"),
-        ({"job": {"render": True, "payload": "${nothing}"}}, "job.payload"),
-    ]:
-        check_problem(await client.post("/v1/schedules/tick/preview", json=patch), 422, where)
     assert world.everything() == before
 
 

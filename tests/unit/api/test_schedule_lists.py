@@ -110,17 +110,6 @@ async def test_the_last_verdict_is_looked_for_among_the_newest_decisions(
     assert [item["name"] for item in (await get(client, "/v1/schedules?verdict=missed"))["items"]] == ["a"]
 
 
-async def test_a_verdict_of_an_earlier_schedule_by_that_name_was_not_its_last(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, name="a")
-    world.clock.now = WallMs(NOW + 5_000)
-    await world.pass_over(Verdict.MISSED, NOW + 5_000, name="a")
-    assert (await client.delete("/v1/schedules/a")).status_code == 204
-    await create(client, name="a")
-    assert (await get(client, "/v1/schedules?verdict=missed"))["items"] == []
-
-
 async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     world.view.ready = False

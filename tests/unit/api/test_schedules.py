@@ -103,14 +103,6 @@ async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) ->
     assert "2030-06-01T10:00:00.000Z" <= shown["next_due_at"] <= "2030-06-01T11:00:00.000Z"
 
 
-async def test_a_taken_name_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    before = world.everything()
-    answer = await client.post("/v1/schedules", json={**TICK, "trigger": {"type": "interval", "every": 5}})
-    check_problem(answer, 409)
-    assert world.everything() == before
-
-
 async def test_the_leaders_decisions_are_shown(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     await world.pass_over(Verdict.MISSED, NOW + 1_000, NOW + 2_000, count=2)
@@ -159,12 +151,6 @@ async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_rep
         assert repaired.json() == {**await get(client, f"/v1/schedules/{name}"), "rev": 2}
         # No nominal time before the repair comes into force by it.
         assert repaired.json()["next_at"] == "2030-01-01T00:00:01.000Z"
-
-
-async def test_a_repaired_schedule_stays_paused(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.rewrite(Collection.SCHEDULES, "tick", job="gone", paused_at_ms=NOW + 1)
-    assert (await client.put("/v1/schedules/tick", json=TICK)).json()["paused"]
 
 
 async def test_a_schedule_without_a_revision_can_only_be_deleted(client: httpx.AsyncClient, world: World) -> None:

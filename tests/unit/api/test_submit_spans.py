@@ -101,13 +101,6 @@ async def test_a_malformed_trace_is_ignored_and_never_stored(
     assert kept(world) == [None]
 
 
-async def test_under_one_key_a_job_keeps_its_first_trace(client: httpx.AsyncClient, world: World) -> None:
-    for headers in (CALLER.headers(), {"traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}):
-        asked = await client.post("/v1/jobs", json={"definition": "log"}, headers={"Idempotency-Key": "k", **headers})
-        assert asked.status_code in (200, 201)
-    assert kept(world) == [CALLER.traceparent]
-
-
 async def test_an_outage_marks_the_span_as_failed_and_a_refusal_does_not(
     traced: httpx.AsyncClient, world: World, recorded: Recorded
 ) -> None:

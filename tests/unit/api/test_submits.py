@@ -1,7 +1,7 @@
 """Submits: ``Idempotency-Key``, which requests are the same one and for how long, expiry and dependencies."""
 
 import asyncio
-from functools import cache
+import hashlib
 from typing import Any
 
 import httpx
@@ -14,7 +14,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
-from tests.unit.api.doubles import NOW, World, the_routes
+from tests.unit.api.doubles import NOW, World, description
 from tests.unit.api.requests import check_problem, create, get
 
 JOB = {"definition": "log", "payload": {"n": 1}}
@@ -123,17 +123,11 @@ HONOURING = {
 READING = {"get", "head", "options"}
 
 
-@cache
-def the_description() -> dict[str, Any]:
-    description: dict[str, Any] = the_routes().openapi()
-    return description
-
-
 def writes() -> list[tuple[str, str, bool]]:
     """Each write of the OpenAPI document, and whether it documents the header."""
     return [
         (method.upper(), path, any(each["name"] == HEADER for each in operation.get("parameters", ())))
-        for path, operations in the_description()["paths"].items()
+        for path, operations in description()["paths"].items()
         for method, operation in operations.items()
         if method not in READING
     ]
@@ -163,7 +157,7 @@ async def test_a_key_is_honoured_or_refused_and_never_ignored(
 
 def example(method: str, path: str) -> Any:
     """A body that the route takes; None where it takes none."""
-    document = the_description()
+    document = description()
     body = document["paths"][path][method.lower()].get("requestBody")
     if body is None:
         return None
@@ -249,6 +243,7 @@ async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
                     world.database.delete(Collection.JOBS, id)
             assert (await submit_batch(client, batch_of(day, "x", atomic=atomic)))["batch"] == batches[-1]["batch"]
         world.clock.now = WallMs(world.clock.now + 3_600_000)
+    assert batches[0]["batch"] == "batch:" + hashlib.sha256(b"*/nightly").hexdigest()[:32]  # as 0.2.0 has it
     assert len({one["batch"] for one in batches}) == len(batches)
     for one in batches[-2:]:
         found = await get(client, f"/v1/jobs?batch={one['batch']}")

@@ -87,41 +87,22 @@ CRON = {"type": "cron", "expression": "*/5 * * * *"}
 INTERVAL = TICK["trigger"]
 ONE_WINDOW = {"from": "2030-02-01T00:00:00Z", "to": "2030-02-02T00:00:00Z"}
 BAD: list[tuple[str, dict[str, Any], str]] = [
-    ("three fields", {**CRON, "expression": "* * *"}, "expression"),
     ("a minute of 61", {**CRON, "expression": "61 * * * *"}, "expression"),
-    ("no expression", {"type": "cron"}, "expression"),
     ("a zone of another planet", {**CRON, "timezone": "Mars/X"}, "timezone"),
     ("a zone of another folder", {**CRON, "timezone": "../../etc/passwd"}, "timezone"),
-    ("a zone as a path", {**CRON, "timezone": "/etc/localtime"}, "timezone"),
     ("an interval in a zone", {**INTERVAL, "timezone": "UTC"}, "timezone"),
-    ("once in the past", {"type": "once", "at": "2029-12-31T23:59:59Z"}, "at"),
     ("once right now", {"type": "once", "at": "2030-01-01T00:00:00Z"}, "at"),
-    ("once with every", {"type": "once", "at": "2031-01-01T00:00:00Z", "every": "1s"}, "every"),
-    (
-        "more times than there may be",
-        {"type": "times", "at": [f"2040-01-01T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z" for n in range(10_001)]},
-        "at",
-    ),
+    ("more times than there may be", {"type": "times", "at": ["2040-01-01T00:00:00Z"] * 10_001}, "at"),
     ("often", {**INTERVAL, "every": "99ms"}, "every"),
-    ("never", {**INTERVAL, "every": 0}, "every"),
-    (
-        "the end before the start",
-        {**INTERVAL, "start_at": "2031-01-02T00:00:00Z", "end_at": "2031-01-01T00:00:00Z"},
-        "end_at",
-    ),
+    ("the end before the start", {**INTERVAL, "start_at": "2031-01-02T00:00:00Z", "end_at": "2031-01-01T00:00:00Z"},
+     "end_at"),
     ("the end in the past", {**INTERVAL, "end_at": "2029-12-31T23:59:59Z"}, "end_at"),
     ("a start without an offset", {**INTERVAL, "start_at": "2031-01-02T00:00:00"}, "start_at"),
-    ("jitter longer than the interval", {**INTERVAL, "jitter": "1001ms"}, "jitter"),
     ("jitter longer than the gap", {**CRON, "jitter": "6m"}, "jitter"),
     ("no fires", {**INTERVAL, "max_fires": 0}, "max_fires"),
-    ("half a fire", {**INTERVAL, "max_fires": 0.5}, "max_fires"),
-    ("more fires than can be counted", {**INTERVAL, "max_fires": 2**63 - 1}, "max_fires"),
-    ("a window that is none", {**INTERVAL, "exclude": ["2031-01-02"]}, "exclude.0"),
     ("a window without an end", {**INTERVAL, "exclude": [{"from": "2031-01-02T00:00:00Z"}]}, "exclude.0.to"),
-    ("a window with a name", {**INTERVAL, "exclude": [{**ONE_WINDOW, "name": "x"}]}, "exclude.0.name"),
     ("a window that is spelt as inside", {**INTERVAL, "exclude": [{**ONE_WINDOW, "from_": "x"}]}, "exclude.0.from_"),
-    ("windows that are one", {**INTERVAL, "exclude": ONE_WINDOW}, "exclude"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("trigger", "field"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
@@ -136,12 +117,9 @@ async def test_a_trigger_that_makes_no_sense_is_refused_at_its_place(
 
 
 @pytest.mark.parametrize("windows", [
-    [{"from": "2031-01-02T00:00:00Z", "to": "2031-01-02T00:00:00Z"}],
     [{"from": "2031-01-02T00:00:00Z", "to": "2031-01-01T00:00:00Z"}],
     [{"from": "2031-01-03T00:00:00Z", "to": "2031-01-04T00:00:00Z"}, ONE_WINDOW],
-    [ONE_WINDOW, ONE_WINDOW],
     [{"from": f"{year}-01-01T00:00:00Z", "to": f"{year}-01-02T00:00:00Z"} for year in range(1970, 2098)],
-    [{"from": "1970-01-01T00:00:00Z", "to": "2099-12-31T23:59:59.999Z"}],
     [{"from": "2030-01-01T00:00:00Z", "to": "2099-12-31T23:59:59.999Z"}],
 ])  # fmt: skip
 async def test_windows_that_make_no_sense_are_refused(client: httpx.AsyncClient, windows: list[dict[str, str]]) -> None:
@@ -196,17 +174,8 @@ async def test_a_preview_has_each_time_of_any_pattern_once(client: httpx.AsyncCl
     assert await get(client, "/v1/schedules/tick/preview?count=4") == preview
 
 
-async def test_a_preview_is_in_the_zone_of_the_expressions_if_they_have_one(client: httpx.AsyncClient) -> None:
-    zones = []
-    for other in ("Europe/Paris", "America/New_York"):
-        body = {"trigger": any_of(WEEKDAYS, {**SATURDAYS, "timezone": other})}
-        zones.append((await post(client, "/v1/schedules/preview", body))["timezone"])
-    assert zones == ["Europe/Paris", "UTC"]
-
-
 KEPT: list[tuple[str, list[dict[str, Any]], list[str | None]]] = [
     ("the same span at its place", [WEEKDAYS, EVERY_8H], [None, NOW_TEXT]),
-    ("another expression beside it", [SATURDAYS, EVERY_8H], [None, NOW_TEXT]),
     ("one pattern more", [WEEKDAYS, EVERY_8H, AT_ONCE], [None, NOW_TEXT, None]),
     ("another span", [WEEKDAYS, {**EVERY_8H, "every": "6h"}], [None, LATER_TEXT]),
     ("at another place", [EVERY_8H, WEEKDAYS], [LATER_TEXT, None]),
@@ -230,21 +199,15 @@ async def test_an_edit_keeps_the_anchor_of_the_interval_that_stays(
 
 CALENDARS = {"only": ["business-days"]}
 BAD_PARTS: list[tuple[str, dict[str, Any], str]] = [
-    ("no patterns", {"type": "any"}, "of"),
-    ("one pattern, not in a list", {"type": "any", "of": WEEKDAYS}, "of"),
     ("one pattern", any_of(WEEKDAYS), "of"),
     ("eleven patterns", any_of(*({**WEEKDAYS, "expression": f"{n} 9 * * *"} for n in range(11))), "of"),
     ("several in one", any_of(WEEKDAYS, any_of(WEEKDAYS, SATURDAYS)), "of.1.type"),
     ("the same one twice", any_of(WEEKDAYS, SATURDAYS, WEEKDAYS), "of.2"),
-    ("one without a type", any_of(WEEKDAYS, {"every": "8h"}), "of.1.type"),
     ("an interval that divides no day", any_of(WEEKDAYS, {**EVERY_8H, "every": "7m"}), "of.1.every"),
     ("an interval below a minute", any_of(WEEKDAYS, {**EVERY_8H, "every": "30s"}), "of.1.every"),
     ("several seconds of a minute", any_of(WEEKDAYS, {**SATURDAYS, "expression": "* * * * * */5"}), "of.1.expression"),
-    ("an expression that is none", any_of(WEEKDAYS, {**SATURDAYS, "expression": "61 * * * *"}), "of.1.expression"),
-    ("a zone of another planet", any_of(WEEKDAYS, {**SATURDAYS, "timezone": "Mars/X"}), "of.1.timezone"),
     ("jitter of one pattern", any_of(WEEKDAYS, {**SATURDAYS, "jitter": "1m"}), "of.1.jitter"),
     ("jitter as long as a gap", any_of(WEEKDAYS, {"type": "interval", "every": "10m"}, jitter="10m"), "jitter"),
-    ("an expression beside the patterns", any_of(WEEKDAYS, SATURDAYS, expression="* * * * *"), "expression"),
     ("calendars and two zones", any_of(WEEKDAYS, {**SATURDAYS, "timezone": "America/New_York"}, calendars=CALENDARS),
      "calendars.timezone"),
 ]  # fmt: skip

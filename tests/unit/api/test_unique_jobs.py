@@ -5,7 +5,6 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, post
@@ -46,16 +45,6 @@ async def test_waiting_as_a_duplicate_is_waiting_for_the_other_job(client: httpx
     world.rewrite_job(first["id"], state="succeeded", finished_at_ms=NOW, result=7)
     answer = await client.post(f"{JOBS}?wait=10s", json=ACME)
     assert (answer.status_code, answer.json()["result"], answer.headers["duplicate-of"]) == (200, 7, first["id"])
-
-
-async def test_a_duplicate_takes_no_room_among_what_waits(client: httpx.AsyncClient) -> None:
-    await defined(client)
-    assert (await client.put("/v1/tenants/default", json={"max_pending": 2})).is_success
-    for status in (201, 200, 200, 200):
-        assert (await client.post(JOBS, json=ACME)).status_code == status
-    [result] = (await post(client, BATCH, {"jobs": [ACME]}))["results"]
-    assert result["status"] == 200
-    assert (await client.post(JOBS, json=OTHER)).status_code == 201
 
 
 async def test_within_a_batch_too(client: httpx.AsyncClient, world: World) -> None:
@@ -159,16 +148,6 @@ async def test_a_submitted_job_has_its_values(client: httpx.AsyncClient, world: 
     batch = await post(client, "/v1/jobs:batch", {"jobs": [acme(), acme(payload={"customer": 7}), acme(payload=None)]})
     stored = [world.job(result["job"])["limit_keys"][0] for result in batch["results"]]
     assert stored == [["payload.customer", "acme"], ["payload.customer", "7"], ["payload.customer", ""]]
-
-
-async def test_before_the_mirror_is_complete_an_unreadable_definition_has_no_keys(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await client.put(LOG, json=LIMITS)
-    await out_of_touch(client, world)
-    world.rewrite(Collection.DEFINITIONS, "log", key_limits="none")
-    job = await post(client, "/v1/jobs", acme(), 201)
-    assert "limit_keys" not in world.job(job["id"])
 
 
 async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(

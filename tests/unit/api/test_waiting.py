@@ -139,16 +139,6 @@ async def test_a_disconnect_does_not_cancel_the_job_under_another_that_waits(wor
             assert await clients.state() == "pending"
 
 
-@pytest.mark.parametrize("other", [NOT_ASKED, BY_ID])
-async def test_who_shares_the_job_and_did_not_ask_for_it_keeps_it(world: World, other: str) -> None:
-    async with serving(world) as server:
-        clients = Clients(world, server.port)
-        maker, sharer = await clients.waits(ASKED), await clients.waits(other)
-        await clients.leaves(sharer)
-        await clients.leaves(maker)
-        assert await clients.state() == "pending"
-
-
 @pytest.mark.parametrize("query", ["", "?wait=20ms&cancel_on_disconnect=true"])
 async def test_who_was_answered_that_it_goes_on_may_ask_for_it_again(world: World, query: str) -> None:
     async with serving(world) as server:
