@@ -136,13 +136,6 @@ async def test_a_token_is_good_until_it_expires(guarded: Guarded) -> None:
     assert "expired" in problem["detail"]
 
 
-async def test_a_revoked_token_opens_nothing(guarded: Guarded) -> None:
-    async with await guarded.client("viewer") as client:
-        assert (await client.get("/v1/lanes")).status_code == 200
-        assert await guarded.world.tokens.revoke("token-1", None)
-        check_problem(await client.get("/v1/lanes"), 401)
-
-
 async def test_no_request_reads_the_database_for_its_token(guarded: Guarded) -> None:
     async with await guarded.client("viewer") as client:
         guarded.world.go_away()

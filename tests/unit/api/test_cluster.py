@@ -42,12 +42,13 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert shown["mirrors_differ"] == ["replica-2.bb"]
 
 
-async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.AsyncClient, world: World) -> None:
+async def test_processors_are_shown_with_why_they_get_no_jobs(client: httpx.AsyncClient, world: World) -> None:
     world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
     world.view.consuming = False
-    item = (await client.get("/v1/processors")).json()["items"][0]
-    assert item["consuming"] is False
-    assert item["rest"] == {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))}
+    [item] = (await get(client, "/v1/processors"))["items"]
+    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
+    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
+    assert (item["consuming"], item["rest"]) == (False, {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))})
 
 
 @pytest.mark.parametrize(

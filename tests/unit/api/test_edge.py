@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from prometheus_client import generate_latest
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.app import with_edge
@@ -15,13 +14,8 @@ from hascheduler.api.http.limits import Slot, address_party
 from hascheduler.api.http.server import BATCH_ID, peer_headers
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import Overloaded
-from hascheduler.model.event import position
 from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import check_problem
-from tests.unit.api.test_events import following
-from tests.unit.api.test_server import serving
-from tests.unit.api.tokens import Guarded
-from tests.unit.daemon.happenings import happened, log_of
 
 LOG = {"definition": "log"}
 FAR = {"X-Shard": "far"}
@@ -59,50 +53,6 @@ def before(shards: Mapping[bytes, ApiServices], **options: Any) -> Edge:
 def asking(app: Edge, secret: str | None = None) -> httpx.AsyncClient:
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", headers=headers)
-
-
-async def test_each_request_sees_the_services_that_were_chosen_for_it(world: World, far: World) -> None:
-    async with asking(before(both(world, far))) as client:
-        for to in ("home", "far"):
-            headers = {"X-Shard": to}
-            answer = await client.post("/v1/jobs", json={**LOG, "labels": {"to": to}}, headers=headers)
-            assert answer.status_code == 201
-            [job] = (await client.get("/v1/jobs", headers=headers)).json()["items"]
-            assert job["labels"] == {"to": to}
-    assert [len(each.everything()["jobs"]) for each in (world, far)] == [1, 1]
-
-
-async def test_the_edge_counts_and_records_each_request_once_by_the_route_that_answers(
-    world: World, far: World
-) -> None:
-    async with asking(before(both(world, far))) as client:
-        assert (await client.put("/v1/lanes/bulk", json={}, headers=FAR)).status_code == 201
-    await world.audit_writer.flush()
-    [record] = world.everything()["audit"]
-    assert (record["route"], record["target"]) == ("/v1/lanes/{name}", "bulk")
-    assert far.everything()["audit"] == []
-    counted = [line for line in generate_latest(world.metrics.registry).decode().splitlines() if "/v1/lanes" in line]
-    assert sum(line.startswith("hascheduler_http_requests_total") for line in counted) == 1
-    assert world.limits["in_flight"].in_use == 0
-
-
-async def test_the_tokens_of_the_edge_are_good_for_as_long_as_a_stream_of_any_shard_lasts(
-    world: World, far: World
-) -> None:
-    guarded = Guarded(with_edge(the_routes(), world.services()), world)
-    secret = await guarded.token("viewer")
-    far.events = log = log_of(11, begun_at=10)
-    app = before(both(world, far, auth=replace(world.auth, required=True)))
-    async with serving(world, app) as server, asking(app, secret) as client:
-        assert (await client.get("/v1/jobs", headers=FAR)).status_code == 200
-        headers = {"Authorization": f"Bearer {secret}", **FAR}
-        async with following(server, headers=headers) as sent:
-            assert (await sent.next())["id"] == position(11, 1)
-            log.append([happened(12, "job:far")], position(12, 1))
-            assert (await sent.data())["job"] == "job:far"
-            await world.tokens.revoke("token-1", None)
-            log.append([happened(13, "job:far")], position(13, 1))
-            assert await sent.to_the_end() == []
 
 
 async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(world: World, far: World) -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops import events
-from hascheduler.daemon.outbound.event_log import FOLLOWERS_MAX, EventLog
+from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role, digest_of
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.test_server import plain_client, serving
-from tests.unit.daemon.happenings import ALL, happened, log_of
+from tests.unit.daemon.happenings import happened, log_of
 
 PATH = "/v1/events"
 LIMIT_S = 20
@@ -180,18 +180,6 @@ async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient
     check_problem(await client.get(PATH, headers={"Last-Event-ID": "7"}), 422)
 
 
-async def test_too_many_followers_get_retry_after(server: ApiServer, log: EventLog) -> None:
-    async with plain_client(server.port) as client:
-        with contextlib.ExitStack() as others:
-            for _ in range(FOLLOWERS_MAX):
-                others.enter_context(log.follow(None, ALL))
-            answer = await client.get(PATH)
-            check_problem(answer, 503)
-            assert int(answer.headers["retry-after"]) > 0
-        # Others are answered all the same.
-        assert (await client.get("/v1/jobs")).status_code == 200
-
-
 # How it ends
 
 
@@ -271,18 +259,6 @@ async def test_a_token_of_one_tenant_sees_the_events_of_its_jobs(server: ApiServ
         await sent.next()
         log.append([happened(13), happened(14, tenant=None), happened(15, tenant="acme")], position(15, 1))
         assert (await sent.data())["tenant"] == "acme"
-
-
-async def test_a_token_that_is_revoked_ends_its_streams(
-    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "_SILENCE_MS", 20)
-    async with plain_client(server.port) as client:
-        id, header = await token(client, "*")
-        async with following(server, headers=header) as sent:
-            await sent.next()
-            assert (await client.delete(f"/v1/tokens/{id}")).status_code == 204
-            assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
 
 
 @pytest.mark.parametrize("how", ["logged out", "token expired"])

@@ -281,27 +281,6 @@ def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
     assert 50 < read < 300
 
 
-def test_replicas_share_as_their_clients_ask() -> None:
-    many, few = Client(3 * BEST_PER_S, replica=0), Client(1.5 * BEST_PER_S, replica=1)
-    cluster = Cluster([many, few], replicas=2)
-    cluster.run(5)
-    assert cluster.done_in(30) >= 0.9 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 15_000
-    assert few.accepted > 0.1 * many.accepted
-
-
-def test_who_comes_again_when_told_to_is_let_in() -> None:
-    """Of those that a burst leaves behind, most need one more try, or two."""
-    burst = Client(4 * BEST_PER_S, heeds=True, tries_max=100, until_s=6)
-    cluster = Cluster([burst])
-    cluster.run(60)
-    assert not burst.again
-    assert burst.refused > 0
-    again = sum(count for tries, count in burst.tries.items() if tries)
-    assert burst.tries[1] >= 0.6 * again
-    assert burst.tries[1] + burst.tries[2] >= 0.8 * again
-
-
 def test_retry_after_is_bounded_and_spread() -> None:
     heedless = Client(10 * BEST_PER_S)
     Cluster([heedless]).run(20)

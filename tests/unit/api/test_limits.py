@@ -18,18 +18,6 @@ def greedy(limit: Limit, party: Party) -> int:
     return limit.held(party)
 
 
-@pytest.mark.parametrize(
-    ("total", "reserve", "token", "address"),
-    [
-        (0, 0, 0, 0), (1, 0, 1, 1), (2, 0, 1, 2), (3, 0, 2, 3), (4, 0, 2, 3), (100, 0, 50, 75), (320, 64, 128, 192),
-        (8, 8, 0, 0),
-    ],
-)  # fmt: skip
-def test_what_one_party_gets_alone(total: int, reserve: int, token: int, address: int) -> None:
-    assert greedy(Limit("some", total, reserve), ("token", "t")) == token
-    assert greedy(Limit("some", total, reserve), address_party("127.0.0.1")) == address
-
-
 def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
     limit = Limit("some", 64)
     assert [greedy(limit, ("token", str(number))) for number in range(7)] == [32, 16, 8, 4, 2, 1, 1]
@@ -45,15 +33,6 @@ def test_the_reserve_is_for_privileged_callers_alone() -> None:
             limit.take((("token", "e"),), privileged=privileged)
         assert (refused.value.status_code, refused.value.reason) == (503, "full")
         assert refused.value.headers == {"Retry-After": "7"}
-
-
-def test_a_slot_that_is_released_twice_is_given_back_once() -> None:
-    limit = Limit("some", 2)
-    slot, _ = limit.take((("token", "t"),)), limit.take((("token", "u"),))
-    slot.release()
-    with slot:
-        pass
-    assert limit.in_use == 1
 
 
 def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream_of_several_shards() -> None:

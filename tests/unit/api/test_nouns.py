@@ -63,21 +63,12 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
     assert shown == {**PLAIN, **FULL}
     stored = world.stored(Collection.DEFINITIONS, "log")
     assert read_document(Definition, "log", stored) == Definition(
-        name="log",
-        rev=1,
-        max_concurrency=3,
-        default_cost_ms=20_000,
-        conflict_group="git",
-        tier=10,
-        rate_limit=RateLimit(count=100, per_ms=1_000),
-        resources=(("cpu", 2),),
+        name="log", rev=1, max_concurrency=3, default_cost_ms=20_000, conflict_group="git", tier=10,
+        rate_limit=RateLimit(count=100, per_ms=1_000), resources=(("cpu", 2),), timeout_ms=300_000,
+        total_timeout_ms=3_600_000, conflict_scope=ConflictScope.TENANT, owner="team-a",
         retry=RetryPolicy(
             attempts_max=2, backoff_ms=500, backoff_factor=1_500, backoff_max_ms=30_000, lost_attempts_max=3
         ),
-        timeout_ms=300_000,
-        total_timeout_ms=3_600_000,
-        conflict_scope=ConflictScope.TENANT,
-        owner="team-a",
         key_limits=(
             KeyLimit(key="payload.customer", max_concurrency=2, rate_limit=RateLimit(count=10, per_ms=60_000)),
             KeyLimit(key="target", max_concurrency=1),
@@ -85,7 +76,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
         unique=Uniqueness(
             by=("payload.customer", "target"), on_duplicate=OnDuplicate.DEBOUNCE, period_ms=30_000, max_wait_ms=300_000
         ),
-    )
+    )  # fmt: skip
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
 
@@ -93,24 +84,18 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
 @pytest.mark.parametrize(
     ("patch", "shown"),
     [
-        ({}, {"rev": 1}),
         ({"max_concurrency": 3}, {"rev": 1}),
-        ({"retry": {"attempts": 7}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 7}}),
         ({"retry": {"attempts": None}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 5}}),
         ({"retry": {"factor": 2.0, "backoff": 1}}, {"rev": 2, "retry": FULL["retry"] | {"factor": 2, "backoff": "1s"}}),
         ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": RETRY}),
         ({"timeout": 300, "total_timeout": "60m"}, {"rev": 1}),
-        ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
         ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
         ({"key_limits": FULL["key_limits"][:1]}, {"rev": 2, "key_limits": FULL["key_limits"][:1]}),
-        ({"key_limits": None}, {"rev": 2, "key_limits": []}),
-        ({"unique": {"period": 30}}, {"rev": 1}),
         ({"unique": {"by": []}}, {"rev": 2, "unique": FULL["unique"] | {"by": []}}),
         (
             {"unique": {"max_wait": None, "period": "2s"}},
             {"rev": 2, "unique": FULL["unique"] | {"period": "2s", "max_wait": "20s"}},
         ),
-        ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
         ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
     ],
 )
@@ -167,7 +152,6 @@ async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) 
     ("policy", "criteria"),
     [
         ("fair", PRESETS["fair"]),
-        ("aged_priority", (Criterion.AGED_PRIORITY, Criterion.ARRIVAL)),
         (["tier", "score"], (Criterion.TIER, Criterion.SCORE, Criterion.ARRIVAL)),
         (["arrival"], (Criterion.ARRIVAL,)),
     ],
@@ -189,15 +173,9 @@ async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: Wo
     assert (await client.put(ACME, json=quota)).json() == none | quota
     stored = read_document(Tenant, "acme", world.stored(Collection.TENANTS, "acme"))
     assert stored == Tenant(
-        name="acme",
-        rev=1,
-        max_running=10,
-        max_pending=10_000,
-        submit_rate=RateLimit(count=100, per_ms=1_000),
-        max_schedules=200,
-        fire_rate=RateLimit(count=600, per_ms=60_000),
-        owner="team-a",
-    )
+        name="acme", rev=1, max_running=10, max_pending=10_000, submit_rate=RateLimit(count=100, per_ms=1_000),
+        max_schedules=200, fire_rate=RateLimit(count=600, per_ms=60_000), owner="team-a",
+    )  # fmt: skip
     shown = (
         await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
     ).json()
@@ -304,7 +282,6 @@ async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: http
     ("use", "path", "expected"),
     [
         ({"only": ["busines-days"]}, "trigger.calendars.only.0", "business-days"),
-        ({"except": ["holidays-de", "zzz"]}, "trigger.calendars.except.1", "a calendar of /v1/calendars"),
         ({}, "trigger.calendars", "names in only or except, or to be left out"),
         ({"only": ["business-days"], "timezone": "Europe/Berlim"}, "trigger.calendars.timezone", "Europe/Berlin"),
         ({"only": [f"c{n}" for n in range(11)]}, "trigger.calendars.only", "at most 10"),

@@ -130,29 +130,6 @@ async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_
     assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [("/v1/schedules/preview", {"trigger": TICK["trigger"]}), ("/v1/jobs:cancel", {"filter": {"definition": "log"}})],
-)
-async def test_what_changes_nothing_has_no_unknown_outcome(
-    client: httpx.AsyncClient, world: World, path: str, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(*_: object) -> Any:
-        raise StoreUnavailable("away")
-
-    monkeypatch.setattr(world.calendars, "get", away)
-    monkeypatch.setattr(world.jobs, "count", away)
-    calendars = {"only": ["nowhere"]}
-    asked = (
-        {**body, "dry_run": True}
-        if "filter" in body
-        else {"trigger": {"type": "cron", "expression": "0 0 * * *", "calendars": calendars}}
-    )
-    problem = check_problem(await client.post(path, json=asked), 503)
-    assert problem["type"] == "urn:hascheduler:problem:unavailable"
-    assert "id" not in problem
-
-
 @pytest.mark.parametrize(("method", "of"), [("POST", UNKNOWN), ("GET", "urn:hascheduler:problem:timed-out")])
 async def test_a_write_whose_time_is_over_tells_the_id_too(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, method: str, of: str

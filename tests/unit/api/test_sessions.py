@@ -16,7 +16,7 @@ from hascheduler.model.token import digest_of
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.token import Token
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import TICK, check_problem, create
+from tests.unit.api.requests import TICK, check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
 
 HOUR_MS = 3_600_000
@@ -86,17 +86,6 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
     assert set(attributes) == expected
 
 
-async def test_the_settings_token_logs_in_too(guarded: Guarded) -> None:
-    async with await guarded.page_of(ADMIN_TOKEN) as page:
-        shown = (await page.get(PATH)).json()
-        assert (shown["name"], shown["role"], shown["tenant"]) == ("HASCHEDULER_ADMIN_TOKEN", "admin", "*")
-        assert shown["may"] == ["read", "submit", "operate", "administer"]
-        assert (await page.put("/v1/lanes/slow", json={})).status_code == 201
-    [session] = stored(guarded.world)
-    assert session["id"].startswith("session-settings-")
-    assert session["session_of"] == digest_of(ADMIN_TOKEN)
-
-
 async def test_a_session_ends_no_later_than_its_token(app: Edge, world: World) -> None:
     guarded = guarded_with(app, world, session_life_ms=HOUR_MS)
     for life_ms, ends_ms in ((None, HOUR_MS), (2 * HOUR_MS, HOUR_MS), (60_500, 60_500)):
@@ -123,24 +112,6 @@ async def test_who_may_not_log_in_begins_nothing(guarded: Guarded, who: str, sta
     assert "set-cookie" not in answer.headers
     assert answer.headers.get("retry-after") == ("2" if status == 503 else None)
     assert stored(guarded.world) == []
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "path"),
-    [
-        ({"token": 5}, 422, "token"), ({"token": "a-secret" * 200}, 422, "token"),
-        ({"token": "a", "life": "1h"}, 422, "life"), (["a-secret"], 422, None), (None, 415, None),
-        ({"token": "a-secret" * 1_000}, 413, None),
-    ],
-)  # fmt: skip
-async def test_a_body_that_is_wrong_is_refused_and_never_quoted(
-    guarded: Guarded, body: object, status: int, path: str | None
-) -> None:
-    async with guarded.showing(None) as page:
-        answer = await page.post(PATH, json=body)
-    check_problem(answer, status, path)
-    assert "a-secret" not in answer.text
-    assert guarded.world.everything()["tokens"] == []
 
 
 async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: Edge, world: World) -> None:
@@ -192,15 +163,6 @@ async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, mon
 
 
 # What a session opens, and until when
-
-
-async def test_a_session_may_do_what_its_token_may(guarded: Guarded) -> None:
-    async with await guarded.page("operator", "acme") as page:
-        shown = await create(page)
-        assert shown["job"]["tenant"] == "acme"
-        check_problem(await page.put("/v1/lanes/slow", json={}), 403)
-        check_problem(await page.get("/v1/tokens"), 403)
-        assert (await page.get("/v1/whoami")).json()["token"].startswith("session-1-")
 
 
 async def test_a_session_takes_no_work_and_makes_no_tokens(guarded: Guarded) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import MAX_PENDING, World
-from tests.unit.api.requests import create, post
+from tests.unit.api.requests import create
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 BACKFILL = {"from": "2029-12-31T23:59:58Z", "to": "2029-12-31T23:59:59Z"}
@@ -56,18 +56,6 @@ async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
     assert (trace_of(span), parent_of(span)) == (CALLER.trace_id, span_id(CALLER))
     assert span.status.is_unset
     assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(span)}-{id_of(span)}"] * jobs
-
-
-async def test_the_span_of_a_submit_names_its_job_and_its_route(traced: httpx.AsyncClient, recorded: Recorded) -> None:
-    job = await post(traced, "/v1/jobs", {"definition": "log"}, 201)
-    span = recorded.one("submit log")
-    assert parent_of(span) is None
-    assert dict(span.attributes or {}) == {
-        "http.request.method": "POST",
-        "url.path": "/v1/jobs",
-        "hascheduler.job.definition": "log",
-        "hascheduler.job.id": job["id"],
-    }
 
 
 @pytest.mark.parametrize("path", REQUESTS)

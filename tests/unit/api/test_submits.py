@@ -14,7 +14,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
-from tests.unit.api.doubles import NOW, World, description
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem, create, get
 
 JOB = {"definition": "log", "payload": {"n": 1}}
@@ -53,26 +53,9 @@ async def test_a_hundred_equal_submits_at_once_give_one_job(client: httpx.AsyncC
     assert len((await get(client, "/v1/jobs"))["items"]) == 1
 
 
-@pytest.mark.parametrize("other", [{"payload": {"n": 2}}, {"priority": 6}, {"target": "x"}, {"labels": {"a": "b"}}])
-async def test_another_body_under_a_key_is_refused(
-    client: httpx.AsyncClient, world: World, other: dict[str, Any]
-) -> None:
-    await submit(client, "k1")
-    before = world.everything()
-    problem = check_problem(await submit(client, "k1", **other), 409)
-    assert "'k1'" in problem["detail"]
-    assert world.everything() == before
-
-
 async def test_tenants_do_not_share_keys(client: httpx.AsyncClient) -> None:
     answers = [await submit(client, "k1", tenant=tenant) for tenant in ("a", "b")]
     assert [answer.status_code for answer in answers] == [201, 201]
-
-
-async def test_a_key_holds_for_a_day(client: httpx.AsyncClient, world: World) -> None:
-    await submit(client, "k1")
-    world.clock.now = type(NOW)(NOW + 24 * 3_600_000)
-    assert (await submit(client, "k1")).status_code == 201
 
 
 async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:

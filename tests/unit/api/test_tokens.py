@@ -6,7 +6,6 @@ import httpx
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import SECRET, digest_of
-from tests.unit.api.doubles import NOW
 from tests.unit.api.requests import NOW_TEXT, check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
@@ -62,18 +61,6 @@ async def test_several_live_under_one_name_until_each_is_revoked(guarded: Guarde
         check_problem(await client.get("/v1/lanes"), 401)
     async with guarded.showing(new["token"]) as client:
         assert (await client.get("/v1/lanes")).status_code == 200
-
-
-async def test_they_are_listed_by_id_in_pages_with_those_that_have_expired(guarded: Guarded) -> None:
-    for expires_at_ms in (None, NOW + 1, NOW):
-        await guarded.token("viewer", "acme", expires_at_ms=expires_at_ms)
-    async with guarded.showing(ADMIN_TOKEN) as client:
-        first = (await client.get("/v1/tokens?limit=2")).json()
-        rest = (await client.get(f"/v1/tokens?limit=2&after={first['next']}")).json()
-    items = [*first["items"], *rest["items"]]
-    assert [item["id"] for item in items] == ["token-1", "token-2", "token-3"]
-    assert [item["expired"] for item in items] == [False, False, True]
-    assert rest["next"] is None
 
 
 async def test_one_that_can_not_be_read_is_named_without_its_digest(guarded: Guarded) -> None:

@@ -12,8 +12,8 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ui import live
-from hascheduler.api.ui.alerts import Alert, Severity, alerts
-from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
+from hascheduler.api.ui.alerts import Alert, alerts
+from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.model.values.instants import WallMs
@@ -175,15 +175,6 @@ async def test_a_picture_serves_all_who_look_within_its_second(world: World, log
         assert log.followers == 1
 
 
-async def test_what_is_remembered_is_bounded(world: World, log: EventLog) -> None:
-    pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight:
-        for second in range(HISTORY_MAX + 5):
-            world.clock.mono = second * EVERY_MS
-            await pictures.picture(sight, services)
-        assert len(sight.history) == HISTORY_MAX
-
-
 async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
     """A look that comes after more events than the replica remembers begins to count again."""
     world.events = log = log_of(begun_at=10, events_max=4)
@@ -260,12 +251,6 @@ def test_each_trouble_is_told_with_its_runbook(
     assert [alert.runbook for alert in found] == [runbook]
     assert words in found[0].text
     assert RUNBOOKS[runbook]
-
-
-def test_the_most_urgent_comes_first() -> None:
-    cluster, gauges = sound()
-    found = alerts(replace(cluster, lease=None, quarantined=1), replace(gauges, pause=PAUSE), "")
-    assert [alert.severity for alert in found] == [Severity.PAGE, Severity.TICKET, Severity.TICKET]
 
 
 def test_what_the_check_of_the_database_found_is_told_by_kind() -> None:

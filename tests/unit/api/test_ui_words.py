@@ -107,20 +107,6 @@ def test_other_triggers_and_what_narrows_them_are_said_in_words() -> None:
     ]
 
 
-def test_a_difference_has_each_line_of_both_texts_once() -> None:
-    lines = _called("parts/difference.js", "difference", "a\nb\nc\nd", "a\nc\nx\nd")
-    assert [(line["sign"], line["text"]) for line in lines] == [
-        (" ", "a"), ("-", "b"), (" ", "c"), ("+", "x"), (" ", "d"),
-    ]  # fmt: skip
-
-
-def test_texts_too_long_to_be_compared_line_by_line_are_still_shown() -> None:
-    before, after = (["same", *[f"{word} {n}" for n in range(3_000)], "end"] for word in ("old", "new"))
-    lines = _called("parts/difference.js", "difference", "\n".join(before), "\n".join(after))
-    assert [line["text"] for line in lines if line["sign"] != "+"] == before
-    assert [line["text"] for line in lines if line["sign"] != "-"] == after
-
-
 _BASE = {
     "trigger": {"type": "cron", "expression": "1 * * * *", "jitter": "0s"},
     "labels": {"a": "1"},

@@ -38,15 +38,6 @@ async def test_a_duplicate_is_answered_with_the_job_that_is_there(
     assert (await client.post(JOBS, json={**ACME, "tenant": "another"})).status_code == 201
 
 
-async def test_waiting_as_a_duplicate_is_waiting_for_the_other_job(client: httpx.AsyncClient, world: World) -> None:
-    await defined(client, period="1h")
-    first = await post(client, JOBS, ACME, 201)
-    assert (await client.post(f"{JOBS}?wait=0s", json=ACME)).status_code == 202
-    world.rewrite_job(first["id"], state="succeeded", finished_at_ms=NOW, result=7)
-    answer = await client.post(f"{JOBS}?wait=10s", json=ACME)
-    assert (answer.status_code, answer.json()["result"], answer.headers["duplicate-of"]) == (200, 7, first["id"])
-
-
 async def test_within_a_batch_too(client: httpx.AsyncClient, world: World) -> None:
     await defined(client)
     jobs = [{**ACME, "ref": "a"}, ACME, OTHER, {"definition": "then", "depends_on": ["ref:a"]}]
@@ -109,17 +100,6 @@ async def test_the_values_decide(
     answer = await client.post(JOBS, json={"definition": "log", **other})
     assert (answer.headers.get("duplicate-of") == first["id"]) is are_duplicates
     assert len(world.job(first["id"])["unique_key"]) == 64
-
-
-async def test_what_a_schedule_makes_is_exempt(client: httpx.AsyncClient, world: World) -> None:
-    await defined(client)
-    await create(client, trigger={"type": "interval", "every": "1h"}, job=ACME)
-    made = [await post(client, "/v1/schedules/tick/trigger", None, 201) for _ in range(2)]
-    past = format_instant(NOW - 3_600_000)
-    backfilled = await post(client, "/v1/schedules/tick/backfill", {"from": past, "to": past})
-    for id in (*(job["id"] for job in made), *backfilled["jobs"]):
-        assert "unique_key" not in world.job(id)
-    assert (await client.post(JOBS, json=ACME)).status_code == 201
 
 
 # The values at limited keys are stored with every new job, however it is made

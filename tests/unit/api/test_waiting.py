@@ -47,17 +47,6 @@ async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.
         assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
 
 
-async def test_a_repeat_under_the_key_waits_for_the_same_job(client: httpx.AsyncClient, world: World) -> None:
-    key = {"Idempotency-Key": "k"}
-    await client.post("/v1/jobs", json=JOB, headers=key)
-    asking = asyncio.create_task(client.post("/v1/jobs?wait=30s", json=JOB, headers=key))
-    await until(lambda: waits(world, "job:0001"))
-    end(world, "job:0001", state="failed", error="no luck")
-    answer = await asking
-    assert (answer.status_code, answer.json()["error"]) == (200, "no luck")
-    assert (await client.post("/v1/jobs?wait=30s", json=JOB, headers=key)).json() == answer.json()
-
-
 async def test_with_too_many_waits_the_job_is_submitted_and_answered_at_once(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,14 +159,6 @@ async def test_a_job_that_exists_may_be_waited_for(client: httpx.AsyncClient, wo
     assert (answer.status_code, answer.json()["state"], answer.json()["result"]) == (200, "succeeded", {"ok": 1})
     assert not waits(world, "job:0001")
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
-
-
-async def test_a_job_that_has_not_ended_in_time_is_shown_as_it_is(client: httpx.AsyncClient, world: World) -> None:
-    await client.post("/v1/jobs", json=JOB)
-    for wait in ("0s", "20ms", "0.02"):
-        answer = await client.get(f"/v1/jobs/job:0001?wait={wait}")
-        assert (answer.status_code, answer.json()["state"]) == (200, "pending")
-    assert not waits(world, "job:0001")
 
 
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(

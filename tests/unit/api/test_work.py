@@ -28,15 +28,6 @@ async def test_a_registration_is_stored_and_answered_with_the_terms(client: http
     assert await registered(client) != await registered(client)
 
 
-async def test_a_deregistered_processor_is_gone_and_repeating_it_is_harmless(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    processor = await registered(client)
-    for _ in range(2):
-        assert (await client.delete(f"/v1/work/processors/{processor}")).status_code == 204
-    assert not world.everything()["processors"]
-
-
 async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.AsyncClient, world: World) -> None:
     named = await promised(
         client, world, await registered(client), target="t", payload={"n": 1}, labels={"a": "b"}, tenant="acme"
@@ -77,15 +68,6 @@ async def test_only_its_own_attempt_is_started(client: httpx.AsyncClient, world:
     for other in ({"processor": await registered(client)}, {"attempt": 2}, {"job": "job:none"}):
         check_problem(await client.post("/v1/work/start", json={**named, **other}), 409)
     assert world.everything()["jobs"] == before["jobs"]
-
-
-async def test_a_heartbeat_is_answered_with_the_attempts_to_stop(client: httpx.AsyncClient, world: World) -> None:
-    processor = await registered(client)
-    on, asked = [await started(client, world, processor, target=target) for target in ("a", "b")]
-    await post(client, f"/v1/jobs/{asked['job']}/cancel")
-    strange = {"job": "job:none", "attempt": 1}
-    body = {"processor": processor, "running": [attempt(on), attempt(asked), strange]}
-    assert await post(client, "/v1/work/heartbeat", body) == {"cancelled": [attempt(asked)], "revoked": [strange]}
 
 
 async def test_progress_is_shown_and_an_empty_report_changes_nothing(client: httpx.AsyncClient, world: World) -> None:

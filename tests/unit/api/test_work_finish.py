@@ -113,23 +113,6 @@ async def test_a_failure_that_is_not_retryable_ends_the_job(
     assert (job["state"], job["error"]) == ("failed", "no")
 
 
-async def test_a_processor_may_choose_the_pause_before_the_next_attempt(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    named = await started(client, world, await registered(client))
-    answer = await _finish(client, named, "failed", error="busy", retry_after="90s")
-    assert answer == {"answer": "done", "retry_at": "2030-01-01T00:01:30.000Z"}
-
-
-async def test_a_job_with_a_requested_cancellation_ends_as_cancelled_and_is_not_retried(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    named = await started(client, world, await registered(client))
-    await post(client, f"/v1/jobs/{named['job']}/cancel")
-    assert await _finish(client, named, "failed", error="stopped") == {"answer": "done", "retry_at": None}
-    assert (await _job(client, named))["state"] == "cancelled"
-
-
 async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(
     client: httpx.AsyncClient, world: World
 ) -> None:
