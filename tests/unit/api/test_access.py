@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
-import httpx
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.params import Depends
@@ -243,12 +242,6 @@ async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
     async with guarded.showing(ADMIN_TOKEN) as client:
         shown = (await client.get("/v1/whoami")).json()
         assert (shown["name"], shown["token"]) == ("HASCHEDULER_ADMIN_TOKEN", "settings")
-
-
-async def test_without_tokens_every_caller_is_an_admin(client: httpx.AsyncClient) -> None:
-    shown = (await client.get("/v1/whoami")).json()
-    assert (shown["name"], shown["role"], shown["tenant"]) == ("anonymous", "admin", "*")
-    assert shown["tokens_demanded"] is False
 
 
 # What routes read: as a request, or else its bounds and rules would not be asked

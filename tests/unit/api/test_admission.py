@@ -136,14 +136,6 @@ async def test_what_never_comes_back_is_forgotten(world: World, admission: Admis
     assert await admitted(admission, 20) == 10
 
 
-async def test_nothing_is_forgotten_while_the_stream_is_silent(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10)
-    await admission.admit("acme", 10)
-    world.view.ready = False
-    world.clock.mono += 3_600_000
-    assert await admitted(admission, 1) == 0
-
-
 async def test_a_replica_that_rereads_everything_uses_its_last_known_counts(
     world: World, admission: AdmissionControl
 ) -> None:
@@ -181,19 +173,6 @@ async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admis
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 10
     assert await admitted(admission, 20, tenant="other") == 20
-
-
-async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
-    admission: AdmissionControl, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the jobs of a large backfill, which take seconds: others are not refused for what nobody waits for."""
-    queues: list[int] = []
-    monkeypatch.setattr(admission._intake, "retry_after_s", lambda _, __, sight, ___: queues.append(sight.runnable))
-    await admission.admit("acme", 500)
-    for later_ms in (400, 200):
-        world.clock.mono += later_ms
-        await admission.admit("other", 1)
-    assert queues == [0, 500, 1]
 
 
 # When to come again
@@ -252,22 +231,6 @@ def overload(world: World, admission: AdmissionControl) -> None:
         for _ in range(100):
             admission.arrived("other", own=True)
         admission.turned_away(None, 20)
-
-
-async def test_a_replica_that_is_not_ready_does_not_judge_the_leader(world: World, admission: AdmissionControl) -> None:
-    await admission.admit("other", 1)
-    overload(world, admission)
-    world.view.ready = False
-    assert await admitted(admission, 100, tenant="other") == 100
-    assert admission.turned_away("other", 20) is None
-
-
-async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
-    overload(world, admission)
-    world.clock.mono += 100
-    for _ in range(100):
-        await admission.admit("repeats", 1)
-        admission.not_new("repeats", 1)
 
 
 @pytest.fixture

@@ -139,21 +139,6 @@ async def test_schedules_are_meant_by_all_that_the_list_takes(
     assert (await post(client, f"/v1/schedules:{verb}", {"filter": filter}))["changed"] == 0
 
 
-async def test_a_pause_of_many_says_why_and_keeps_the_reasons_of_those_that_are_paused(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    for name in ("a", "b"):
-        await create(client, name=name, labels={"team": "x"})
-    await post(client, "/v1/schedules/a/pause", {"because": "its own reason"})
-    body = {"filter": {"labels": {"team": "x"}}, "because": "the disk is full"}
-    assert (await post(client, "/v1/schedules:pause", body))["changed"] == 1
-    reasons = [(await get(client, f"/v1/schedules/{name}"))["paused_because"] for name in ("a", "b")]
-    assert reasons == ["its own reason", "the disk is full"]
-    await world.audit_writer.flush()
-    [record] = [each for each in world.everything()["audit"] if each["path"] == "/v1/schedules:pause"]
-    assert (record["because"], record["status"]) == ("the disk is full", 200)
-
-
 async def test_under_one_key_each_schedule_is_triggered_once(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,27 +65,10 @@ async def test_cycles_are_refused_with_all_jobs_behind_them(client: httpx.AsyncC
     assert len(world.everything()["jobs"]) == 1
 
 
-async def test_a_jobs_own_key_goes_before_that_of_the_batch(client: httpx.AsyncClient) -> None:
-    first = await batch(client, {**LOG, "idempotency_key": "own"}, LOG, key="k")
-    other = await batch(client, {**LOG, "idempotency_key": "own"}, {**LOG, "priority": 6}, key="k")
-    assert [result["status"] for result in other["results"]] == [200, 409]
-    assert other["results"][0]["job"] == first["results"][0]["job"]
-
-
 def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
     """What it depends on, and what it waits for beside itself."""
     stored = world.job(job["id"])
     return stored["depends_on"], [id for id in stored["waits_for"] if id != job["id"]]
-
-
-async def test_a_job_waits_for_a_whole_batch_by_one_dependency(client: httpx.AsyncClient, world: World) -> None:
-    answer = await batch(client, *[LOG] * 3)
-    one = (await batch(client, LOG))["results"][0]["job"]
-    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"], one, answer["batch"]]}, 201)
-    assert waits_of(world, job) == ([answer["batch"], one], [answer["batch"], one])
-    assert world.job(job["id"])["waits_for"][0] == job["id"], "so that 0.2.0 does not run it"
-    [result] = (await batch(client, {**LOG, "depends_on": [answer["batch"]]}))["results"]
-    assert waits_of(world, {"id": result["job"]}) == ([answer["batch"]], [answer["batch"]])
 
 
 @pytest.mark.parametrize(

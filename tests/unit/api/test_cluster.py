@@ -183,10 +183,6 @@ async def test_a_recording_can_be_read_back(client: httpx.AsyncClient, world: Wo
     assert world.view.recorded_for_ms == 90_000
 
 
-async def test_a_replica_that_does_not_lead_cannot_be_recorded(client: httpx.AsyncClient) -> None:
-    check_problem(await client.get(RECORDING), 409)
-
-
 class Gone(Exception):
     """What a test lets happen."""
 

@@ -87,14 +87,6 @@ async def test_a_request_learns_that_its_client_left_though_others_wait_behind_i
     assert app.asked == ["/1"]
 
 
-async def test_a_trailer_is_no_header() -> None:
-    app = Application()
-    app.may_answer.set()
-    async with on_a_port(app) as server:
-        answer = await exchange(server, CHUNKED + b"1\r\na\r\n0\r\nauthorization: Bearer b\r\n\r\n")
-    assert answer.endswith(b"/ host,transfer-encoding,connection")
-
-
 @pytest.mark.parametrize(
     "endless",
     [
@@ -140,16 +132,6 @@ async def test_who_waits_to_be_asked_for_a_body_that_nobody_wants_is_sent_away()
     assert b"connection: close" in answer
 
 
-async def test_a_stream_to_a_client_of_http_1_0_ends_with_its_connection() -> None:
-    app = Application(b"one", b"two", b"")
-    app.may_answer.set()
-    async with on_a_port(app) as server:
-        head, _, body = (await exchange(server, b"GET / HTTP/1.0\r\n\r\n")).partition(b"\r\n\r\n")
-    assert body == b"onetwo"
-    assert b"transfer-encoding" not in head
-    assert b"connection: close" in head
-
-
 # What no HTTP client would send: refused, and nothing is written
 
 
@@ -193,16 +175,4 @@ async def test_what_is_not_a_proper_request_is_refused(world: World, case: tuple
     assert b"content-type: application/problem+json" in head.lower()
     assert json.loads(body)["type"].startswith("urn:hascheduler:problem:")
     assert b"Traceback" not in answer
-    assert world.everything() == EMPTY
-
-
-async def test_a_body_that_is_cut_off_writes_nothing(world: World) -> None:
-    async with serving(world) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(POST + JSON + LENGTH + b"\r\n" + BODY[:-1])
-        await writer.drain()
-        writer.close()
-        await writer.wait_closed()
-        # Another request on another connection: by its answer the first is over.
-        await exchange(server, b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
     assert world.everything() == EMPTY

@@ -115,25 +115,6 @@ async def test_a_patch_changes_only_the_fields_that_it_names(
     assert shown == {**before, **changed, "rev": 2 if changed else 1}
 
 
-TRIGGER_PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("a part", {"every": "2s"}, {"every": "2s"}),
-    ("the anchor stays when it is taken away", {"anchor": None}, {}),
-    ("lists are replaced", {"exclude": []}, {"exclude": []}),
-]
-
-
-@pytest.mark.parametrize(
-    ("trigger", "changed"), [row[1:] for row in TRIGGER_PATCHES], ids=[row[0] for row in TRIGGER_PATCHES]
-)
-async def test_a_patch_merges_into_the_trigger(
-    client: httpx.AsyncClient, trigger: dict[str, Any], changed: dict[str, Any]
-) -> None:
-    window = {"from": "2030-01-01T02:00:00Z", "to": "2030-01-01T03:00:00Z"}
-    stored = {"type": "interval", "every": "1m", "anchor": "2020-01-01T00:00:17Z", "jitter": "1s", "exclude": [window]}
-    before = (await create(client, trigger=stored))["trigger"]
-    assert (await patch(client, {"trigger": trigger}))["trigger"] == {**before, **changed}
-
-
 async def test_a_trigger_of_another_type_replaces_the_stored_one(client: httpx.AsyncClient) -> None:
     await create(client, trigger={**TICK["trigger"], "jitter": "200ms", "max_fires": 9})
     shown = await patch(client, {"trigger": {"type": "cron", "expression": "0 3 * * *", "jitter": None}})
@@ -178,11 +159,3 @@ async def test_a_patch_is_checked_like_a_replacement(
     before = world.everything()
     check_problem(await client.patch("/v1/schedules/tick", json=body), 422, path)
     assert world.everything() == before
-
-
-async def test_a_merge_patch_may_have_its_own_media_type(client: httpx.AsyncClient) -> None:
-    await create(client)
-    headers = {"content-type": "application/merge-patch+json"}
-    answer = await client.patch("/v1/schedules/tick", content='{"overlap": "skip"}', headers=headers)
-    assert answer.json()["overlap"] == "skip"
-    check_problem(await client.put("/v1/schedules/tick", content="{}", headers=headers), 415)

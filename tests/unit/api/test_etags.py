@@ -192,14 +192,6 @@ TICK_PATH = "/v1/schedules/tick"
 KEY = {"Idempotency-Key": "deploy-7"}
 
 
-async def test_put_makes_what_is_not_there(client: httpx.AsyncClient) -> None:
-    made = await client.put(TICK_PATH, json=TICK)
-    assert (made.status_code, made.headers["location"], made.headers["etag"]) == (201, TICK_PATH, '"1"')
-    again = await client.put(TICK_PATH, json=TICK)
-    assert (again.status_code, again.headers["etag"]) == (200, '"1"')
-    assert made.json() == again.json() == (await client.get(TICK_PATH)).json()
-
-
 async def test_of_puts_that_race_one_makes_it_and_the_others_replace_it(client: httpx.AsyncClient) -> None:
     bodies: list[dict[str, Any]] = [{**TICK, "labels": {"of": str(number)}} for number in range(3)]
     answers = await asyncio.gather(*(client.put(TICK_PATH, json=body) for body in bodies))

@@ -173,23 +173,7 @@ async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_c
         assert said == {"": "still here", "id": position(14, 7)}
 
 
-# Refusals
-
-
-async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
-    check_problem(await client.get(PATH, headers={"Last-Event-ID": "7"}), 422)
-
-
 # How it ends
-
-
-async def test_a_connection_that_is_cut_off_is_noticed(server: ApiServer, log: EventLog) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(f"GET {PATH} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
-    await reader.readuntil(b"retry: 2000")
-    assert log.followers == 1
-    writer.transport.abort()
-    await until_nobody_follows(log)
 
 
 async def test_a_slow_reader_gets_lagging_and_may_reconnect(world: World) -> None:

@@ -52,16 +52,6 @@ async def test_a_body_on_a_route_without_one(client: httpx.AsyncClient, method: 
     assert f"{method} {concrete(path)}" in problem["detail"]
 
 
-@pytest.mark.parametrize(("method", "path"), WITHOUT_BODY)
-@pytest.mark.parametrize("body", spread([b"{}", b""], check=1))
-async def test_no_body_may_be_declared(client: httpx.AsyncClient, method: str, path: str, body: bytes) -> None:
-    """Many clients send ``Content-Length: 0``, or an empty object, with every POST and DELETE."""
-    if path in ("/v1/events", "/v1/cluster/live", "/v1/cluster/recording"):
-        return  # streams without an end
-    answer = await client.request(method, concrete(path), content=body, headers={"content-length": str(len(body))})
-    assert answer.status_code not in (400, 422), answer.text
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

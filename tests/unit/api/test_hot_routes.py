@@ -305,14 +305,6 @@ async def test_a_client_that_leaves_in_its_body_is_answered_alike() -> None:
     assert found[0][0][0] == 400
 
 
-async def test_a_body_that_is_refused_is_received_once() -> None:
-    """Asked for again, the client would be waited for."""
-    app = the_app()
-    await prepared(app)
-    _, [start, *_] = await told(app, submit({"definition": 1}, pieces=2))
-    assert start["status"] == 422
-
-
 @pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001"), *TOGETHER[-1][:3]], ids=str)
 async def test_what_is_asked_for_each_job_is_answered_by_a_hot_route(asked: Asked) -> None:
     for app, is_hot in ((the_app(), True), (without_hot_routes(), False)):

@@ -5,7 +5,7 @@ so without control a flood leaves next to nothing. The leader's decisions are la
 is used up, and the replicas learn of that once a second.
 """
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -28,7 +28,6 @@ REFUSAL_MS = 0.1
 BATCHED_MS = 0.3
 JOB_MS = 3.0
 BEST_PER_S = 1_000 / (SUBMIT_MS + JOB_MS)
-BEST_BATCHED_PER_S = 1_000 / (BATCHED_MS + JOB_MS)
 INTAKE_AT_MOST = 0.95
 SEEN_AFTER_MS = 100
 JOB_BYTES = 60
@@ -43,15 +42,12 @@ class Client:
     per_s: float
     batch: int = 1
     tenant: str | None = None
-    replica: int = 0
     heeds: bool = False
-    tries_max: int = TRIES_MAX
     from_s: float = 0.0
     until_s: float = 1e9
     due: float = 0.0
     accepted: int = 0
     refused: int = 0
-    tries: Counter[int] = field(default_factory=Counter)
     retry_after_s: list[int] = field(default_factory=list)
     again: list[tuple[int, int]] = field(default_factory=list)
 
@@ -60,34 +56,28 @@ class Client:
 class Cluster:
     """``slots_per_s``: what the processors can do, and ``busy``: the part of their slots that run jobs;
     ``database_lag_ms``: what the leader is late by at best, and ``crowded_lag_ms``: by how much more where intake takes
-    all; ``later``: how many jobs wait for their time besides."""
+    all."""
 
     clients: list[Client]
-    replicas: int = 1
-    controlled: bool = True
     slots_per_s: float = 1e9
     busy: float = 1.0
     database_lag_ms: int = 40
     crowded_lag_ms: int = 1_000
-    fires_per_s: float = 0.0
-    later: int = 0
     now_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.controls = [IntakeControl() for _ in range(self.replicas)]
+        self.control = IntakeControl()
         self.lag_ms = self.database_lag_ms
         self.told = LeaderLag(self.lag_ms, self.lag_ms, self.busy)
         self.queue: deque[int] = deque()
-        self.unseen: deque[tuple[int, int, int]] = deque()
-        self.unseen_of = Counter[int]()
+        self.unseen: deque[tuple[int, int]] = deque()
         self.waits_ms: list[int] = []
         self.done = 0
-        self.done_part = self.fires_part = self.asked_ms = 0.0
+        self.done_part = self.asked_ms = 0.0
 
-    def run(self, seconds: float) -> "Cluster":
+    def run(self, seconds: float) -> None:
         for _ in range(round(seconds * 1_000 / STEP_MS)):
             self._step()
-        return self
 
     def done_in(self, seconds: float) -> float:
         """Jobs a second over the next ``seconds``."""
@@ -100,14 +90,9 @@ class Cluster:
         if self.now_ms % 1_000 == 0:
             self.told = LeaderLag(self.lag_ms, min(self.told.least_ms, self.lag_ms), self.busy)
         while self.unseen and self.unseen[0][0] <= self.now_ms:
-            _, replica, jobs = self.unseen.popleft()
-            self.unseen_of[replica] -= jobs
-            for _ in range(jobs):
-                self._arrived(replica)
-        self.fires_part += self.fires_per_s * STEP_MS / 1_000
-        for _ in range(int(self.fires_part)):
-            self.fires_part -= 1
-            self._arrived(None)
+            for _ in range(self.unseen.popleft()[1]):
+                self.queue.append(self.now_ms - SEEN_AFTER_MS)
+                self.control.arrived(own=True)
         for client in self.clients:
             self._serve(client)
         intake_ms = min(self.asked_ms, INTAKE_AT_MOST * STEP_MS)
@@ -124,11 +109,6 @@ class Cluster:
         late_ms = self.crowded_lag_ms * intake_ms / STEP_MS if is_used_up else 0
         self.lag_ms = round(0.9 * self.lag_ms + 0.1 * (self.database_lag_ms + late_ms))
 
-    def _arrived(self, replica: int | None) -> None:
-        self.queue.append(self.now_ms - SEEN_AFTER_MS)
-        for number, control in enumerate(self.controls):
-            control.arrived(own=number == replica)
-
     def _serve(self, client: Client) -> None:
         """Where there is no CPU for a request, its client gives up."""
         while client.again and client.again[0][0] <= self.now_ms:
@@ -142,24 +122,21 @@ class Cluster:
     def _request(self, client: Client, tries: int) -> None:
         if self.asked_ms >= INTAKE_AT_MOST * STEP_MS:
             return
-        control = self.controls[client.replica]
-        waiting = len(self.queue) + self.unseen_of[client.replica]
-        sight = IntakeSight(waiting + self.later, waiting, self.told, self.now_ms)
-        retry_after_s = control.retry_after_s(client.tenant, 1, sight, client.batch * JOB_BYTES)
+        waiting = len(self.queue) + sum(jobs for _, jobs in self.unseen)
+        sight = IntakeSight(waiting, waiting, self.told, self.now_ms)
+        retry_after_s = self.control.retry_after_s(client.tenant, 1, sight, client.batch * JOB_BYTES)
         self.asked_ms += REFUSAL_MS
-        if retry_after_s is None or not self.controlled:
+        if retry_after_s is None:
             self.asked_ms += client.batch * (SUBMIT_MS if client.batch == 1 else BATCHED_MS) - REFUSAL_MS
-            retry_after_s = control.retry_after_s(client.tenant or "default", client.batch, sight)
-        if retry_after_s is None or not self.controlled:
-            control.admitted(client.tenant or "default", client.batch, self.now_ms)
+            retry_after_s = self.control.retry_after_s(client.tenant or "default", client.batch, sight)
+        if retry_after_s is None:
+            self.control.admitted(client.tenant or "default", client.batch, self.now_ms)
             client.accepted += client.batch
-            client.tries[tries] += 1
-            self.unseen.append((self.now_ms + SEEN_AFTER_MS, client.replica, client.batch))
-            self.unseen_of[client.replica] += client.batch
+            self.unseen.append((self.now_ms + SEEN_AFTER_MS, client.batch))
             return
         client.refused += client.batch
         client.retry_after_s.append(retry_after_s)
-        if client.heeds and tries + 1 < client.tries_max:
+        if client.heeds and tries + 1 < TRIES_MAX:
             heappush(client.again, (self.now_ms + 1_000 * retry_after_s, tries + 1))
 
 
@@ -205,14 +182,6 @@ def test_without_a_broker_submits_go_on() -> None:
     assert len(cluster.queue) > 10_000
 
 
-@pytest.mark.parametrize(("batch", "wait_max_s"), [(10, 10), (100, 10), (1_000, 30)])
-def test_so_it_does_with_batches(batch: int, wait_max_s: int) -> None:
-    cluster = Cluster([Client(3 * BEST_BATCHED_PER_S, batch, heeds=True)])
-    cluster.run(5)
-    assert cluster.done_in(30) >= 0.9 * BEST_BATCHED_PER_S
-    assert percentile(cluster.waits_ms, 99) < 1_000 * wait_max_s
-
-
 def test_after_a_flood_all_is_let_in_within_seconds() -> None:
     flood, usual = Client(5 * BEST_PER_S, tenant="flood", until_s=30), Client(0.5 * BEST_PER_S, tenant="usual")
     cluster = Cluster([flood, usual])
@@ -220,7 +189,7 @@ def test_after_a_flood_all_is_let_in_within_seconds() -> None:
     before = usual.refused
     cluster.run(30)
     assert usual.refused == before
-    assert cluster.controls[0].limit_per_s is None
+    assert cluster.control.limit_per_s is None
 
 
 def test_a_queue_for_full_processors_is_never_refused() -> None:
@@ -240,24 +209,6 @@ def test_a_slow_database_is_no_overload() -> None:
 
 def late(runnable: int, at_ms: int) -> IntakeSight:
     return IntakeSight(runnable, runnable, LATE, at_ms)
-
-
-def test_a_slow_leader_without_a_queue_refuses_nothing() -> None:
-    control = IntakeControl()
-    for at_ms in range(0, 60_000, 100):
-        control.arrived(own=True)
-        assert control.retry_after_s("acme", 1, late(QUEUE_JOBS, at_ms)) is None
-
-
-def test_fires_come_first() -> None:
-    flood = Client(3 * BEST_PER_S)
-    cluster = Cluster([flood], fires_per_s=0.6 * BEST_PER_S)
-    cluster.run(10)
-    accepted, done = flood.accepted, cluster.done
-    cluster.run(60)
-    assert (flood.accepted - accepted) / 60 < 0.7 * BEST_PER_S
-    assert (cluster.done - done) / 60 > 0.9 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 15_000
 
 
 @pytest.mark.parametrize("batch", [1, 100])

@@ -70,13 +70,6 @@ async def test_a_repeated_request_replaces_what_the_first_left_and_nothing_later
     assert (world.job(before)["state"], world.job(later)["state"]) == ("cancelled", "pending")
 
 
-@pytest.mark.parametrize("payload", [{"other": 1}, None])
-async def test_the_request_may_replace_the_payload_even_by_null(client: httpx.AsyncClient, payload: object) -> None:
-    await create(client, job={"definition": "log", "payload": {"n": 1}})
-    assert (await post(client, PATH, {"payload": payload}, 201))["payload"] == payload
-    assert (await post(client, PATH, {"overlap": "allow"}, 201))["payload"] == {"n": 1}
-
-
 async def test_the_payload_is_rendered(client: httpx.AsyncClient) -> None:
     template = {"to": "${schedule} ${target} ${job_id}", "on": ["${nominal_date}", "${label.team} $$5 $HOME"]}
     job = {"definition": "log", "payload": template, "render": True, "target": "demo"}
@@ -192,17 +185,6 @@ async def test_each_nominal_time_of_the_span_gets_a_job(client: httpx.AsyncClien
     assert [(job["submitted_at_ms"], job["sequence"]) for job in jobs] == [(NOW, 0), (NOW, 1), (NOW, 2)]
 
 
-async def test_a_time_that_fired_has_its_job(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    await world.fire(NOW + HOUR_MS)
-    await world.pass_over(Verdict.MISSED, NOW + 2 * HOUR_MS, NOW + 3 * HOUR_MS, count=2)
-    world.clock.now = WallMs(NOW + 3 * HOUR_MS)
-    answer = await post(client, BACKFILL, span(1, 3))
-    assert answer == {
-        "count": 3, "created": 2, "existing": 1, "undecided": 0, "jobs": [id_of(1, "fire"), id_of(2), id_of(3)],
-    }  # fmt: skip
-
-
 async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClient, world: World) -> None:
     await hourly(client)
     await world.fire(NOW + HOUR_MS)
@@ -240,22 +222,6 @@ async def test_a_dry_run_gives_the_same_answer_and_makes_nothing(client: httpx.A
     assert world.everything() == before
     assert answer == await post(client, BACKFILL, span(-3, 0))
     assert (answer["count"], answer["created"], answer["existing"]) == (4, 3, 1)
-
-
-NARROWED: list[tuple[dict[str, Any], list[int]]] = [
-    ({"exclude": [{"from": "2029-12-31T21:00:00Z", "to": "2029-12-31T23:00:00Z"}]}, [-4, -1]),
-    ({"max_fires": 1}, [-4, -3, -2, -1]),
-    ({"start_at": "2029-12-31T22:00:00Z"}, [-2, -1]),
-    ({"jitter": "30m"}, [-4, -3, -2, -1]),
-]
-
-
-@pytest.mark.parametrize(("narrowing", "hours"), NARROWED, ids=[str(row[0]) for row in NARROWED])
-async def test_all_bounds_of_the_trigger_apply_except_max_fires(
-    client: httpx.AsyncClient, narrowing: dict[str, Any], hours: list[int]
-) -> None:
-    await hourly(client, **narrowing)
-    assert (await post(client, BACKFILL, span(-4, -0.5)))["jobs"] == [id_of(hour) for hour in hours]
 
 
 async def test_as_many_as_fit_are_made_and_not_one_more(

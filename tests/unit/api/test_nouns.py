@@ -108,19 +108,6 @@ async def test_a_patch_changes_what_it_names(
     assert answer.json() == {**before, **shown}
 
 
-BAD_PATCHES = [([], ""), ({"retry": {"backoff": "2m"}}, "retry"), ({"rate_limit": {"count": 5}}, "rate_limit.per")]
-
-
-@pytest.mark.parametrize(("patch", "path"), [*BAD_PATCHES, ({"name": "sleep"}, "name")])
-async def test_a_patch_is_checked_like_a_replacement(
-    client: httpx.AsyncClient, world: World, patch: object, path: str
-) -> None:
-    await client.put(LOG, json={})
-    before = world.everything()
-    check_problem(await client.patch(LOG, json=patch), 422, path)
-    assert world.everything() == before
-
-
 async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_it_says_otherwise(
     client: httpx.AsyncClient, world: World
 ) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
@@ -128,23 +127,6 @@ async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_
     answer = await client.post("/v1/jobs?wait=1s", json=LOG)
     assert answer.status_code == 202
     assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
-
-
-@pytest.mark.parametrize(("method", "of"), [("POST", UNKNOWN), ("GET", "urn:hascheduler:problem:timed-out")])
-async def test_a_write_whose_time_is_over_tells_the_id_too(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, method: str, of: str
-) -> None:
-    async def too_late(*_: object, **__: object) -> Any:
-        raise TimeoutError  # as the time limit does
-
-    monkeypatch.setattr(world.schedules, "create", too_late)
-    monkeypatch.setattr(world.schedules, "list", too_late)
-    with capture_logs():
-        answer = await client.request(method, "/v1/schedules", json=TICK if method == "POST" else None)
-    problem = check_problem(answer, 503)
-    assert problem["type"] == of
-    assert problem.get("id") == ("tick" if method == "POST" else None)
-    assert answer.headers.get("location") == ("/v1/schedules/tick" if method == "POST" else None)
 
 
 async def test_of_a_batch_that_was_made_in_part_the_outcome_is_unknown(

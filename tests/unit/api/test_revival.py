@@ -6,7 +6,7 @@ from unittest.mock import patch
 import httpx
 
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, get, post
+from tests.unit.api.requests import check_problem, post
 from tests.unit.api.tokens import Guarded
 
 
@@ -76,14 +76,6 @@ async def test_so_many_are_looked_at_and_no_more(client: httpx.AsyncClient, worl
         with patch("hascheduler.api.jobs.changes.DEPENDENTS_MAX", most):
             answer = await post(client, f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True})
         assert (len(answer["dependents"]), answer["complete"]) == (found, most == 3)
-
-
-async def test_a_cancelled_job_brings_back_what_was_lost_with_it(client: httpx.AsyncClient, world: World) -> None:
-    ids = await batch(client, a="", b="a")
-    await post(client, f"/v1/jobs/{ids['a']}/cancel")
-    world.rewrite_job(ids["b"], state="failed", error=f"its dependency {ids['a']} was cancelled")
-    assert await retried(client, ids) == ("ok", {"b": "ok"})
-    assert (await get(client, f"/v1/jobs/{ids['b']}"))["revivals"] == 1
 
 
 async def test_another_tenants_dependents_are_neither_shown_nor_touched(

@@ -114,14 +114,6 @@ async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_rep
         assert repaired.json()["next_at"] == "2030-01-01T00:00:01.000Z"
 
 
-async def test_a_schedule_without_a_revision_can_only_be_deleted(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.rewrite(Collection.SCHEDULES, "tick", rev="seven")
-    problem = check_problem(await client.put("/v1/schedules/tick", json={**TICK, "overlap": "skip"}), 409)
-    assert "delete it and create it again" in problem["detail"]
-    assert (await client.delete("/v1/schedules/tick")).status_code == 204
-
-
 # Schedules that make several jobs
 
 

@@ -338,13 +338,6 @@ async def test_where_the_dashboard_is_off_there_is_none(app: Edge, world: World,
     assert problem["type"] == "urn:hascheduler:problem:no-such-route"
 
 
-async def test_where_the_dashboard_is_off_no_session_opens_anything(app: Edge, world: World) -> None:
-    async with await Guarded(app, world).page("admin") as page:
-        guarded_with(app, world, enabled=False)
-        answer = await page.get("/v1/lanes")
-    check_problem(answer, 401)
-
-
 # What is left of it
 
 

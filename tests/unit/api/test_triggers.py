@@ -9,7 +9,7 @@ from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once, Times, Trigger, Window
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, post
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create
 
 DAY_MS = 86_400_000
 NARROWING = {
@@ -163,17 +163,6 @@ async def test_several_patterns_are_stored_and_shown_with_what_was_left_out(
         assert answer.json()["rev"] == shown["rev"]
 
 
-async def test_a_preview_has_each_time_of_any_pattern_once(client: httpx.AsyncClient) -> None:
-    # Three patterns name midnight of the second day.
-    trigger = any_of({"type": "cron", "expression": "@daily"}, EVERY_8H, AT_ONCE)
-    preview = await post(client, "/v1/schedules/preview?count=4", {"trigger": trigger})
-    times = ["2030-01-01T08:00", "2030-01-01T16:00", "2030-01-02T00:00", "2030-01-02T08:00"]
-    assert [fire["nominal_at"] for fire in preview["fires"]] == [f"{time}:00.000Z" for time in times]
-    assert preview["timezone"] == "UTC"
-    await create(client, trigger=trigger)
-    assert await get(client, "/v1/schedules/tick/preview?count=4") == preview
-
-
 KEPT: list[tuple[str, list[dict[str, Any]], list[str | None]]] = [
     ("the same span at its place", [WEEKDAYS, EVERY_8H], [None, NOW_TEXT]),
     ("one pattern more", [WEEKDAYS, EVERY_8H, AT_ONCE], [None, NOW_TEXT, None]),
@@ -235,14 +224,3 @@ async def test_patterns_whose_times_have_all_passed_are_refused(client: httpx.As
     check_problem(await client.post("/v1/schedules", json={**TICK, "trigger": past}), 422, "trigger.of")
     # One time to come is enough.
     await create(client, trigger=any_of(*past["of"], AT_ONCE))
-
-
-async def test_calendars_count_in_the_zone_that_is_given_where_the_expressions_have_two(
-    client: httpx.AsyncClient,
-) -> None:
-    await client.put("/v1/calendars/business-days", json={"weekdays": ["mon-fri"]})
-    use = {**CALENDARS, "timezone": "Europe/Paris"}
-    trigger = any_of(WEEKDAYS, {**SATURDAYS, "timezone": "America/New_York"}, calendars=use)
-    await create(client, trigger=trigger)
-    fires = (await get(client, "/v1/schedules/tick/preview?count=7"))["fires"]
-    assert {fire["weekday"] for fire in fires if fire["excluded"]} == {"Sat"}

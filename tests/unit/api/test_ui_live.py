@@ -1,7 +1,7 @@
 """``/v1/cluster/live``: a whole picture a second, made once for all who look; and what is wrong, in words."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -12,8 +12,8 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ui import live
-from hascheduler.api.ui.alerts import Alert, alerts
-from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, LivePictures
+from hascheduler.api.ui.alerts import alerts
+from hascheduler.api.ui.live import COMPARED_MAX, EVERY_MS, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.model.values.instants import WallMs
@@ -94,20 +94,6 @@ async def test_lanes_and_tenants_have_their_live_jobs_the_busiest_first(world: W
     )
     assert (acme["lanes"], acme["tenants"]) == (None, {"items": [mine], "whole": True})
     assert nobody["tenants"]["items"] == [{"name": "nobody", "pending": 0, "dispatched": 0, "running": 0}]
-
-
-@pytest.mark.parametrize(("count", "shown_count"), [(BUSIEST_MAX, BUSIEST_MAX), (BUSIEST_MAX + 1, BUSIEST_MAX)])
-async def test_of_many_lanes_the_busiest_are_shown(
-    world: World, monkeypatch: pytest.MonkeyPatch, count: int, shown_count: int
-) -> None:
-    lanes = {f"lane-{number:04}": {"pending": number} for number in range(1, count + 1)}
-    gauges = replace(world.view.gauges(), jobs_of_lane=lanes)
-    monkeypatch.setattr(world.view, "gauges", lambda: gauges)
-    pictures = LivePictures()
-    with pictures.followed(None, world.view) as sight:
-        found = shown(await pictures.picture(sight, world.services()))["lanes"]
-    assert [lane["name"] for lane in found["items"]] == sorted(lanes, reverse=True)[:shown_count]
-    assert found["whole"] is (count <= BUSIEST_MAX)
 
 
 async def test_of_too_many_tenants_none_is_looked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,12 +237,3 @@ def test_each_trouble_is_told_with_its_runbook(
     assert [alert.runbook for alert in found] == [runbook]
     assert words in found[0].text
     assert RUNBOOKS[runbook]
-
-
-def test_what_the_check_of_the_database_found_is_told_by_kind() -> None:
-    cluster, gauges = StandingView().cluster(), sound()[1]
-    assert "finds 2 overdue" in " ".join(_texts(alerts(cluster, gauges, "")))
-
-
-def _texts(found: list[Alert]) -> Iterator[str]:
-    return (alert.text for alert in found)

@@ -118,17 +118,6 @@ async def test_a_promised_attempt_is_returned_at_once_and_again_until_it_is_star
     assert (await post(client, "/v1/work/fetch", {**asked, "wait": 0}))["attempts"] == []
 
 
-async def test_a_waiting_fetch_is_answered_when_the_stream_shows_the_promise(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    processor = await registered(client)
-    async with asyncio.TaskGroup() as tasks:
-        fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
-        await waits(world, processor)
-        named = await promised(client, world, processor)
-    assert fetch.result()["attempts"] == [attempt(named)]
-
-
 async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
     client: httpx.AsyncClient, world: World
 ) -> None:
