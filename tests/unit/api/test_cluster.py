@@ -61,7 +61,7 @@ async def test_processors_are_shown_with_why_they_get_no_jobs(client: httpx.Asyn
 async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
     client: httpx.AsyncClient, world: World, method: str, path: str, body: object
 ) -> None:
-    """`test_outcomes` has the other writes."""
+    """`test_every_route` has the other writes."""
     world.go_away()
     answer = await client.request(method, path, json=body)
     check_problem(answer, 503, None)
@@ -125,18 +125,6 @@ async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.As
     [shown] = (await get(client, "/v1/processors"))["items"]
     assert (shown["draining"], shown["drained"]) == (False, None)
     assert (await post(client, UNDRAIN))["drained"] is None
-
-
-async def test_a_drained_name_that_is_gone_is_shown_and_may_be_undrained(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    drained_before(world, "gone", since_ms=NOW)
-    [absent] = (await get(client, "/v1/processors"))["absent"]
-    assert absent == {"name": "gone", "since": NOW_TEXT, "by": "deployer", "because": None}
-    assert (await post(client, "/v1/processors/gone/drain"))["drained"] is not None
-    await post(client, "/v1/processors/gone/undrain")
-    assert (await get(client, "/v1/processors"))["absent"] == []
-    check_problem(await client.post("/v1/processors/gone/drain"), 404)
 
 
 async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.AsyncClient, world: World) -> None:

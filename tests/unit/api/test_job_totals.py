@@ -11,7 +11,7 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.values.instants import WallMs
 from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, get, post
+from tests.unit.api.requests import check_problem, get
 
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
 
@@ -122,15 +122,6 @@ async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncC
         },
     }  # fmt: skip
     assert (answer["others"], answer["examined"], answer["complete"]) == ({"groups": 0, "count": 0}, 7, True)
-
-
-async def test_the_filter_of_a_group_selects_it(client: httpx.AsyncClient, world: World) -> None:
-    failures(world)
-    [group] = (await get(client, "/v1/jobs:errors?target=host-1&label=of=test"))["groups"]
-    assert group["count"] == 2
-    filter = group["filter"]
-    assert (filter["target"], filter["labels"]) == ("host-1", {"of": "test"})
-    assert (await post(client, "/v1/jobs:retry", {"filter": filter, "dry_run": True}))["matched"] == 2
 
 
 async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.AsyncClient, world: World) -> None:

@@ -7,8 +7,6 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.limit_keys import OnDuplicate
-from hascheduler.model.policy import PRESETS, Criterion
-from hascheduler.schema.calendar import CalendarBody
 from hascheduler.schema.definition import ConflictScope, Definition, DefinitionBody, KeyLimit, RateLimit
 from hascheduler.schema.lane import Lane, LaneBody
 from hascheduler.schema.noun import read_document
@@ -135,22 +133,6 @@ async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) 
     assert (await get(client, "/v1/lanes"))["items"] == [LANE]
 
 
-@pytest.mark.parametrize(
-    ("policy", "criteria"),
-    [
-        ("fair", PRESETS["fair"]),
-        (["tier", "score"], (Criterion.TIER, Criterion.SCORE, Criterion.ARRIVAL)),
-        (["arrival"], (Criterion.ARRIVAL,)),
-    ],
-)
-async def test_a_lanes_policy_is_a_preset_or_a_list(
-    client: httpx.AsyncClient, world: World, policy: object, criteria: tuple[Criterion, ...]
-) -> None:
-    shown = (await client.put(BULK, json={"policy": policy})).json()
-    assert shown["policy"] == list(criteria)
-    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")).criteria == criteria
-
-
 async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
     quota = {
         "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
@@ -231,18 +213,6 @@ async def put_calendar(client: httpx.AsyncClient, name: str, **body: Any) -> dic
 async def calendars(client: httpx.AsyncClient) -> None:
     await put_calendar(client, "business-days", weekdays=["mon-fri"])
     await put_calendar(client, "holidays-de", include=["01-01", "--12-25", "2026-01-05/2026-01-06"])
-
-
-@pytest.mark.usefixtures("calendars")
-async def test_a_calendar_is_shown_in_one_form(client: httpx.AsyncClient) -> None:
-    assert await get(client, "/v1/calendars/holidays-de") == complete(
-        CalendarBody,
-        {
-            "name": "holidays-de", "rev": 1, "weekdays": [], "exclude": [], "owner": None,
-            "include": ["2026-01-05/2026-01-06", "--01-01", "--12-25"],
-        },
-    )  # fmt: skip
-    assert (await get(client, "/v1/calendars/business-days"))["weekdays"] == ["mon", "tue", "wed", "thu", "fri"]
 
 
 @pytest.mark.usefixtures("calendars")

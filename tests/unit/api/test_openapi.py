@@ -1,4 +1,4 @@
-"""The OpenAPI document is the contract: it is complete, and its examples are true."""
+"""The OpenAPI document is the contract: it is complete, its examples are true, and answers keep what it promises."""
 
 import json
 from collections.abc import Iterator
@@ -7,12 +7,22 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator.schemas import schema_v31
+from schemathesis import Case
 
 from hascheduler.api import app as application
+from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.token import digest_of
 from hascheduler.schema.schedule_bodies import ScheduleResponse
-from tests.unit.api.doubles import World, description, the_routes
+from tests.factories import make_job
+from tests.tiers import TIER, in_tier
+from tests.unit.api.doubles import World, app_of, description, the_routes
+from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 from tests.unit.api.requests import create, post
 
 DOCUMENT: dict[str, Any] = description()  # as it is served
@@ -140,3 +150,30 @@ def test_a_start_makes_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application._Api, "openapi", made.append)
     application.create_app(World().services())
     assert not made
+
+
+# Requests that are made from the document by chance
+
+
+_EXAMPLES_MAX = in_tier(check=1, test=10, long=25)
+_PHASES = [phase for phase in Phase if TIER != "check" or phase is not Phase.explicit]
+"""The explicit ones, some seventy requests an operation, are made when tests are collected: seconds in each worker."""
+
+world = World()
+world.auth = AuthConfig(required=True, admin_digest=digest_of(SECRET))
+schema = schemathesis.openapi.from_asgi("/openapi.json", app_of(world))
+
+
+@schema.exclude(operation_id=STREAMS).parametrize()
+@settings(
+    max_examples=_EXAMPLES_MAX,
+    phases=_PHASES,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_the_api_keeps_what_its_document_promises(case: Case[Any]) -> None:
+    app_of(world)
+    world.database.replace(Collection.JOBS, new_job_document(make_job("job:1")))
+    aimed(case).call_and_validate(headers=HEADERS, checks=PROMISES)

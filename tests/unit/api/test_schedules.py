@@ -202,7 +202,6 @@ async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncCli
 
 
 JOB = {"definition": "log", "expires_in": "90s"}
-HOUR_MS = 3_600_000
 HOURLY = {"type": "interval", "every": "1h"}
 
 
@@ -213,17 +212,6 @@ async def test_the_job_of_a_fire_expires_so_long_after_its_nominal_time(
     assert shown["job"]["expires_in"] == "1m30s"
     job = await get(client, f"/v1/jobs/{await world.fire(NOW + 7_000)}")
     assert job["expires_at"] == format_instant(NOW + 97_000)
-
-
-async def test_of_a_backfill_and_of_a_trigger_it_counts_from_the_request(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, trigger=HOURLY, job=JOB)
-    span = {"from": format_instant(NOW - 2 * HOUR_MS), "to": format_instant(NOW - HOUR_MS)}
-    answer = await post(client, "/v1/schedules/tick/backfill", span)
-    triggered = await post(client, "/v1/schedules/tick/trigger", status=201)
-    for id in (*answer["jobs"], triggered["id"]):
-        assert world.job(id)["expires_at_ms"] == NOW + 90_000, id
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.daemon.outbound import waiters
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem
 from tests.unit.api.test_server import plain_client, serving
 
 JOB = {"definition": "log"}
@@ -170,8 +169,3 @@ async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
     world.limits["waits"] = Limit("some", 1)
     monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json()["state"] == "pending"
-
-
-async def test_only_a_job_that_one_may_see_is_waited_for(client: httpx.AsyncClient, world: World) -> None:
-    check_problem(await client.get("/v1/jobs/job:0001?wait=30s"), 404)
-    assert not waits(world, "job:0001")
