@@ -22,17 +22,6 @@ async def names(client: httpx.AsyncClient, query: str = "") -> list[str]:
     return [item["name"] for item in answer.json()["items"]]
 
 
-async def test_what_it_creates_belongs_to_its_tenant(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
-) -> None:
-    shown = await make(acme)
-    assert (shown["job"]["tenant"], shown["job"]["fairness_key"]) == ("acme", "acme")
-    assert world.schedule()["job"]["tenant"] == "acme"
-    await make(acme, "named", tenant="acme")
-    assert (await make(boss, "of-nobody"))["job"]["tenant"] == "default"
-    assert (await make(boss, "of-other", tenant="other"))["job"]["tenant"] == "other"
-
-
 async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> None:
     body = {**TICK, "job": {**TICK["job"], "tenant": "other"}}
     check_problem(await acme.post("/v1/schedules", json=body), 403, "job.tenant")

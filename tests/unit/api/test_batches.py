@@ -12,7 +12,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, post
+from tests.unit.api.requests import check_problem, create, post
 from tests.unit.api.tokens import Guarded
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -277,17 +277,6 @@ async def test_an_atomic_batch_has_no_unique_jobs(client: httpx.AsyncClient, wor
     assert [one["path"] for one in check_problem(answer, 422)["errors"]] == ["jobs.1.definition"]
     assert world.everything() == before
     assert (await client.post(BATCH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
-
-
-async def test_a_replaced_job_says_by_which(client: httpx.AsyncClient) -> None:
-    await defined(client, on_duplicate="replace")
-    first, second = await post(client, JOBS, ACME, 201), await post(client, JOBS, ACME, 201)
-    shown = await get(client, f"{JOBS}/{first['id']}")
-    assert (shown["state"], shown["error"]) == ("cancelled", f"replaced by {second['id']}")
-    why = await get(client, f"{JOBS}/{first['id']}/why")
-    assert why["summary"].startswith("it was cancelled at ")
-    assert why["summary"].endswith(f": replaced by {second['id']}")
-    assert (await get(client, f"{JOBS}/{second['id']}"))["state"] == "pending"
 
 
 async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: httpx.AsyncClient) -> None:

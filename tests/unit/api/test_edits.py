@@ -126,14 +126,6 @@ async def test_a_trigger_of_another_type_replaces_the_stored_one(client: httpx.A
     )
 
 
-async def test_a_patch_merges_into_the_payload_too(client: httpx.AsyncClient) -> None:
-    await create(client, job={**LOG, "payload": {"a": {"b": 1, "c": 2}, "d": [1, 2]}, "target": "x"})
-    shown = await patch(client, {"job": {"payload": {"a": {"b": None, "e": True}, "d": [3]}, "target": None}})
-    assert shown["job"]["payload"] == {"a": {"c": 2, "e": True}, "d": [3]}
-    assert shown["job"]["target"] == "tick"
-    assert (await patch(client, {"job": {"payload": None}}))["job"]["payload"] is None
-
-
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), ({"a": [1]}, {"a": [True]})])
 async def test_values_that_only_python_calls_equal_are_a_change(
     client: httpx.AsyncClient, old: object, new: object
@@ -181,18 +173,6 @@ async def test_a_paused_schedule_shows_since_when_and_why(client: httpx.AsyncCli
     assert await get(client, "/v1/schedules/tick") == shown
 
 
-async def test_pausing_again_changes_nothing_but_a_reason_that_is_given(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    first = await post(client, "/v1/schedules/tick/pause", {"because": "lunch"})
-    world.clock.now = WallMs(NOW + 5_000)
-    assert await post(client, "/v1/schedules/tick/pause") == first
-    assert await post(client, "/v1/schedules/tick/pause", {"because": "lunch"}) == first
-    second = await post(client, "/v1/schedules/tick/pause", {"because": "a long lunch"})
-    assert second == {**first, "paused_because": "a long lunch", "rev": 3}
-
-
 async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     await post(client, "/v1/schedules/tick/pause", {"because": "lunch"})
@@ -212,18 +192,6 @@ async def test_resuming_with_catch_up_applies_the_misfire_policy_to_them(
     shown = await post(client, "/v1/schedules/tick/resume", {"catch_up": True})
     assert shown["next_at"] == "2030-01-01T00:00:01.000Z"
     assert world.schedule()["past"] == []
-
-
-async def test_a_pause_for_too_many_failures_is_shown_and_ends_with_a_resume(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, pause_after_failures=3)
-    await world.count_failures(3, pause_at_ms=NOW + 10)
-    shown = await get(client, "/v1/schedules/tick")
-    assert (shown["paused"], shown["failures_in_a_row"]) == (True, 3)
-    assert shown["paused_because"] == "3 of its jobs failed in a row"
-    resumed = await post(client, "/v1/schedules/tick/resume")
-    assert (resumed["paused_because"], resumed["failures_in_a_row"]) == (None, 0)
 
 
 async def test_a_body_may_be_left_out_but_not_be_something_else(client: httpx.AsyncClient) -> None:

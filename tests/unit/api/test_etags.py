@@ -101,16 +101,6 @@ async def test_what_names_no_revision_is_refused(
     assert world.everything() == before
 
 
-async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, world: World) -> None:
-    headers = {"if-match": "*"}
-    check_problem(await client.put("/v1/definitions/log", json={}, headers=headers), 412)
-    check_problem(await client.patch("/v1/definitions/log", json={}, headers=headers), 404)
-    check_problem(await client.delete("/v1/definitions/log", headers=headers), 404)
-    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 412)
-    check_problem(await client.delete("/v1/schedules/tick", headers=headers), 404)
-    assert world.everything() == World().everything()
-
-
 @each_thing
 @pytest.mark.parametrize(
     ("wanted", "known", "status"),

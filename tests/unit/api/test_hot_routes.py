@@ -287,24 +287,6 @@ async def test_both_routes_fail_alike_without_the_database_and_with_a_defect(sta
     assert found[0] == found[1]
 
 
-async def test_a_client_that_leaves_in_its_body_is_answered_alike() -> None:
-    found = []
-    for app in (the_app(), without_hot_routes()):
-        await prepared(app)
-        scope, sent = submit().scope(app), list[Message]()
-
-        async def receive() -> Message:
-            return {"type": "http.disconnect"}
-
-        async def send(message: Message, sent: list[Message] = sent) -> None:
-            sent.append(message)
-
-        await app(scope, receive, send)
-        found.append([(each.get("status"), each.get("body")) for each in sent])
-    assert found[0] == found[1]
-    assert found[0][0][0] == 400
-
-
 @pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001"), *TOGETHER[-1][:3]], ids=str)
 async def test_what_is_asked_for_each_job_is_answered_by_a_hot_route(asked: Asked) -> None:
     for app, is_hot in ((the_app(), True), (without_hot_routes(), False)):

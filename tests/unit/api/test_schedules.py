@@ -7,7 +7,6 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
-from hascheduler.model.verdict import Verdict
 from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
@@ -73,18 +72,6 @@ async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) ->
     assert {name: shown[name] for name in body} == {**body, "trigger": once}
     assert shown["next_at"] == "2030-06-01T10:00:00.000Z"
     assert "2030-06-01T10:00:00.000Z" <= shown["next_due_at"] <= "2030-06-01T11:00:00.000Z"
-
-
-async def test_the_leaders_decisions_are_shown(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await world.pass_over(Verdict.MISSED, NOW + 1_000, NOW + 2_000, count=2)
-    await world.fire(NOW + 3_000)
-    await world.count_failures(4)
-    shown = await get(client, "/v1/schedules/tick")
-    assert shown["last_nominal_at"] == "2030-01-01T00:00:03.000Z"
-    assert shown["next_at"] == "2030-01-01T00:00:04.000Z"
-    assert shown["counts"] == {**NOTHING_COUNTED, "fired": 1, "missed": 2}
-    assert (shown["failures_in_a_row"], shown["rev"]) == (4, 1)
 
 
 async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_replacement_repairs_it(

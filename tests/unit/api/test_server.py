@@ -54,14 +54,6 @@ async def exchange(server: ApiServer, request: bytes) -> bytes:
             await writer.wait_closed()
 
 
-async def test_the_port_is_known_before_serving_and_requests_are_answered(world: World) -> None:
-    async with serving(world) as server, plain_client(server.port) as client:
-        assert server.port > 0
-        answer = await client.post("/v1/jobs", json={"definition": "log"})
-        assert answer.status_code == 201
-        assert "server" not in answer.headers
-
-
 async def test_no_answer_waits_for_the_acknowledgement_of_its_head(world: World) -> None:
     """Head and body are two writes: without TCP_NODELAY the second waits, for 40 ms, on a connection in use."""
     async with serving(world) as server, plain_client(server.port) as client:

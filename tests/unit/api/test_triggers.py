@@ -1,6 +1,5 @@
 """Triggers: how they are stored and shown, what an edit keeps, what is refused where; and ``…/preview``."""
 
-from datetime import datetime
 from typing import Any
 
 import httpx
@@ -198,13 +197,6 @@ async def test_patterns_that_make_no_sense_are_refused_at_their_place(
     assert world.everything() == before
 
 
-async def test_patterns_whose_times_have_all_passed_are_refused(client: httpx.AsyncClient) -> None:
-    past = any_of(*({"type": "once", "at": f"2029-01-0{day}T00:00:00Z"} for day in (1, 2)))
-    check_problem(await client.post("/v1/schedules", json={**TICK, "trigger": past}), 422, "trigger.of")
-    # One time to come is enough.
-    await create(client, trigger=any_of(*past["of"], AT_ONCE))
-
-
 # The fires to come of a schedule, of a trigger that is not stored, and of an edit
 
 
@@ -256,21 +248,6 @@ async def test_excluded_times_are_shown_as_such_and_do_not_use_up_the_fires(
     answer = await get(client, "/v1/schedules/tick/preview")
     assert nominal(answer["fires"]) == seconds(2, 3, 4, 5, 6)
     assert [fire["excluded"] for fire in answer["fires"]] == [False, True, True, False, False]
-
-
-async def test_jitter_follows_from_the_name(client: httpx.AsyncClient) -> None:
-    trigger = {"type": "interval", "every": "1h", "anchor": seconds(0)[0], "jitter": "30m"}
-    await create(client, trigger=trigger)
-    stored = await get(client, "/v1/schedules/tick/preview")
-    assert (await post(client, "/v1/schedules/preview", {"name": "tick", "trigger": trigger})) == stored
-    other = await post(client, "/v1/schedules/preview", {"name": "tock", "trigger": trigger})
-    assert nominal(other["fires"]) == nominal(stored["fires"])
-    assert [fire["due_at"] for fire in other["fires"]] != [fire["due_at"] for fire in stored["fires"]]
-    for fire in stored["fires"]:
-        late = datetime.fromisoformat(fire["due_at"]) - datetime.fromisoformat(fire["nominal_at"])
-        assert 0 <= late.total_seconds() <= 1_800
-    shown = await get(client, "/v1/schedules/tick")
-    assert shown["next_due_at"] == stored["fires"][0]["due_at"]
 
 
 async def test_local_time_and_clock_changes_are_those_of_the_zone(client: httpx.AsyncClient, world: World) -> None:
@@ -327,6 +304,17 @@ async def test_a_preview_shows_the_payload_of_each_time(client: httpx.AsyncClien
     assert edited["fires"][0]["payload"] == "at 00:00:00"
     unfilled = await post(client, "/v1/schedules/tick/preview?count=1", {"job": {"render": False}})
     assert unfilled["fires"][0]["payload"] is None
+
+
+async def test_a_preview_shows_the_payloads_of_several_jobs_by_ref(client: httpx.AsyncClient) -> None:
+    jobs = [
+        {"ref": "a", "definition": "log", "payload": "${local_date}", "render": True},
+        {"ref": "b", "definition": "log", "payload": {"n": 1}, "depends_on": ["a"]},
+    ]
+    answer = await client.post("/v1/schedules", json={"name": "tick", "trigger": MIDNIGHT, "jobs": jobs})
+    assert answer.status_code == 201
+    [fire] = (await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]
+    assert fire["payload"] == {"a": "2030-01-02", "b": {"n": 1}}
 
 
 async def test_large_payloads_are_shown_for_the_first_times_alone(client: httpx.AsyncClient) -> None:
