@@ -243,6 +243,14 @@ def overloaded(world: World) -> World:
     return world
 
 
+async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
+    overload(world, admission)
+    world.clock.mono += 100
+    for _ in range(100):
+        await admission.admit("repeats", 1)
+        admission.not_new("repeats", 1)
+
+
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
 async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: str) -> None:
     transport = httpx.ASGITransport(app_of(overloaded))

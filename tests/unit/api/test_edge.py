@@ -165,6 +165,21 @@ async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Header
 # Limits, for any history of parties that come and go
 
 
+def greedy(limit: Limit, party: Party) -> int:
+    """How much it gets that takes all it can."""
+    with suppress(NoRoom):
+        while True:
+            limit.take((party,))
+    return limit.held(party)
+
+
+def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
+    limit = Limit("some", 64)
+    assert [greedy(limit, ("token", str(number))) for number in range(7)] == [32, 16, 8, 4, 2, 1, 1]
+    assert limit.free() == 0
+    assert greedy(Limit("some", 320, 64), address_party("127.0.0.1")) == 192
+
+
 def test_the_reserve_is_for_privileged_callers_alone() -> None:
     limit = Limit("some", 4, 2, retry_after_s=7)
     for name in "abcd":

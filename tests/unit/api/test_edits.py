@@ -176,8 +176,10 @@ async def test_a_paused_schedule_shows_since_when_and_why(client: httpx.AsyncCli
 async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     await post(client, "/v1/schedules/tick/pause", {"because": "lunch"})
+    await world.count_failures(3)
     world.clock.now = WallMs(NOW + 3_500)
     shown = await post(client, "/v1/schedules/tick/resume")
+    assert shown["failures_in_a_row"] == 0
     assert (shown["paused"], shown["paused_at"], shown["paused_because"]) == (False, None, None)
     assert (shown["next_at"], shown["rev"]) == ("2030-01-01T00:00:04.000Z", 3)
     [stretch] = world.schedule()["past"]

@@ -144,6 +144,14 @@ class LateMirror:
         return token
 
 
+async def test_a_token_may_ask_as_well(guarded: Guarded) -> None:
+    async with await guarded.client("viewer", "acme") as client:
+        shown = (await client.get(PATH)).json()
+        assert (shown["token"], shown["session"]) == ("token-1", False)
+        assert (await client.delete(PATH)).status_code == 204
+        assert (await client.get(PATH)).status_code == 200
+
+
 async def test_the_answer_comes_when_this_replica_knows_the_session(guarded: Guarded) -> None:
     mirror = LateMirror(guarded.world, looks=4)
     async with await guarded.page("viewer") as page:

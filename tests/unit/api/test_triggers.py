@@ -1,5 +1,6 @@
 """Triggers: how they are stored and shown, what an edit keeps, what is refused where; and ``…/preview``."""
 
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -248,6 +249,21 @@ async def test_excluded_times_are_shown_as_such_and_do_not_use_up_the_fires(
     answer = await get(client, "/v1/schedules/tick/preview")
     assert nominal(answer["fires"]) == seconds(2, 3, 4, 5, 6)
     assert [fire["excluded"] for fire in answer["fires"]] == [False, True, True, False, False]
+
+
+async def test_jitter_follows_from_the_name(client: httpx.AsyncClient) -> None:
+    trigger = {"type": "interval", "every": "1h", "anchor": seconds(0)[0], "jitter": "30m"}
+    await create(client, trigger=trigger)
+    stored = await get(client, "/v1/schedules/tick/preview")
+    assert (await post(client, "/v1/schedules/preview", {"name": "tick", "trigger": trigger})) == stored
+    other = await post(client, "/v1/schedules/preview", {"name": "tock", "trigger": trigger})
+    assert nominal(other["fires"]) == nominal(stored["fires"])
+    assert [fire["due_at"] for fire in other["fires"]] != [fire["due_at"] for fire in stored["fires"]]
+    for fire in stored["fires"]:
+        late = datetime.fromisoformat(fire["due_at"]) - datetime.fromisoformat(fire["nominal_at"])
+        assert 0 <= late.total_seconds() <= 1_800
+    shown = await get(client, "/v1/schedules/tick")
+    assert shown["next_due_at"] == stored["fires"][0]["due_at"]
 
 
 async def test_local_time_and_clock_changes_are_those_of_the_zone(client: httpx.AsyncClient, world: World) -> None:
