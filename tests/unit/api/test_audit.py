@@ -230,19 +230,6 @@ async def ended(task: asyncio.Task[None]) -> None:
         await task
 
 
-async def test_records_are_written_in_groups_by_a_task(world: World) -> None:
-    store = HastyStore(world.connection)
-    writer = AuditWriter(store, StandingClock())
-    writing = asyncio.create_task(writer.run())
-    for number in range(audit.GROUP_MAX + 1):
-        writer.add(record(number))
-    async with asyncio.timeout(10):
-        await store.stored.wait()
-    await ended(writing)
-    assert store.groups == [audit.GROUP_MAX, 1]
-    assert len(stored_ids(world.connection)) == audit.GROUP_MAX + 1
-
-
 async def test_what_waits_is_written_when_the_process_ends(world: World) -> None:
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     writing = asyncio.create_task(writer.run())
@@ -269,7 +256,10 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeyp
     assert writer.dropped == 0
 
 
-async def test_a_full_queue_drops_records_logs_that_and_never_waits(world: World) -> None:
+async def test_a_full_queue_drops_records_logs_that_and_never_waits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "QUEUE_MAX", 100)
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     with structlog.testing.capture_logs() as lines:
         for number in range(audit.QUEUE_MAX + 5):

@@ -230,7 +230,7 @@ async def same_outcome(all_asked: Sequence[Asked]) -> None:
     assert await outcome(short, all_asked, world=await prepared(short)) == expected
 
 
-@pytest.mark.parametrize("asked", spread(ALONE, check=24), ids=str)
+@pytest.mark.parametrize("asked", spread(ALONE, check=16), ids=str)
 async def test_both_routes_answer_record_count_and_store_alike(asked: Asked) -> None:
     await same_outcome([asked])
 

@@ -71,6 +71,7 @@ class Cluster:
         self.told = LeaderLag(self.lag_ms, self.lag_ms, self.busy)
         self.queue: deque[int] = deque()
         self.unseen: deque[tuple[int, int]] = deque()
+        self.unseen_jobs = 0
         self.waits_ms: list[int] = []
         self.done = 0
         self.done_part = self.asked_ms = 0.0
@@ -90,7 +91,9 @@ class Cluster:
         if self.now_ms % 1_000 == 0:
             self.told = LeaderLag(self.lag_ms, min(self.told.least_ms, self.lag_ms), self.busy)
         while self.unseen and self.unseen[0][0] <= self.now_ms:
-            for _ in range(self.unseen.popleft()[1]):
+            jobs = self.unseen.popleft()[1]
+            self.unseen_jobs -= jobs
+            for _ in range(jobs):
                 self.queue.append(self.now_ms - SEEN_AFTER_MS)
                 self.control.arrived(own=True)
         for client in self.clients:
@@ -122,7 +125,7 @@ class Cluster:
     def _request(self, client: Client, tries: int) -> None:
         if self.asked_ms >= INTAKE_AT_MOST * STEP_MS:
             return
-        waiting = len(self.queue) + sum(jobs for _, jobs in self.unseen)
+        waiting = len(self.queue) + self.unseen_jobs
         sight = IntakeSight(waiting, waiting, self.told, self.now_ms)
         retry_after_s = self.control.retry_after_s(client.tenant, 1, sight, client.batch * JOB_BYTES)
         self.asked_ms += REFUSAL_MS
@@ -133,6 +136,7 @@ class Cluster:
             self.control.admitted(client.tenant or "default", client.batch, self.now_ms)
             client.accepted += client.batch
             self.unseen.append((self.now_ms + SEEN_AFTER_MS, client.batch))
+            self.unseen_jobs += client.batch
             return
         client.refused += client.batch
         client.retry_after_s.append(retry_after_s)
@@ -165,7 +169,7 @@ def test_so_it_does_where_a_crowded_leader_is_not_late_at_all() -> None:
     cluster = Cluster([usual, flood], busy=0.2, database_lag_ms=10, crowded_lag_ms=0)
     cluster.run(30)
     assert usual.refused == 0
-    assert cluster.done_in(60) >= 0.85 * BEST_PER_S
+    assert cluster.done_in(30) >= 0.85 * BEST_PER_S
     assert percentile(cluster.waits_ms, 99) < 20_000
 
 
