@@ -3,7 +3,6 @@
 Each case is asked of two applications that differ only in whether there are hot routes, each in a world of its own.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,7 +24,6 @@ from hascheduler.schema.tenant import Tenant
 from tests.factories import make_processor, make_token
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app
-from tests.unit.api.hostile_rows import ROWS, Row
 from tests.unit.api.requests import scope_of
 
 JOB = {"definition": "log", "payload": {"text": "é\n", "n": [1, 2.5, 1e300, None, True]}, "labels": {"team": "a"}}
@@ -35,7 +33,6 @@ SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
 SESSION = f"hsk_{'s' * 43}"
 COOKIE = (("Cookie", f"a=b; hascheduler_session={SESSION}"),)
 ORIGIN = (("Origin", "http://api"),)
-HOT_PATHS = ("/v1/jobs", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish")
 PAGES = PageTerms()
 Headers = tuple[tuple[str, str], ...]
 
@@ -145,9 +142,6 @@ TOGETHER = [
 ]
 
 
-HOSTILE = [row for row in ROWS if row[1] in HOT_PATHS and row[2] is not None]
-
-
 @cache
 def without_hot_routes() -> Edge:
     return create_app(World().services(), hot=False)
@@ -254,23 +248,6 @@ async def test_both_routes_keep_alike_from_a_page_what_the_settings_keep_from_it
 @pytest.mark.parametrize("all_asked", TOGETHER)
 async def test_both_routes_answer_what_comes_later_alike(all_asked: Sequence[Asked]) -> None:
     await same_outcome(all_asked)
-
-
-@pytest.mark.parametrize("row", spread(HOSTILE, check=8), ids=str)
-async def test_both_routes_refuse_hostile_bodies_alike(row: Row) -> None:
-    method, path, body, _, _ = row
-    try:
-        raw = orjson.dumps(body)
-    except TypeError:  # what only the standard library writes
-        raw = json.dumps(body).encode()
-    short, plain = the_app(), without_hot_routes()
-    asked = Asked(method, path, raw)
-    found = []
-    for app in (short, plain):
-        await prepared(app)
-        _, [start, *rest] = await told(app, asked)
-        found.append((start["status"], [each["body"] for each in rest]))
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("status", [503, 500])
