@@ -93,12 +93,6 @@ async def test_a_standalone_mongod(standalone: int, process: list[str], options:
     check(told, f"127.0.0.1:{standalone} is not a member of a replica set: start mongod with --replSet rs0")
 
 
-async def test_a_standalone_mongod_is_not_waited_for_even_with_patience(standalone: int) -> None:
-    uri = f"mongodb://127.0.0.1:{standalone}/?replicaSet=rs0"
-    told = await said(*PROCESSES[0], HASCHEDULER_MONGODB_URI=uri, HASCHEDULER_STARTUP_PATIENCE="1h")
-    check(told, "is not a member of a replica set")
-
-
 async def test_what_no_waiting_mends_is_told_while_the_driver_still_looks_for_a_member(standalone: int) -> None:
     uri = f"mongodb://127.0.0.1:{standalone}/?replicaSet=rs0"
     with pytest.raises(Unreachable, match="is not a member of a replica set"):
@@ -210,11 +204,6 @@ async def test_a_virtual_host_that_there_is_not(mongodb_uri: str, amqp_url: str,
     check(told, "has no virtual host 'no where' for user ")
 
 
-async def test_a_broker_that_takes_us_or_is_away_ends_nothing(amqp_url: str) -> None:
-    await require_access(amqp_url)
-    await require_access("amqp://guest:guest@127.0.0.1:1/")
-
-
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
@@ -229,11 +218,6 @@ async def test_dev_starts_nothing_beside_a_broker_that_is_not_there(
     variables = {"HASCHEDULER_MONGODB_URI": mongodb_uri, "HASCHEDULER_AMQP_URL": url}
     told = await said("dev", "--folder", str(tmp_path), "--transport", "rabbitmq", **variables)
     check(told, f"HASCHEDULER_AMQP_URL: {problem}")
-
-
-async def test_a_url_that_is_none() -> None:
-    with pytest.raises(InvalidInput, match="HASCHEDULER_AMQP_URL: not an AMQP URL"):
-        await require_access("http://127.0.0.1/")
 
 
 @pytest.fixture

@@ -22,17 +22,6 @@ async def names(client: httpx.AsyncClient, query: str = "") -> list[str]:
     return [item["name"] for item in answer.json()["items"]]
 
 
-async def test_what_it_creates_belongs_to_its_tenant(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
-) -> None:
-    shown = await make(acme)
-    assert (shown["job"]["tenant"], shown["job"]["fairness_key"]) == ("acme", "acme")
-    assert world.schedule()["job"]["tenant"] == "acme"
-    await make(acme, "named", tenant="acme")
-    assert (await make(boss, "of-nobody"))["job"]["tenant"] == "default"
-    assert (await make(boss, "of-other", tenant="other"))["job"]["tenant"] == "other"
-
-
 async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> None:
     body = {**TICK, "job": {**TICK["job"], "tenant": "other"}}
     check_problem(await acme.post("/v1/schedules", json=body), 403, "job.tenant")
@@ -86,7 +75,7 @@ async def test_lists_hold_what_is_its_own(
         ("GET", "/verdicts", None),
     ],
 )
-@pytest.mark.parametrize("if_match", [None, '"1"', '"7"', "*"])
+@pytest.mark.parametrize("if_match", [None, '"7"'])
 async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
     acme: httpx.AsyncClient,
     other: httpx.AsyncClient,
@@ -157,13 +146,6 @@ async def test_it_sees_its_own_tenant_alone(acme: httpx.AsyncClient, boss: httpx
     check_problem(of_another, 404)
     assert of_another.text == missing.text.replace("none", "other")
     assert [item["name"] for item in (await boss.get("/v1/tenants")).json()["items"]] == ["acme", "other"]
-
-
-async def test_unreadable_documents_of_other_tenants_are_invisible(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient
-) -> None:
-    assert (await boss.get("/v1/cluster")).json()["quarantine"]
-    assert (await acme.get("/v1/cluster")).json()["quarantine"] == []
 
 
 async def test_a_batch_of_another_tenant_does_not_exist_and_of_a_mixed_one_its_own_jobs_alone(

@@ -73,14 +73,6 @@ async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: ht
     assert len(world.everything()["jobs"]) == 2
 
 
-async def test_a_batch_counts_all_of_its_jobs(client: httpx.AsyncClient, world: World) -> None:
-    limit(world, max_pending=5)
-    world.view.waiting["acme"] = 3
-    check_problem(await client.post("/v1/jobs:batch", json={"jobs": [JOB] * 3}), 429)
-    assert world.everything()["jobs"] == []
-    await post(client, "/v1/jobs:batch", {"jobs": [JOB] * 2}, 200)
-
-
 @pytest.mark.parametrize("limits", [{"max_pending": 2}, {"submit_rate": {"count": 2, "per_ms": 1_000}}])
 async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
     client: httpx.AsyncClient, world: World, limits: dict[str, Any]
@@ -106,21 +98,7 @@ async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.As
     await post(client, "/v1/schedules/tick/backfill", {**span, "dry_run": True})
 
 
-async def test_a_backfill_that_can_never_be_admitted_names_a_span_that_can(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, job={"definition": "log", "tenant": "acme"})
-    limit(world, max_pending=2)
-    span = {"from": "2029-12-31T23:59:50Z", "to": "2029-12-31T23:59:59Z"}
-    check_problem(await client.post("/v1/schedules/tick/backfill", json=span), 422, "to")
-
-
 # What is counted
-
-
-async def test_admitted_jobs_count_before_the_stream_shows_them(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10)
-    assert await admitted(admission, 15) == 10
 
 
 async def test_an_admitted_job_counts_once_when_the_stream_shows_it(world: World, admission: AdmissionControl) -> None:
@@ -158,14 +136,6 @@ async def test_what_never_comes_back_is_forgotten(world: World, admission: Admis
     assert await admitted(admission, 20) == 10
 
 
-async def test_nothing_is_forgotten_while_the_stream_is_silent(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10)
-    await admission.admit("acme", 10)
-    world.view.ready = False
-    world.clock.mono += 3_600_000
-    assert await admitted(admission, 1) == 0
-
-
 async def test_a_replica_that_rereads_everything_uses_its_last_known_counts(
     world: World, admission: AdmissionControl
 ) -> None:
@@ -188,20 +158,6 @@ async def test_a_replica_without_a_first_mirror_admits_nothing(world: World, adm
     await admission.admit("acme", 1)
 
 
-async def test_a_cap_that_is_taken_away_holds_no_longer(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=1)
-    assert await admitted(admission, 3) == 1
-    world.database.delete(Collection.TENANTS, "acme")
-    assert await admitted(admission, 3) == 3
-
-
-async def test_a_rate_limited_submit_does_not_count_as_pending(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
-    assert await admitted(admission, 20) == 4
-    limit(world, max_pending=10)
-    assert await admitted(admission, 20) == 6
-
-
 async def test_an_unavailable_database_leaves_no_job_uncounted(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
     world.go_away()
@@ -217,37 +173,6 @@ async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admis
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 10
     assert await admitted(admission, 20, tenant="other") == 20
-
-
-async def test_more_jobs_than_the_shard_may_ever_hold_get_no_retry_after(admission: AdmissionControl) -> None:
-    with pytest.raises(InvalidInput):
-        await admission.admit("acme", 1_001)
-
-
-async def test_without_a_limit_of_the_shard_there_is_none(world: World) -> None:
-    admission = AdmissionControl(world.view, MemoryBucketStore(world.connection), world.clock, None)
-    world.view.waiting["other"] = 100_000_000
-    await admission.admit("acme", 1_000)
-
-
-async def test_what_was_there_already_is_given_back(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=1)
-    for _ in range(5):
-        await admission.admit("acme", 1)
-        admission.not_new("acme", 1)
-
-
-async def test_what_is_admitted_together_and_written_bit_by_bit_is_no_queue(
-    admission: AdmissionControl, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the jobs of a large backfill, which take seconds: others are not refused for what nobody waits for."""
-    queues: list[int] = []
-    monkeypatch.setattr(admission._intake, "retry_after_s", lambda _, __, sight, ___: queues.append(sight.runnable))
-    await admission.admit("acme", 500)
-    for later_ms in (400, 200):
-        world.clock.mono += later_ms
-        await admission.admit("other", 1)
-    assert queues == [0, 500, 1]
 
 
 # When to come again
@@ -274,12 +199,6 @@ async def test_the_time_to_come_again_follows_from_how_fast_the_queue_falls(
             admission.arrived("acme", own=False)
         await retry_after_s(admission)
     assert await retry_after_s(admission, jobs) == expected_s
-
-
-async def test_the_first_refusal_gives_a_default_retry_after(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=500)
-    world.view.waiting["acme"] = 500
-    assert await retry_after_s(admission) == 5
 
 
 async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
@@ -314,22 +233,6 @@ def overload(world: World, admission: AdmissionControl) -> None:
         admission.turned_away(None, 20)
 
 
-async def test_a_replica_that_is_not_ready_does_not_judge_the_leader(world: World, admission: AdmissionControl) -> None:
-    await admission.admit("other", 1)
-    overload(world, admission)
-    world.view.ready = False
-    assert await admitted(admission, 100, tenant="other") == 100
-    assert admission.turned_away("other", 20) is None
-
-
-async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
-    overload(world, admission)
-    world.clock.mono += 100
-    for _ in range(100):
-        await admission.admit("repeats", 1)
-        admission.not_new("repeats", 1)
-
-
 @pytest.fixture
 def overloaded(world: World) -> World:
     """A world in which submits are refused before they are read, but for some."""
@@ -338,6 +241,14 @@ def overloaded(world: World) -> World:
     )
     overload(world, world.admission)
     return world
+
+
+async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
+    overload(world, admission)
+    world.clock.mono += 100
+    for _ in range(100):
+        await admission.admit("repeats", 1)
+        admission.not_new("repeats", 1)
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
@@ -357,15 +268,6 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
         assert long.headers["connection"] == "close"
     told = scrape(overloaded.metrics.registry)
     assert told.by("hascheduler_admission_refusals_total", "reason")["overload"] >= 2
-
-
-async def test_other_requests_are_answered_in_a_flood(overloaded: World) -> None:
-    transport = httpx.ASGITransport(app_of(overloaded))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
-        for _ in range(20):
-            assert (await client.get("/v1/jobs")).status_code == 200
-            assert (await client.get("/v1/whoami")).status_code == 200
-            assert (await client.put("/v1/definitions/log", json={})).status_code in (200, 201)
 
 
 # Dependencies
@@ -401,39 +303,6 @@ async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_writt
     await post(client, "/v1/jobs", {**JOB, "depends_on": [batch, ids[0]]}, 201)
     check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [batch]}), 429)
     await post(client, "/v1/jobs", JOB, 201)
-
-
-async def test_what_turns_out_to_be_no_dependency_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
-    _, ids = await ids_of(client, 3)
-    world.view.awaited = MAX_DEPENDENCIES - 5
-    world.rewrite_job(ids[0], state="succeeded")
-    refused = {"definition": "log", "depends_on": ["job:nobody"]}
-    answer = await post(client, "/v1/jobs:batch", {"jobs": [{**JOB, "depends_on": ids[:2]}, refused]})
-    assert [result["status"] for result in answer["results"]] == [201, 422]
-    again = {"jobs": [{**JOB, "depends_on": ids[1:], "idempotency_key": "k"}]}
-    for _ in range(3):
-        await post(client, "/v1/jobs:batch", again)
-    check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [*ids[1:], result_of(answer)]}), 429)
-    await post(client, "/v1/jobs", {**JOB, "depends_on": ids}, 201)
-
-
-def result_of(answer: dict[str, Any]) -> str:
-    job: str = answer["results"][0]["job"]
-    return job
-
-
-async def test_more_dependencies_of_one_job_than_may_be_are_422_and_nothing_is_written(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    _, ids = await ids_of(client, 1_000)
-    [more] = (await ids_of(client, 1))[1]
-    before = world.everything()
-    body = {**JOB, "depends_on": [*ids, more]}
-    check_problem(await client.post("/v1/jobs", json=body), 422, "depends_on")
-    answer = await post(client, "/v1/jobs:batch", {"jobs": [body]})
-    assert answer["results"][0]["status"] == 422
-    assert world.everything() == before
-    await post(client, "/v1/jobs", {**JOB, "depends_on": ids}, 201)
 
 
 async def test_what_was_let_in_counts_until_the_core_counts_it(admission: AdmissionControl, world: World) -> None:

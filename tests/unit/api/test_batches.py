@@ -1,4 +1,4 @@
-"""Batches, atomic ones too, and whom their jobs wait for: each job has its own answer, or all have one."""
+"""Batches, atomic ones too, whom their jobs wait for, and jobs of definitions that are `unique` or limited by keys."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,8 +10,9 @@ import pytest
 
 from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
-from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, get, post
+from hascheduler.model.values.instants import format_instant
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem, create, post
 from tests.unit.api.tokens import Guarded
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -24,17 +25,6 @@ async def batch(client: httpx.AsyncClient, *jobs: Any, key: str | None = None) -
     shown: dict[str, Any] = answer.json()
     assert len(shown["results"]) == len(jobs)
     return shown
-
-
-async def test_a_thousand_jobs_are_submitted_and_found_by_their_batch(client: httpx.AsyncClient, world: World) -> None:
-    answer = await batch(client, *({**LOG, "payload": n} for n in range(1_000)))
-    assert {result["status"] for result in answer["results"]} == {201}
-    ids = [result["job"] for result in answer["results"]]
-    assert [world.job(id)["payload"] for id in ids] == list(range(1_000))
-    page = await get(client, f"/v1/jobs?batch={answer['batch']}&limit=200")
-    assert len(page["items"]) == 200
-    check_problem(await client.post("/v1/jobs:batch", json={"jobs": [LOG] * 1_001}), 422, "jobs")
-    check_problem(await client.post("/v1/jobs:batch", json={"jobs": []}), 422, "jobs")
 
 
 async def test_a_refused_job_gets_its_problem_in_its_place_and_keeps_no_other_back(
@@ -76,27 +66,10 @@ async def test_cycles_are_refused_with_all_jobs_behind_them(client: httpx.AsyncC
     assert len(world.everything()["jobs"]) == 1
 
 
-async def test_a_jobs_own_key_goes_before_that_of_the_batch(client: httpx.AsyncClient) -> None:
-    first = await batch(client, {**LOG, "idempotency_key": "own"}, LOG, key="k")
-    other = await batch(client, {**LOG, "idempotency_key": "own"}, {**LOG, "priority": 6}, key="k")
-    assert [result["status"] for result in other["results"]] == [200, 409]
-    assert other["results"][0]["job"] == first["results"][0]["job"]
-
-
 def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
     """What it depends on, and what it waits for beside itself."""
     stored = world.job(job["id"])
     return stored["depends_on"], [id for id in stored["waits_for"] if id != job["id"]]
-
-
-async def test_a_job_waits_for_a_whole_batch_by_one_dependency(client: httpx.AsyncClient, world: World) -> None:
-    answer = await batch(client, *[LOG] * 1_000)
-    one = (await batch(client, LOG))["results"][0]["job"]
-    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"], one, answer["batch"]]}, 201)
-    assert waits_of(world, job) == ([answer["batch"], one], [answer["batch"], one])
-    assert world.job(job["id"])["waits_for"][0] == job["id"], "so that 0.2.0 does not run it"
-    [result] = (await batch(client, {**LOG, "depends_on": [answer["batch"]]}))["results"]
-    assert waits_of(world, {"id": result["job"]}) == ([answer["batch"]], [answer["batch"]])
 
 
 @pytest.mark.parametrize(
@@ -140,16 +113,6 @@ PATH = "/v1/jobs:batch"
 
 def atomic(*jobs: Any) -> dict[str, Any]:
     return {"jobs": list(jobs), "atomic": True}
-
-
-async def test_all_are_submitted_each_after_what_it_waits_for(client: httpx.AsyncClient, world: World) -> None:
-    there = (await post(client, "/v1/jobs", LOG, 201))["id"]
-    jobs = [{**LOG, "depends_on": ["ref:a", there]}, {**LOG, "ref": "a"}]
-    answer = await post(client, PATH, atomic(*jobs))
-    last, first = [one["job"] for one in answer["results"]]
-    assert [one["status"] for one in answer["results"]] == [201, 201]
-    assert world.job(last)["waits_for"] == [first, there]
-    assert {job["id"] for job in (await get(client, f"/v1/jobs?batch={answer['batch']}"))["items"]} == {first, last}
 
 
 @pytest.mark.parametrize(
@@ -203,15 +166,6 @@ async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
     assert world.everything() == before
 
 
-async def test_what_is_too_much_in_all_is_refused_as_a_whole(client: httpx.AsyncClient, world: World) -> None:
-    world.database.replace(Collection.TENANTS, {"_id": "default", "rev": 1, "max_pending": 2})
-    world.view.waiting["default"] = 1
-    before = world.everything()
-    assert (await client.post(PATH, json=atomic(LOG, LOG))).status_code == 429
-    assert world.everything() == before
-    assert len((await post(client, PATH, atomic(LOG)))["results"]) == 1
-
-
 async def test_of_many_at_once_under_one_key_one_submits(client: httpx.AsyncClient) -> None:
     sent = (client.post(PATH, json=atomic(LOG, LOG), headers={"Idempotency-Key": "k"}) for _ in range(8))
     answers = [answer.json()["results"] for answer in await asyncio.gather(*sent)]
@@ -245,12 +199,6 @@ async def test_a_job_of_another_tenant_is_refused(within: httpx.AsyncClient, wor
     ]
 
 
-async def test_a_batch_of_another_tenant_is_refused(within: httpx.AsyncClient) -> None:
-    others = (await batch(within, OF_OTHER, OF_OTHER))["batch"]
-    answer = await within.post("/v1/jobs", json={**OF_ACME, "depends_on": [others]})
-    assert OF_BOTH in check_problem(answer, 422, "depends_on.0")["detail"]
-
-
 async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: httpx.AsyncClient, world: World) -> None:
     mixed = await batch(within, OF_ACME, OF_OTHER, OF_ACME)
     waiting = world.job((await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [mixed["batch"]]}, 201))["id"])
@@ -277,7 +225,132 @@ async def test_within_a_batch_it_is_refused_too(within: httpx.AsyncClient, world
         assert OF_BOTH in result["problem"]["detail"]
 
 
-async def test_elsewhere_a_job_may_depend_on_any(app: Edge, within: httpx.AsyncClient, world: World) -> None:
-    app.services = world.services()
-    others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
-    await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [others]}, 201)
+# Unique jobs, and the values at limited keys
+
+
+DEFINITION = "/v1/definitions/log"
+JOBS = "/v1/jobs"
+BATCH = "/v1/jobs:batch"
+BY_CUSTOMER: dict[str, Any] = {"by": ["payload.customer"]}
+ACME: dict[str, Any] = {"definition": "log", "payload": {"customer": "acme"}}
+OTHER: dict[str, Any] = {"definition": "log", "payload": {"customer": "other"}}
+
+
+async def defined(client: httpx.AsyncClient, **unique: Any) -> None:
+    assert (await client.put(DEFINITION, json={"unique": {**BY_CUSTOMER, **unique}})).is_success
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_a_duplicate_is_answered_with_the_job_that_is_there(
+    client: httpx.AsyncClient, world: World, ready: bool
+) -> None:
+    await defined(client)
+    if not ready:
+        await post(client, JOBS, {"definition": "else"}, 201)  # else it is not known how much waits
+        world.view.ready, world.view.definitions = False, dict
+    first = await post(client, JOBS, ACME, 201)
+    answer = await client.post(JOBS, json={**ACME, "priority": 9})
+    assert (answer.status_code, answer.json()) == (200, first)
+    assert (answer.headers["duplicate-of"], answer.headers["location"]) == (first["id"], f"{JOBS}/{first['id']}")
+    assert "idempotency-replayed" not in answer.headers
+    assert (await client.post(JOBS, json=OTHER)).status_code == 201
+    assert (await client.post(JOBS, json={**ACME, "tenant": "another"})).status_code == 201
+
+
+async def test_within_a_batch_too(client: httpx.AsyncClient, world: World) -> None:
+    await defined(client)
+    jobs = [{**ACME, "ref": "a"}, ACME, OTHER, {"definition": "then", "depends_on": ["ref:a"]}]
+    answer = await post(client, BATCH, {"jobs": jobs})
+    first, again, other, then = answer["results"]
+    assert [each["status"] for each in answer["results"]] == [201, 200, 201, 201]
+    assert first["job"] == again["job"] != other["job"]
+    repeated = await post(client, BATCH, {"jobs": jobs})
+    assert [each["status"] for each in repeated["results"]] == [200, 200, 200, 201]
+    assert world.job(repeated["results"][3]["job"])["waits_for"] == [first["job"]]
+    assert world.job(then["job"])["waits_for"] == [first["job"]]
+
+
+async def test_an_atomic_batch_has_no_unique_jobs(client: httpx.AsyncClient, world: World) -> None:
+    await defined(client)
+    before = world.everything()
+    answer = await client.post(BATCH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
+    assert [one["path"] for one in check_problem(answer, 422)["errors"]] == ["jobs.1.definition"]
+    assert world.everything() == before
+    assert (await client.post(BATCH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
+
+
+async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: httpx.AsyncClient) -> None:
+    await defined(client, on_duplicate="debounce", period="30s")
+    early = {**ACME, "expires_at": format_instant(NOW + 30_000)}
+    check_problem(await client.post(JOBS, json=early), 422, "expires_at")
+    [result] = (await post(client, BATCH, {"jobs": [early]}))["results"]
+    assert (result["status"], result["problem"]["errors"][0]["path"]) == (422, "expires_at")
+    assert (await client.post(JOBS, json={**ACME, "expires_at": format_instant(NOW + 30_001)})).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_duplicates"),
+    [
+        ({"payload": {"customer": 5}}, {"payload": {"customer": "5"}}, True),
+        ({"payload": {"customer": "a" * 300}}, {"payload": {"customer": "a" * 301}}, False),
+        ({"payload": {"customer": "a" * 300}}, {"payload": {"customer": "a" * 300}}, True),
+        ({"payload": None}, {"payload": {"customer": [1]}}, True),
+        ({"payload": {"customer": "a"}}, {"payload": {"customer": "a"}, "labels": {"region": "eu"}}, False),
+        ({"payload": {"customer": "\u2028"}}, {"payload": {"customer": "\u2029"}}, False),
+        ({"payload": {"customer": "a"}, "target": "x"}, {"payload": {"customer": "a"}, "target": "y"}, True),
+    ],
+)
+async def test_the_values_decide(
+    client: httpx.AsyncClient, world: World, one: Any, other: Any, are_duplicates: bool
+) -> None:
+    await defined(client, by=["payload.customer", "label.region"])
+    first = await post(client, JOBS, {"definition": "log", **one}, 201)
+    answer = await client.post(JOBS, json={"definition": "log", **other})
+    assert (answer.headers.get("duplicate-of") == first["id"]) is are_duplicates
+    assert len(world.job(first["id"])["unique_key"]) == 64
+
+
+# The values at limited keys are stored with every new job, however it is made
+
+
+LIMITS = {"key_limits": [{"key": "payload.customer", "max_concurrency": 2}, {"key": "target", "max_concurrency": 1}]}
+
+
+def acme(**more: Any) -> dict[str, Any]:
+    return {"definition": "log", "target": "t", "payload": {"customer": "acme"}, **more}
+
+
+async def out_of_touch(client: httpx.AsyncClient, world: World) -> None:
+    """The mirror begins again, and has nothing yet."""
+    await post(client, "/v1/jobs", {"definition": "other"}, 201)  # else it is not known how much waits
+    world.view.ready, world.view.definitions = False, dict
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_a_submitted_job_has_its_values(client: httpx.AsyncClient, world: World, ready: bool) -> None:
+    await client.put(DEFINITION, json=LIMITS)
+    if not ready:
+        await out_of_touch(client, world)
+    job = await post(client, "/v1/jobs", acme(), 201)
+    assert world.job(job["id"])["limit_keys"] == [["payload.customer", "acme"], ["target", "t"]]
+    batch = await post(client, "/v1/jobs:batch", {"jobs": [acme(), acme(payload={"customer": 7}), acme(payload=None)]})
+    stored = [world.job(result["job"])["limit_keys"][0] for result in batch["results"]]
+    assert stored == [["payload.customer", "acme"], ["payload.customer", "7"], ["payload.customer", ""]]
+
+
+async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put(DEFINITION, json=LIMITS)
+    await create(
+        client,
+        trigger={"type": "interval", "every": "1h"},
+        job={"definition": "log", "payload": {"customer": "${label.customer}"}, "render": True},
+        labels={"customer": "acme"},
+    )
+    made = [await post(client, "/v1/schedules/tick/trigger", None, 201)]
+    made.append(await post(client, "/v1/schedules/tick/trigger", {"payload": {"customer": "other"}}, 201))
+    past = format_instant(NOW - 3_600_000)
+    backfilled = await post(client, "/v1/schedules/tick/backfill", {"from": past, "to": past})
+    ids = [*(job["id"] for job in made), *backfilled["jobs"]]
+    assert [world.job(id)["limit_keys"][0][1] for id in ids] == ["acme", "other", "acme"]

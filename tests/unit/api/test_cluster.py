@@ -23,7 +23,6 @@ from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_failover, make_pause
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
-from tests.unit.api.tokens import Guarded
 
 
 async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
@@ -43,34 +42,13 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert shown["mirrors_differ"] == ["replica-2.bb"]
 
 
-async def test_a_replica_whose_beats_have_stopped_is_neither_alive_nor_ready(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    [before] = (await client.get("/v1/cluster")).json()["replicas"]
-    assert (before["alive"], before["ready"]) == (True, True)
-    world.view.silent = ["replica-1.aa"]
-    [after] = (await client.get("/v1/cluster")).json()["replicas"]
-    assert (after["alive"], after["ready"]) == (False, False)
-
-
-async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClient, world: World) -> None:
-    world.view.holder = ""
-    assert (await client.get("/v1/cluster")).json()["leader"] is None
-
-
-async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
-    item = (await client.get("/v1/processors")).json()["items"][0]
-    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
-    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
-    assert (item["consuming"], item["rest"]) == (True, None)
-
-
-async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.AsyncClient, world: World) -> None:
+async def test_processors_are_shown_with_why_they_get_no_jobs(client: httpx.AsyncClient, world: World) -> None:
     world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
     world.view.consuming = False
-    item = (await client.get("/v1/processors")).json()["items"][0]
-    assert item["consuming"] is False
-    assert item["rest"] == {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))}
+    [item] = (await get(client, "/v1/processors"))["items"]
+    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
+    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
+    assert (item["consuming"], item["rest"]) == (False, {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +61,7 @@ async def test_it_is_shown_which_processors_get_no_jobs_and_why(client: httpx.As
 async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
     client: httpx.AsyncClient, world: World, method: str, path: str, body: object
 ) -> None:
-    """`test_outcomes` has the other writes."""
+    """`test_every_route` has the other writes."""
     world.go_away()
     answer = await client.request(method, path, json=body)
     check_problem(answer, 503, None)
@@ -119,11 +97,6 @@ async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world
     assert [item["term"] for item in (await client.get(f"{FAILOVERS}?limit=2")).json()["items"]] == [8, 2]
 
 
-async def test_without_a_database_the_list_is_away(client: httpx.AsyncClient, world: World) -> None:
-    world.go_away()
-    check_problem(await client.get(FAILOVERS), 503, None)
-
-
 # Pausing everything and draining processors
 
 
@@ -142,20 +115,6 @@ async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(
     assert (await post(client, RESUME)) == {"paused": None}
 
 
-async def test_said_again_it_is_the_same_pause_with_another_reason(client: httpx.AsyncClient, world: World) -> None:
-    await post(client, PAUSE, {"because": "it burns"})
-    world.clock.now = type(NOW)(NOW + 60_000)
-    again = await post(client, PAUSE, {"because": "it floods", "schedules_only": True})
-    assert again["paused"] == {**BURNS, "because": "it floods", "schedules_only": True}
-
-
-async def test_the_author_is_the_name_of_the_token(guarded: Guarded) -> None:
-    async with await guarded.client("admin") as client:
-        who = (await get(client, "/v1/whoami"))["name"]
-        assert (await post(client, PAUSE, {"because": "it burns"}))["paused"]["by"] == who
-        assert (await post(client, DRAIN))["drained"]["by"] == who
-
-
 async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
     drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
     assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
@@ -166,18 +125,6 @@ async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.As
     [shown] = (await get(client, "/v1/processors"))["items"]
     assert (shown["draining"], shown["drained"]) == (False, None)
     assert (await post(client, UNDRAIN))["drained"] is None
-
-
-async def test_a_drained_name_that_is_gone_is_shown_and_may_be_undrained(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    drained_before(world, "gone", since_ms=NOW)
-    [absent] = (await get(client, "/v1/processors"))["absent"]
-    assert absent == {"name": "gone", "since": NOW_TEXT, "by": "deployer", "because": None}
-    assert (await post(client, "/v1/processors/gone/drain"))["drained"] is not None
-    await post(client, "/v1/processors/gone/undrain")
-    assert (await get(client, "/v1/processors"))["absent"] == []
-    check_problem(await client.post("/v1/processors/gone/drain"), 404)
 
 
 async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.AsyncClient, world: World) -> None:
@@ -222,10 +169,6 @@ async def test_a_recording_can_be_read_back(client: httpx.AsyncClient, world: Wo
     heading, steps = read_recording(answer.text.splitlines())
     assert (heading, list(steps)) == (HEADING, STEPS)
     assert world.view.recorded_for_ms == 90_000
-
-
-async def test_a_replica_that_does_not_lead_cannot_be_recorded(client: httpx.AsyncClient) -> None:
-    check_problem(await client.get(RECORDING), 409)
 
 
 class Gone(Exception):

@@ -1,28 +1,25 @@
-"""One edge before several shards: what stands between chooses whose services answer, and a peer tells the client."""
+"""What a peer says of the client, and the limits that each party is charged with."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
-from prometheus_client import generate_latest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.limits import Slot, address_party
-from hascheduler.api.http.server import BATCH_ID, passed_on_by_peer, peer_headers
+from hascheduler.api.http.limits import Holding, Limit, NoRoom, Party, Slot, address_party, limits
+from hascheduler.api.http.server import BATCH_ID, peer_headers
 from hascheduler.api.services import ApiServices
-from hascheduler.api.ui.live import LivePictures
 from hascheduler.errors import Overloaded
-from hascheduler.model.event import position
+from hascheduler.telemetry.metrics_http import POOLS, HttpMetrics
 from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import check_problem
-from tests.unit.api.test_events import following
-from tests.unit.api.test_server import serving
-from tests.unit.api.tokens import Guarded
-from tests.unit.daemon.happenings import happened, log_of
 
 LOG = {"definition": "log"}
 FAR = {"X-Shard": "far"}
@@ -60,87 +57,6 @@ def before(shards: Mapping[bytes, ApiServices], **options: Any) -> Edge:
 def asking(app: Edge, secret: str | None = None) -> httpx.AsyncClient:
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", headers=headers)
-
-
-async def test_each_request_sees_the_services_that_were_chosen_for_it(world: World, far: World) -> None:
-    async with asking(before(both(world, far))) as client:
-        for to in ("home", "far"):
-            headers = {"X-Shard": to}
-            answer = await client.post("/v1/jobs", json={**LOG, "labels": {"to": to}}, headers=headers)
-            assert answer.status_code == 201
-            [job] = (await client.get("/v1/jobs", headers=headers)).json()["items"]
-            assert job["labels"] == {"to": to}
-    assert [len(each.everything()["jobs"]) for each in (world, far)] == [1, 1]
-
-
-async def test_the_edge_counts_and_records_each_request_once_by_the_route_that_answers(
-    world: World, far: World
-) -> None:
-    async with asking(before(both(world, far))) as client:
-        assert (await client.put("/v1/lanes/bulk", json={}, headers=FAR)).status_code == 201
-    await world.audit_writer.flush()
-    [record] = world.everything()["audit"]
-    assert (record["route"], record["target"]) == ("/v1/lanes/{name}", "bulk")
-    assert far.everything()["audit"] == []
-    counted = [line for line in generate_latest(world.metrics.registry).decode().splitlines() if "/v1/lanes" in line]
-    assert sum(line.startswith("hascheduler_http_requests_total") for line in counted) == 1
-    assert world.limits["in_flight"].in_use == 0
-
-
-async def test_an_unanswered_write_names_what_it_was_about(world: World, far: World) -> None:
-    far.connection.fail_next(of="jobs.submit", carried_out=True)
-    async with asking(before(both(world, far))) as client:
-        problem = (await client.post("/v1/jobs", json=LOG, headers=FAR)).json()
-    await world.audit_writer.flush()
-    assert [one["target"] for one in world.everything()["audit"]] == [problem["id"]]
-
-
-async def test_a_defect_behind_the_edge_is_answered_by_it(world: World, far: World) -> None:
-    shards, broken_jobs = both(world, far), cast(Any, None)
-    broken = {**shards, b"far": replace(shards[b"far"], jobs=broken_jobs)}
-    async with asking(before(broken)) as client:
-        check_problem(await client.post("/v1/jobs", json=LOG, headers=FAR), 500)
-        assert (await client.post("/v1/jobs", json=LOG)).status_code == 201
-
-
-async def test_the_tokens_of_the_edge_are_good_for_as_long_as_a_stream_of_any_shard_lasts(
-    world: World, far: World
-) -> None:
-    guarded = Guarded(with_edge(the_routes(), world.services()), world)
-    secret = await guarded.token("viewer")
-    far.events = log = log_of(11, begun_at=10)
-    app = before(both(world, far, auth=replace(world.auth, required=True)))
-    async with serving(world, app) as server, asking(app, secret) as client:
-        assert (await client.get("/v1/jobs", headers=FAR)).status_code == 200
-        headers = {"Authorization": f"Bearer {secret}", **FAR}
-        async with following(server, headers=headers) as sent:
-            assert (await sent.next())["id"] == position(11, 1)
-            log.append([happened(12, "job:far")], position(12, 1))
-            assert (await sent.data())["job"] == "job:far"
-            await world.tokens.revoke("token-1", None)
-            log.append([happened(13, "job:far")], position(13, 1))
-            assert await sent.to_the_end() == []
-
-
-async def test_all_parts_of_a_batch_may_have_one_id(world: World, far: World) -> None:
-    shards = both(world, far)
-
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
-        await ByHeader(shards)({**scope, "state": {**scope["state"], BATCH_ID: "batch:whole"}}, receive, send)
-
-    async with asking(with_edge(told, shards[b"home"])) as client:
-        for headers in ({}, FAR):
-            answer = await client.post("/v1/jobs:batch", json={"jobs": [LOG]}, headers=headers)
-            assert answer.json()["batch"] == "batch:whole"
-    assert [job["batch"] for each in (world, far) for job in each.everything()["jobs"]] == ["batch:whole"] * 2
-
-
-async def test_a_picture_is_of_one_view(world: World, far: World) -> None:
-    pictures = LivePictures()
-    with pictures.followed(None, world.view) as here, pictures.followed(None, far.view) as there:
-        assert here is not there
-        with pictures.followed(None, world.view) as again:
-            assert again is here
 
 
 async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(world: World, far: World) -> None:
@@ -227,13 +143,6 @@ async def test_the_limits_are_charged_with_the_client_s_address(world: World, mo
     assert limit.in_use == 0
 
 
-@pytest.mark.parametrize("client", [None, "2001:db8::1", "é", "\N{SNOWMAN}"])
-def test_any_address_may_be_passed_on(client: str | None) -> None:
-    headers = passed_on(KEY, client, "batch:0001")
-    said = passed_on_by_peer({"headers": headers}, KEY)
-    assert said == ((client or "").replace("\N{SNOWMAN}", "?"), "batch:0001")
-
-
 async def batch_made(app: Edge, headers: Headers) -> str:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=headers)
@@ -251,3 +160,99 @@ async def test_a_part_of_a_batch_has_the_id_that_a_peer_tells(world: World) -> N
 async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Headers) -> None:
     headers = [(b"x-hascheduler-client", CLIENT.encode()), (b"x-hascheduler-batch", b"batch:whole"), *proof]
     assert await batch_made(app_with(world, KEY), headers) != "batch:whole"
+
+
+# Limits, for any history of parties that come and go
+
+
+def greedy(limit: Limit, party: Party) -> int:
+    """How much it gets that takes all it can."""
+    with suppress(NoRoom):
+        while True:
+            limit.take((party,))
+    return limit.held(party)
+
+
+def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
+    limit = Limit("some", 64)
+    assert [greedy(limit, ("token", str(number))) for number in range(7)] == [32, 16, 8, 4, 2, 1, 1]
+    assert limit.free() == 0
+    assert greedy(Limit("some", 320, 64), address_party("127.0.0.1")) == 192
+
+
+def test_the_reserve_is_for_privileged_callers_alone() -> None:
+    limit = Limit("some", 4, 2, retry_after_s=7)
+    for name in "abcd":
+        limit.take((("token", name),), privileged=name in "cd")
+    for privileged in (False, True):
+        with pytest.raises(NoRoom, match="there is no room for more some") as refused:
+            limit.take((("token", "e"),), privileged=privileged)
+        assert (refused.value.status_code, refused.value.reason) == (503, "full")
+        assert refused.value.headers == {"Retry-After": "7"}
+
+
+def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream_of_several_shards() -> None:
+    of_all = limits()
+    holding = Holding(of_all, (("token", "t"),), HttpMetrics(), privileged=False)
+    with holding.take("followers"), holding.take("followers"), holding.take("forwarded"), holding.take("forwarded"):
+        assert [of_all[kind].in_use for kind in ("in_flight", "followers", "forwarded")] == [1, 1, 2]
+    holding.hold_open("waits")
+    assert holding.is_held_open
+    assert [of_all[kind].in_use for kind in ("in_flight", "waits")] == [0, 1]
+    holding.release()
+    assert [limit.in_use for limit in of_all.values()] == [0] * len(of_all)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one_party"),
+    [
+        ("127.0.0.1", "127.0.0.2", False), ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False), ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("fe80::1%eth0", "fe80::2%eth1", True), ("not:an:address", "not:an:address", True),
+    ],
+)  # fmt: skip
+def test_which_addresses_are_one_party(one: str, other: str, is_one_party: bool) -> None:  # a case
+    assert (address_party(one) == address_party(other)) == is_one_party
+
+
+PARTIES: list[Party] = [("token", "a"), ("token", "b"), ("token", "c"), ("address", "1"), ("address", "2")]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sets(st.sampled_from(PARTIES), max_size=2), st.booleans(), st.integers(1, 9)),
+        st.integers(0, 50),  # which slot is released
+    ),
+    max_size=120,
+)
+
+
+@given(st.integers(0, 40), st.integers(0, 10), STEPS)
+def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, steps: list[object]) -> None:
+    limit = Limit("some", total, min(reserve, total))
+    slots: list[tuple[Slot, set[Party], int]] = []
+    for step in steps:
+        if isinstance(step, int):
+            if slots:
+                slots.pop(step % len(slots))[0].release()
+        else:
+            assert isinstance(step, tuple)
+            parties, privileged, units = step
+            free, held = limit.free(privileged=privileged), [limit.held(party) for party in parties]
+            taken = None
+            with suppress(NoRoom):
+                taken = limit.take(tuple(parties), units, privileged=privileged)
+            if taken is not None:
+                slots.append((taken, parties, units))
+                assert units <= free
+            else:
+                assert any(held) or units > free, "who holds nothing is refused only if there is no room"
+        # The books balance.
+        assert limit.in_use == sum(units for _, _, units in slots) <= total
+        for party in PARTIES:
+            assert limit.held(party) == sum(units for _, parties, units in slots if party in parties)
+    for slot, _, _ in slots:
+        slot.release()
+    assert limit.in_use == 0
+
+
+def test_the_refusals_of_every_limit_are_counted_from_the_beginning() -> None:
+    assert {"connections", *limits()} == set(POOLS)

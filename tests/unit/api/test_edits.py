@@ -1,13 +1,15 @@
-"""PUT and PATCH of schedules: which fields are kept and which are replaced."""
+"""PUT, PATCH, pause, resume and reset of schedules: what is kept, and what becomes of the times in between."""
 
 from typing import Any
 
 import httpx
 import pytest
 
+from hascheduler.dispatch.decisions import ResetCursor
 from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
 
 LOG = {"definition": "log"}
 
@@ -24,19 +26,9 @@ async def test_a_replacement_keeps_the_anchor_unless_it_brings_one(client: httpx
     assert answer.json()["trigger"]["anchor"] == "2021-01-01T00:00:00.000Z"
 
 
-async def test_an_interval_after_a_one_off_is_anchored_now(client: httpx.AsyncClient) -> None:
-    await create(client, trigger={"type": "once", "at": "2031-01-01T00:00:00Z"})
-    answer = await client.put("/v1/schedules/tick", json=TICK)
-    assert answer.json()["trigger"]["anchor"] == NOW_TEXT
-
-
 @pytest.mark.parametrize(
     ("trigger", "earlier"),
     [
-        (
-            {"type": "once", "at": "2030-01-01T01:00:00Z"},
-            {"type": "once", "at": "2030-01-01T00:59:59Z"},
-        ),
         (
             {"type": "times", "at": ["2030-01-01T00:30:00Z", "2030-01-01T01:00:00Z"]},
             {"type": "times", "at": ["2030-01-01T00:30:00Z"]},
@@ -99,7 +91,6 @@ PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"misfire": {"limit": 3}},
         {"misfire": {"grace": "5m", "catch_up": "all", "limit": 3}},
     ),
-    ("null is the default", {"misfire": None}, {"misfire": {"grace": "1m", "catch_up": "latest", "limit": 1000}}),
     (
         "null of a part is its default",
         {"misfire": {"grace": None}},
@@ -107,11 +98,8 @@ PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("a label more", {"labels": {"tier": "1"}}, {"labels": {"team": "a", "tier": "1"}}),
     ("a label less", {"labels": {"team": None}}, {"labels": {}}),
-    ("all labels", {"labels": None}, {"labels": {}}),
     ("a field that is not set can be removed", {"labels": {"x": None}, "nothing": None}, {}),
-    ("never pause", {"pause_after_failures": None}, {"pause_after_failures": None}),
     ("the name, as it is", {"name": "tick"}, {}),
-    ("paused as null is nothing", {"paused": None}, {}),
 ]
 
 
@@ -129,27 +117,6 @@ async def test_a_patch_changes_only_the_fields_that_it_names(
     assert shown == {**before, **changed, "rev": 2 if changed else 1}
 
 
-TRIGGER_PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("a part", {"every": "2s"}, {"every": "2s"}),
-    ("the type as it is and a part", {"type": "interval", "jitter": None}, {"jitter": "0s"}),
-    ("the anchor stays when it is taken away", {"anchor": None}, {}),
-    ("a bound more", {"end_at": "2030-02-01T00:00:00Z"}, {"end_at": "2030-02-01T00:00:00.000Z"}),
-    ("lists are replaced", {"exclude": []}, {"exclude": []}),
-]
-
-
-@pytest.mark.parametrize(
-    ("trigger", "changed"), [row[1:] for row in TRIGGER_PATCHES], ids=[row[0] for row in TRIGGER_PATCHES]
-)
-async def test_a_patch_merges_into_the_trigger(
-    client: httpx.AsyncClient, trigger: dict[str, Any], changed: dict[str, Any]
-) -> None:
-    window = {"from": "2030-01-01T02:00:00Z", "to": "2030-01-01T03:00:00Z"}
-    stored = {"type": "interval", "every": "1m", "anchor": "2020-01-01T00:00:17Z", "jitter": "1s", "exclude": [window]}
-    before = (await create(client, trigger=stored))["trigger"]
-    assert (await patch(client, {"trigger": trigger}))["trigger"] == {**before, **changed}
-
-
 async def test_a_trigger_of_another_type_replaces_the_stored_one(client: httpx.AsyncClient) -> None:
     await create(client, trigger={**TICK["trigger"], "jitter": "200ms", "max_fires": 9})
     shown = await patch(client, {"trigger": {"type": "cron", "expression": "0 3 * * *", "jitter": None}})
@@ -157,14 +124,6 @@ async def test_a_trigger_of_another_type_replaces_the_stored_one(client: httpx.A
     check_problem(
         await client.patch("/v1/schedules/tick", json={"trigger": {"type": "interval"}}), 422, "trigger.every"
     )
-
-
-async def test_a_patch_merges_into_the_payload_too(client: httpx.AsyncClient) -> None:
-    await create(client, job={**LOG, "payload": {"a": {"b": 1, "c": 2}, "d": [1, 2]}, "target": "x"})
-    shown = await patch(client, {"job": {"payload": {"a": {"b": None, "e": True}, "d": [3]}, "target": None}})
-    assert shown["job"]["payload"] == {"a": {"c": 2, "e": True}, "d": [3]}
-    assert shown["job"]["target"] == "tick"
-    assert (await patch(client, {"job": {"payload": None}}))["job"]["payload"] is None
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), ({"a": [1]}, {"a": [True]})])
@@ -176,11 +135,9 @@ async def test_values_that_only_python_calls_equal_are_a_change(
 
 
 BAD_PATCHES: list[tuple[dict[str, Any], str]] = [
-    ({"name": "tock"}, "name"),
     ({"trigger": None}, "trigger"),
     ({"trigger": {"every": "50ms"}}, "trigger.every"),
     ({"trigger": {"expression": "* * * * *"}}, "trigger.expression"),
-    ({"job": None}, "job"),
     ({"job": {"priority": 11}}, "job.priority"),
     ({"job": {"render": True, "payload": {"x": ["${nothing}"]}}}, "job.payload.x.0"),
     ({"labels": {"a b": "c"}}, "labels.a b"),
@@ -198,29 +155,127 @@ async def test_a_patch_is_checked_like_a_replacement(
     assert world.everything() == before
 
 
-async def test_a_label_that_a_placeholder_needs_may_not_be_removed(client: httpx.AsyncClient) -> None:
-    await create(client, job={**LOG, "payload": "${label.team}", "render": True}, labels={"team": "a"})
-    check_problem(await client.patch("/v1/schedules/tick", json={"labels": None}), 422, "job.payload")
+# Pause, resume and reset
 
 
-async def test_a_merge_patch_may_have_its_own_media_type(client: httpx.AsyncClient) -> None:
+async def test_a_paused_schedule_shows_since_when_and_why(client: httpx.AsyncClient) -> None:
+    before = await create(client)
+    shown = await post(client, "/v1/schedules/tick/pause", {"because": "the printer is on fire"})
+    paused = {
+        "paused": True,
+        "paused_at": NOW_TEXT,
+        "paused_because": "the printer is on fire",
+        "next_at": None,
+        "next_due_at": None,
+        "rev": 2,
+    }
+    assert shown == {**before, **paused}
+    assert await get(client, "/v1/schedules/tick") == shown
+
+
+async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
-    headers = {"content-type": "application/merge-patch+json"}
-    answer = await client.patch("/v1/schedules/tick", content='{"overlap": "skip"}', headers=headers)
-    assert answer.json()["overlap"] == "skip"
-    check_problem(await client.put("/v1/schedules/tick", content="{}", headers=headers), 415)
+    await post(client, "/v1/schedules/tick/pause", {"because": "lunch"})
+    await world.count_failures(3)
+    world.clock.now = WallMs(NOW + 3_500)
+    shown = await post(client, "/v1/schedules/tick/resume")
+    assert shown["failures_in_a_row"] == 0
+    assert (shown["paused"], shown["paused_at"], shown["paused_because"]) == (False, None, None)
+    assert (shown["next_at"], shown["rev"]) == ("2030-01-01T00:00:04.000Z", 3)
+    [stretch] = world.schedule()["past"]
+    assert (stretch["since_ms"], stretch["through_ms"], stretch["paused"]) == (NOW, NOW + 3_500, True)
 
 
-async def test_the_fairness_key_follows_the_tenant_unless_it_is_another(client: httpx.AsyncClient) -> None:
-    await create(client, job={"definition": "log", "tenant": "acme"})
-    assert (await patch(client, {"job": {"tenant": "other"}}))["job"]["fairness_key"] == "other"
-    await patch(client, {"job": {"fairness_key": "mine"}})
-    assert (await patch(client, {"job": {"tenant": "acme"}}))["job"]["fairness_key"] == "mine"
-    assert (await patch(client, {"job": {"fairness_key": None}}))["job"]["fairness_key"] == "acme"
+async def test_resuming_with_catch_up_applies_the_misfire_policy_to_them(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client, paused=True)
+    world.clock.now = WallMs(NOW + 3_500)
+    shown = await post(client, "/v1/schedules/tick/resume", {"catch_up": True})
+    assert shown["next_at"] == "2030-01-01T00:00:01.000Z"
+    assert world.schedule()["past"] == []
 
 
-async def test_resources_are_merged_and_null_goes_back_to_the_definition(client: httpx.AsyncClient) -> None:
+async def test_a_body_may_be_left_out_but_not_be_something_else(client: httpx.AsyncClient) -> None:
     await create(client)
-    assert (await patch(client, {"job": {"resources": {"cpu": 2}}}))["job"]["resources"] == {"cpu": 2}
-    assert (await patch(client, {"job": {"resources": {"gpu": 1, "cpu": None}}}))["job"]["resources"] == {"gpu": 1}
-    assert (await patch(client, {"job": {"resources": None}}))["job"]["resources"] is None
+    path = "/v1/schedules/tick/pause"
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    assert (await client.post(path, headers=form)).status_code == 200
+    assert (await client.post(path, content="{}", headers={"content-type": "application/json"})).status_code == 200
+    check_problem(await client.post(path, content="because=x", headers=form), 415)
+    check_problem(await client.post(path, content="{", headers={"content-type": "application/json"}), 400)
+
+
+AHEAD_MS = 10_800_000
+AHEAD_TEXT = "2030-01-01T03:00:00.000Z"
+RESET = "/v1/schedules/tick/reset"
+
+
+async def ahead(client: httpx.AsyncClient, world: World, name: str = "tick", **fields: Any) -> None:
+    """Its times of the next three hours were passed over, and the last of them fired."""
+    await create(client, name=name, **fields)
+    await world.pass_over(Verdict.COALESCED, NOW + 1_000, NOW + AHEAD_MS - 1_000, count=10_799, name=name)
+    await world.fire(NOW + AHEAD_MS, name)
+
+
+async def test_a_schedule_that_is_ahead_is_shown_with_the_command_that_mends_it(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client, name="right")
+    await ahead(client, world)
+    shown = await get(client, "/v1/schedules/tick")
+    assert shown["ahead_until"] == AHEAD_TEXT
+    assert "hascheduler schedule reset tick --from now" in shown["warnings"][0]
+    right = await get(client, "/v1/schedules/right")
+    assert (right["ahead_until"], right["warnings"]) == (None, [])
+    for query in ("ahead=true", "ahead=true&text=ti", "ahead=true&state=active"):
+        listed = await get(client, f"/v1/schedules?{query}")
+        assert [(one["name"], one["ahead_until"]) for one in listed["items"]] == [("tick", AHEAD_TEXT)], query
+    assert (await get(client, "/v1/schedules:counts?ahead=true"))["active"] == 1
+
+
+async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: httpx.AsyncClient, world: World) -> None:
+    await ahead(client, world)
+    world.clock.now = WallMs(NOW + 5_500)
+    asked = await post(client, RESET, {"from": "now"})
+    assert (asked["rev"], world.schedule()["reset_at_ms"]) == (2, NOW + 5_500)
+    assert asked["warnings"] == ["it is about to be reset, by the leader"]
+    world.clock.now = WallMs(NOW + 6_500)
+    assert (await post(client, RESET))["rev"] == 2
+    await world.decide(ResetCursor("tick", WallMs(NOW + 5_500), NOW))
+    shown = await get(client, "/v1/schedules/tick")
+    assert (shown["ahead_until"], shown["warnings"]) == (None, [])
+    assert shown["next_at"] == "2030-01-01T00:00:06.000Z"
+    assert (shown["counts"]["fired"], shown["counts"]["coalesced"]) == (1, 5)
+    assert await post(client, RESET) == shown
+    # Its times up to the one that fired too early, and after that one, but not that one.
+    preview = await get(client, "/v1/schedules/tick/verdicts")
+    assert [one["verdict"] for one in preview["items"]] == ["fired", "coalesced"]
+
+
+async def test_what_a_reset_can_not_do_is_refused(client: httpx.AsyncClient, world: World) -> None:
+    await ahead(client, world)
+    check_problem(await client.post(RESET, json={"from": NOW_TEXT}), 422)
+    check_problem(await client.post(RESET, headers={"if-match": '"7"'}), 412)
+    check_problem(await client.post("/v1/schedules/nothing/reset"), 404)
+    await post(client, "/v1/schedules/tick/pause")
+    refused = check_problem(await client.post(RESET), 409)
+    assert "resume it first" in refused["detail"]
+    # And the remedy that is named does both.
+    [warning] = (await get(client, "/v1/schedules/tick"))["warnings"]
+    assert "hascheduler schedule resume tick && hascheduler schedule reset tick --from now" in warning
+    await post(client, "/v1/schedules/tick/resume")
+    await post(client, RESET)
+    assert world.schedule()["reset_at_ms"] == NOW
+
+
+async def test_all_that_are_ahead_and_match_are_reset(client: httpx.AsyncClient, world: World) -> None:
+    await ahead(client, world, "tick", labels={"team": "a"})
+    await ahead(client, world, "tide", labels={"team": "a"})
+    await ahead(client, world, "other")
+    await create(client, name="tired", labels={"team": "a"})
+    for changed in (2, 0):
+        answer = await post(client, "/v1/schedules:reset", {"filter": {"text": "ti"}})
+        assert (answer["matched"], answer["changed"], answer["refused"]) == (2, changed, 0)
+    asked = {one["_id"] for one in world.everything()["schedules"] if one.get("reset_at_ms") is not None}
+    assert asked == {"tick", "tide"}

@@ -36,25 +36,10 @@ async def made(client: httpx.AsyncClient, path: str) -> None:
 
 
 @each_thing
-async def test_every_answer_with_one_thing_has_its_revision_as_a_tag(client: httpx.AsyncClient, path: str) -> None:
-    await made(client, path)
-    assert (await client.patch(path, json=CHANGES[path])).headers["etag"] == '"2"'
-    assert (await client.put(path, json=THINGS[path])).headers["etag"] == '"3"'
-    assert (await client.get(path)).headers["etag"] == '"3"'
-
-
-async def test_pausing_and_resuming_answer_with_the_tag(client: httpx.AsyncClient) -> None:
-    await made(client, "/v1/schedules/tick")
-    assert (await client.post("/v1/schedules/tick/pause")).headers["etag"] == '"2"'
-    assert (await client.post("/v1/schedules/tick/resume")).headers["etag"] == '"3"'
-
-
-@each_thing
 @pytest.mark.parametrize(
     ("known", "status"),
     [
-        ('"1"', 304), ('W/"1"', 304), ("*", 304), ('"0", "1"', 304), ('"2"', 200), ('"2", "x", ""', 200), ("1", 422),
-        ('"1', 422), ('"1"; "2"', 422), (",", 422),
+        ('"1"', 304), ('W/"1"', 304), ("*", 304), ('"0", "1"', 304), ('"2", "x", ""', 200), ("1", 422), (",", 422),
     ],
 )  # fmt: skip
 async def test_what_the_caller_has_is_not_sent_again(
@@ -79,7 +64,7 @@ REQUESTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("request_line", spread(REQUESTS, check=7), ids=lambda row: f"{row[0]} {row[1]}")
+@pytest.mark.parametrize("request_line", spread(REQUESTS, check=5), ids=lambda row: f"{row[0]} {row[1]}")
 @pytest.mark.parametrize(
     ("tags", "is_meant"),
     [('"2"', True), ('"7", "2"', True), ("*", True), ('"1"', False), ('W/"2"', False), ('"x"', False)],
@@ -102,15 +87,9 @@ async def test_a_change_is_made_to_the_revision_that_it_is_meant_for_or_not_at_a
         assert world.everything() == before
 
 
-async def test_several_headers_are_one_list(client: httpx.AsyncClient) -> None:
-    await made(client, "/v1/definitions/log")
-    headers = [("if-match", '"9"'), ("if-match", '"1"')]
-    assert (await client.patch("/v1/definitions/log", json={}, headers=headers)).status_code == 200
-
-
 @each_thing
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("tags", ["1", '"1" "2"', "", '"' + "x" * 2_000])
+@pytest.mark.parametrize("tags", ["1", ""])
 async def test_what_names_no_revision_is_refused(
     client: httpx.AsyncClient, world: World, path: str, method: str, tags: str
 ) -> None:
@@ -120,16 +99,6 @@ async def test_what_names_no_revision_is_refused(
     answer = await client.request(method, path, json=body, headers={"if-match": tags})
     check_problem(answer, 422, "If-Match")
     assert world.everything() == before
-
-
-async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, world: World) -> None:
-    headers = {"if-match": "*"}
-    check_problem(await client.put("/v1/definitions/log", json={}, headers=headers), 412)
-    check_problem(await client.patch("/v1/definitions/log", json={}, headers=headers), 404)
-    check_problem(await client.delete("/v1/definitions/log", headers=headers), 404)
-    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 412)
-    check_problem(await client.delete("/v1/schedules/tick", headers=headers), 404)
-    assert world.everything() == World().everything()
 
 
 @each_thing
@@ -149,11 +118,6 @@ async def test_a_replacement_keeps_to_both_headers(
     answer = await client.put(path, json=THINGS[path] | CHANGES[path], headers=headers)
     assert answer.status_code == status, answer.text
     assert (world.everything() == before) == (status != 200)
-
-
-async def test_what_is_not_there_has_none_of_the_revisions_that_are_excluded(client: httpx.AsyncClient) -> None:
-    headers = {"if-none-match": '"1"'}
-    assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
 
 
 def overtaken(world: World, client: httpx.AsyncClient, path: str) -> None:
@@ -210,14 +174,6 @@ TICK_PATH = "/v1/schedules/tick"
 KEY = {"Idempotency-Key": "deploy-7"}
 
 
-async def test_put_makes_what_is_not_there(client: httpx.AsyncClient) -> None:
-    made = await client.put(TICK_PATH, json=TICK)
-    assert (made.status_code, made.headers["location"], made.headers["etag"]) == (201, TICK_PATH, '"1"')
-    again = await client.put(TICK_PATH, json=TICK)
-    assert (again.status_code, again.headers["etag"]) == (200, '"1"')
-    assert made.json() == again.json() == (await client.get(TICK_PATH)).json()
-
-
 async def test_of_puts_that_race_one_makes_it_and_the_others_replace_it(client: httpx.AsyncClient) -> None:
     bodies: list[dict[str, Any]] = [{**TICK, "labels": {"of": str(number)}} for number in range(3)]
     answers = await asyncio.gather(*(client.put(TICK_PATH, json=body) for body in bodies))
@@ -264,20 +220,8 @@ async def test_an_edit_that_loses_every_race_is_a_conflict(client: httpx.AsyncCl
     assert world.schedule()["policy"]["overlap"] == "allow"
 
 
-async def test_an_edit_of_a_schedule_that_is_deleted_meanwhile_finds_nothing(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    world.schedules.overtakers = [lambda: client.delete("/v1/schedules/tick"), _nothing]
-    check_problem(await client.patch("/v1/schedules/tick", json={"overlap": "skip"}), 404)
-
-
 async def test_a_fire_during_an_edit_is_no_conflict_and_stays(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     world.schedules.overtakers = [lambda: world.fire(NOW + 1_000)]
     shown = await patch(client, {"overlap": "skip"})
     assert (shown["rev"], shown["counts"]["fired"], shown["last_nominal_at"]) == (2, 1, "2030-01-01T00:00:01.000Z")
-
-
-async def _nothing() -> None:
-    pass

@@ -12,14 +12,14 @@ import pytest
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops import events
-from hascheduler.daemon.outbound.event_log import FOLLOWERS_MAX, EventLog
+from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role, digest_of
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.test_server import plain_client, serving
-from tests.unit.daemon.happenings import ALL, happened, log_of
+from tests.unit.daemon.happenings import happened, log_of
 
 PATH = "/v1/events"
 LIMIT_S = 20
@@ -173,35 +173,7 @@ async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_c
         assert said == {"": "still here", "id": position(14, 7)}
 
 
-# Refusals
-
-
-async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
-    check_problem(await client.get(PATH, headers={"Last-Event-ID": "7"}), 422)
-
-
-async def test_too_many_followers_get_retry_after(server: ApiServer, log: EventLog) -> None:
-    async with plain_client(server.port) as client:
-        with contextlib.ExitStack() as others:
-            for _ in range(FOLLOWERS_MAX):
-                others.enter_context(log.follow(None, ALL))
-            answer = await client.get(PATH)
-            check_problem(answer, 503)
-            assert int(answer.headers["retry-after"]) > 0
-        # Others are answered all the same.
-        assert (await client.get("/v1/jobs")).status_code == 200
-
-
 # How it ends
-
-
-async def test_a_connection_that_is_cut_off_is_noticed(server: ApiServer, log: EventLog) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(f"GET {PATH} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
-    await reader.readuntil(b"retry: 2000")
-    assert log.followers == 1
-    writer.transport.abort()
-    await until_nobody_follows(log)
 
 
 async def test_a_slow_reader_gets_lagging_and_may_reconnect(world: World) -> None:
@@ -273,18 +245,6 @@ async def test_a_token_of_one_tenant_sees_the_events_of_its_jobs(server: ApiServ
         assert (await sent.data())["tenant"] == "acme"
 
 
-async def test_a_token_that_is_revoked_ends_its_streams(
-    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "_SILENCE_MS", 20)
-    async with plain_client(server.port) as client:
-        id, header = await token(client, "*")
-        async with following(server, headers=header) as sent:
-            await sent.next()
-            assert (await client.delete(f"/v1/tokens/{id}")).status_code == 204
-            assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
-
-
 @pytest.mark.parametrize("how", ["logged out", "token expired"])
 async def test_a_session_that_ends_ends_its_streams(
     world: World, log: EventLog, monkeypatch: pytest.MonkeyPatch, how: str
@@ -310,9 +270,3 @@ async def test_a_session_that_ends_ends_its_streams(
             else:
                 world.rewrite(Collection.TOKENS, digest_of(secret), expires_at_ms=NOW)
             assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
-
-
-async def test_a_worker_has_no_business_here(server: ApiServer) -> None:
-    async with plain_client(server.port) as client:
-        _, header = await token(client, "*", Role.WORKER)
-        check_problem(await client.get(PATH, headers=header), 403)

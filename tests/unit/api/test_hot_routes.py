@@ -3,7 +3,6 @@
 Each case is asked of two applications that differ only in whether there are hot routes, each in a world of its own.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,7 +24,6 @@ from hascheduler.schema.tenant import Tenant
 from tests.factories import make_processor, make_token
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World, the_app
-from tests.unit.api.hostile_rows import ROWS, Row
 from tests.unit.api.requests import scope_of
 
 JOB = {"definition": "log", "payload": {"text": "é\n", "n": [1, 2.5, 1e300, None, True]}, "labels": {"team": "a"}}
@@ -35,7 +33,6 @@ SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
 SESSION = f"hsk_{'s' * 43}"
 COOKIE = (("Cookie", f"a=b; hascheduler_session={SESSION}"),)
 ORIGIN = (("Origin", "http://api"),)
-HOT_PATHS = ("/v1/jobs", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish")
 PAGES = PageTerms()
 Headers = tuple[tuple[str, str], ...]
 
@@ -75,91 +72,56 @@ def keyed(key: str) -> Headers:
     return (("Idempotency-Key", key),)
 
 
-LATER = "2030-01-02T00:00:00Z"
 ALONE = [
     submit({"definition": "log"}),
-    submit(),
-    submit({**JOB, "target": "t", "lane": "misspelt", "not_before": LATER, "priority": 9, "mode": "on_demand"}),
+    submit({**JOB, "target": "t", "lane": "misspelt", "not_before": "2030-01-02T00:00:00Z", "mode": "on_demand"}),
     submit({**JOB, "resources": {"cpu": 2}, "fairness_key": "", "tenant": "acme"}, pieces=3),
-    submit({**JOB, "expires_at": "2030-01-01T00:00:00Z"}),
     submit({**JOB, "depends_on": ["job:9999"]}),
     submit({**JOB, "definition": "unique"}),
-    submit(headers=keyed("k")),
-    submit(headers=(("X-Request-Id", "mine"),)),
+    submit(headers=(*keyed("k"), ("X-Request-Id", "mine"), ("User-Agent", "é"))),
     submit(headers=(("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)),
-    submit(headers=(("X-Forwarded-For", "10.0.0.1"), ("User-Agent", "é"))),
     submit(role=Role.SUBMITTER),
     submit({**JOB, "tenant": "other"}, role=Role.SUBMITTER),
     submit({**JOB, "lane": "misspelt"}, role=Role.SUBMITTER),
     submit({**JOB, "tenant": "full"}),
-    submit(headers=keyed("a b")),
-    submit(headers=keyed("x" * 256)),
     submit(headers=(*keyed("a"), *keyed("b"))),
     # Before the route's function
     submit(role=None),
     submit(role=Role.VIEWER),
-    submit(role=Role.WORKER),
-    submit(b""),
     submit(b"{"),
     submit(b"[1]"),
-    submit(b"\xff"),
     submit(b'{"definition": "log", "definition": "log"}'),
-    submit(b'{"definition": "log", "payload": NaN}'),
-    submit(b'{"definition": "log", "payload": ' + b"[" * 40 + b"]" * 40 + b"}"),
-    submit({}),
-    submit({"definition": "log", "defintion": "log"}),
-    submit({f"f{n}": n for n in range(100)}),
     submit({"definition": 1}, headers=keyed("a b")),
-    submit({**JOB, "payload": "x" * 512 * 1024}),
     submit(b"x" * (512 * 1024 + 1)),
     submit(length="99999999"),
     submit(length=None, headers=(("Transfer-Encoding", "chunked"),)),
     submit(kind=None),
-    submit(kind="text/plain"),
-    submit(kind="application/json; charset=latin-1"),
     submit(headers=(("Content-Type", "application/json"),)),
     submit(headers=(("Content-Encoding", "gzip"),)),
-    submit(headers=(("Origin", "http://evil"),)),
     submit(headers=(("Host", "evil"),)),
     Asked("POST", "/v1/jobs?dry_run=true", JOB),
     Asked("POST", "/v1/jobs?wait=0s", JOB),
-    Asked("POST", "/v1/jobs?", JOB),
     Asked("POST", "/v1/jobs/", JOB),
     # Reading
-    Asked("GET", "/v1/jobs/job:0001"),
-    Asked("GET", "/v1/jobs/job:0001", role=Role.VIEWER),
     Asked("GET", "/v1/jobs/job:0002", role=Role.VIEWER),
     Asked("GET", "/v1/jobs/job:0003"),
     Asked("GET", "/v1/jobs/é"),
-    Asked("GET", "/v1/jobs/"),
-    Asked("GET", "/v1/jobs"),
     Asked("HEAD", "/v1/jobs/job:0001"),
-    Asked("GET", "/v1/jobs/job:0001/why"),
     Asked("GET", "/v1/jobs/job:0001?wait=1s"),
     Asked("GET", "/v1/jobs/job:0001", JOB),
-    Asked("GET", "/v1/jobs/job:0001", role=None),
     Asked("GET", "/v1/jobs/job:0001", role=Role.WORKER),
     # In a session of the dashboard
     submit(role=None, headers=(*COOKIE, *ORIGIN)),
-    submit(role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-origin"))),
     submit(role=None, headers=COOKIE),
     submit(role=None, headers=(*COOKIE, ("Origin", "http://evil"))),
-    submit(role=None, headers=(*COOKIE, *COOKIE, *ORIGIN)),
     submit(headers=COOKIE),
-    Asked("GET", "/v1/jobs/job:0001", role=None, headers=COOKIE),
     Asked("GET", "/v1/jobs/job:0001", role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-site"))),
     Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=None, headers=(*COOKIE, *ORIGIN)),
     # Work
-    Asked("POST", "/v1/work/start", {**NAMED, "attempt": 2}, role=Role.WORKER),
     Asked("POST", "/v1/work/start", {**NAMED, "processor": "http:nobody.0"}, role=Role.WORKER),
-    Asked("POST", "/v1/work/start", {**NAMED, "attempt": 0}, role=Role.WORKER),
     Asked("POST", "/v1/work/start", NAMED, role=Role.SUBMITTER),
-    Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.WORKER),
     Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "cancelled"}, role=Role.WORKER),
     Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "succeeded", "result": 1}, role=Role.WORKER),
-    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "vanished"}, role=Role.WORKER),
-    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "cancelled"}, role=Role.OPERATOR),
-    Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.VIEWER),
     Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.WORKER, headers=keyed("k")),
 ]
 TOGETHER = [
@@ -178,9 +140,6 @@ TOGETHER = [
         Asked("GET", "/v1/jobs/job:0001"),
     ],
 ]
-
-
-HOSTILE = [row for row in ROWS if row[1] in HOT_PATHS and row[2] is not None]
 
 
 @cache
@@ -265,7 +224,7 @@ async def same_outcome(all_asked: Sequence[Asked]) -> None:
     assert await outcome(short, all_asked, world=await prepared(short)) == expected
 
 
-@pytest.mark.parametrize("asked", spread(ALONE, check=32), ids=str)
+@pytest.mark.parametrize("asked", spread(ALONE, check=16), ids=str)
 async def test_both_routes_answer_record_count_and_store_alike(asked: Asked) -> None:
     await same_outcome([asked])
 
@@ -291,68 +250,18 @@ async def test_both_routes_answer_what_comes_later_alike(all_asked: Sequence[Ask
     await same_outcome(all_asked)
 
 
-@pytest.mark.parametrize("row", spread(HOSTILE, check=22), ids=str)
-async def test_both_routes_refuse_hostile_bodies_alike(row: Row) -> None:
-    method, path, body, _, _ = row
-    try:
-        raw = orjson.dumps(body)
-    except TypeError:  # what only the standard library writes
-        raw = json.dumps(body).encode()
-    short, plain = the_app(), without_hot_routes()
-    asked = Asked(method, path, raw)
-    found = []
-    for app in (short, plain):
-        await prepared(app)
-        _, [start, *rest] = await told(app, asked)
-        found.append((start["status"], [each["body"] for each in rest]))
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001")], ids=str)
-async def test_both_routes_fail_alike_without_the_database(asked: Asked) -> None:
+@pytest.mark.parametrize("status", [503, 500])
+async def test_both_routes_fail_alike_without_the_database_and_with_a_defect(status: int) -> None:
     found = []
     for app in (the_app(), without_hot_routes()):
         world = await prepared(app)
-        world.go_away()
-        found.append(await outcome(app, [asked], world=world, reads=False))
-    assert found[0][0][0] == 503
+        if status == 503:
+            world.go_away()
+        else:
+            app.services = replace(app.services, jobs=BrokenJobs())
+        found.append(await outcome(app, [submit()], world=world, reads=status == 500))
+    assert found[0][0][0] == status
     assert found[0] == found[1]
-
-
-async def test_both_routes_answer_a_defect_alike() -> None:
-    found = []
-    for app in (the_app(), without_hot_routes()):
-        world = await prepared(app)
-        app.services = replace(app.services, jobs=BrokenJobs())
-        found.append(await outcome(app, [submit()], world=world))
-    assert found[0][0][0] == 500
-    assert found[0] == found[1]
-
-
-async def test_a_client_that_leaves_in_its_body_is_answered_alike() -> None:
-    found = []
-    for app in (the_app(), without_hot_routes()):
-        await prepared(app)
-        scope, sent = submit().scope(app), list[Message]()
-
-        async def receive() -> Message:
-            return {"type": "http.disconnect"}
-
-        async def send(message: Message, sent: list[Message] = sent) -> None:
-            sent.append(message)
-
-        await app(scope, receive, send)
-        found.append([(each.get("status"), each.get("body")) for each in sent])
-    assert found[0] == found[1]
-    assert found[0][0][0] == 400
-
-
-async def test_a_body_that_is_refused_is_received_once() -> None:
-    """Asked for again, the client would be waited for."""
-    app = the_app()
-    await prepared(app)
-    _, [start, *_] = await told(app, submit({"definition": 1}, pieces=2))
-    assert start["status"] == 422
 
 
 @pytest.mark.parametrize("asked", [submit(), Asked("GET", "/v1/jobs/job:0001"), *TOGETHER[-1][:3]], ids=str)

@@ -5,7 +5,7 @@ so without control a flood leaves next to nothing. The leader's decisions are la
 is used up, and the replicas learn of that once a second.
 """
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -28,7 +28,6 @@ REFUSAL_MS = 0.1
 BATCHED_MS = 0.3
 JOB_MS = 3.0
 BEST_PER_S = 1_000 / (SUBMIT_MS + JOB_MS)
-BEST_BATCHED_PER_S = 1_000 / (BATCHED_MS + JOB_MS)
 INTAKE_AT_MOST = 0.95
 SEEN_AFTER_MS = 100
 JOB_BYTES = 60
@@ -43,15 +42,12 @@ class Client:
     per_s: float
     batch: int = 1
     tenant: str | None = None
-    replica: int = 0
     heeds: bool = False
-    tries_max: int = TRIES_MAX
     from_s: float = 0.0
     until_s: float = 1e9
     due: float = 0.0
     accepted: int = 0
     refused: int = 0
-    tries: Counter[int] = field(default_factory=Counter)
     retry_after_s: list[int] = field(default_factory=list)
     again: list[tuple[int, int]] = field(default_factory=list)
 
@@ -60,34 +56,29 @@ class Client:
 class Cluster:
     """``slots_per_s``: what the processors can do, and ``busy``: the part of their slots that run jobs;
     ``database_lag_ms``: what the leader is late by at best, and ``crowded_lag_ms``: by how much more where intake takes
-    all; ``later``: how many jobs wait for their time besides."""
+    all."""
 
     clients: list[Client]
-    replicas: int = 1
-    controlled: bool = True
     slots_per_s: float = 1e9
     busy: float = 1.0
     database_lag_ms: int = 40
     crowded_lag_ms: int = 1_000
-    fires_per_s: float = 0.0
-    later: int = 0
     now_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.controls = [IntakeControl() for _ in range(self.replicas)]
+        self.control = IntakeControl()
         self.lag_ms = self.database_lag_ms
         self.told = LeaderLag(self.lag_ms, self.lag_ms, self.busy)
         self.queue: deque[int] = deque()
-        self.unseen: deque[tuple[int, int, int]] = deque()
-        self.unseen_of = Counter[int]()
+        self.unseen: deque[tuple[int, int]] = deque()
+        self.unseen_jobs = 0
         self.waits_ms: list[int] = []
         self.done = 0
-        self.done_part = self.fires_part = self.asked_ms = 0.0
+        self.done_part = self.asked_ms = 0.0
 
-    def run(self, seconds: float) -> "Cluster":
+    def run(self, seconds: float) -> None:
         for _ in range(round(seconds * 1_000 / STEP_MS)):
             self._step()
-        return self
 
     def done_in(self, seconds: float) -> float:
         """Jobs a second over the next ``seconds``."""
@@ -100,14 +91,11 @@ class Cluster:
         if self.now_ms % 1_000 == 0:
             self.told = LeaderLag(self.lag_ms, min(self.told.least_ms, self.lag_ms), self.busy)
         while self.unseen and self.unseen[0][0] <= self.now_ms:
-            _, replica, jobs = self.unseen.popleft()
-            self.unseen_of[replica] -= jobs
+            jobs = self.unseen.popleft()[1]
+            self.unseen_jobs -= jobs
             for _ in range(jobs):
-                self._arrived(replica)
-        self.fires_part += self.fires_per_s * STEP_MS / 1_000
-        for _ in range(int(self.fires_part)):
-            self.fires_part -= 1
-            self._arrived(None)
+                self.queue.append(self.now_ms - SEEN_AFTER_MS)
+                self.control.arrived(own=True)
         for client in self.clients:
             self._serve(client)
         intake_ms = min(self.asked_ms, INTAKE_AT_MOST * STEP_MS)
@@ -124,11 +112,6 @@ class Cluster:
         late_ms = self.crowded_lag_ms * intake_ms / STEP_MS if is_used_up else 0
         self.lag_ms = round(0.9 * self.lag_ms + 0.1 * (self.database_lag_ms + late_ms))
 
-    def _arrived(self, replica: int | None) -> None:
-        self.queue.append(self.now_ms - SEEN_AFTER_MS)
-        for number, control in enumerate(self.controls):
-            control.arrived(own=number == replica)
-
     def _serve(self, client: Client) -> None:
         """Where there is no CPU for a request, its client gives up."""
         while client.again and client.again[0][0] <= self.now_ms:
@@ -142,43 +125,32 @@ class Cluster:
     def _request(self, client: Client, tries: int) -> None:
         if self.asked_ms >= INTAKE_AT_MOST * STEP_MS:
             return
-        control = self.controls[client.replica]
-        waiting = len(self.queue) + self.unseen_of[client.replica]
-        sight = IntakeSight(waiting + self.later, waiting, self.told, self.now_ms)
-        retry_after_s = control.retry_after_s(client.tenant, 1, sight, client.batch * JOB_BYTES)
+        waiting = len(self.queue) + self.unseen_jobs
+        sight = IntakeSight(waiting, waiting, self.told, self.now_ms)
+        retry_after_s = self.control.retry_after_s(client.tenant, 1, sight, client.batch * JOB_BYTES)
         self.asked_ms += REFUSAL_MS
-        if retry_after_s is None or not self.controlled:
+        if retry_after_s is None:
             self.asked_ms += client.batch * (SUBMIT_MS if client.batch == 1 else BATCHED_MS) - REFUSAL_MS
-            retry_after_s = control.retry_after_s(client.tenant or "default", client.batch, sight)
-        if retry_after_s is None or not self.controlled:
-            control.admitted(client.tenant or "default", client.batch, self.now_ms)
+            retry_after_s = self.control.retry_after_s(client.tenant or "default", client.batch, sight)
+        if retry_after_s is None:
+            self.control.admitted(client.tenant or "default", client.batch, self.now_ms)
             client.accepted += client.batch
-            client.tries[tries] += 1
-            self.unseen.append((self.now_ms + SEEN_AFTER_MS, client.replica, client.batch))
-            self.unseen_of[client.replica] += client.batch
+            self.unseen.append((self.now_ms + SEEN_AFTER_MS, client.batch))
+            self.unseen_jobs += client.batch
             return
         client.refused += client.batch
         client.retry_after_s.append(retry_after_s)
-        if client.heeds and tries + 1 < client.tries_max:
+        if client.heeds and tries + 1 < TRIES_MAX:
             heappush(client.again, (self.now_ms + 1_000 * retry_after_s, tries + 1))
 
 
-def test_the_model_drowns_without_control() -> None:
-    drowned = Cluster([Client(3 * BEST_PER_S)], controlled=False)
-    drowned.run(5)
-    assert drowned.done_in(20) < 0.5 * BEST_PER_S
-    assert percentile(drowned.waits_ms, 50) > 5_000
-
-
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
-def test_what_can_be_done_is_not_refused(part: float) -> None:
-    client = Client(part * BEST_PER_S)
+def test_what_can_be_done_is_not_refused() -> None:
+    client = Client(0.9 * BEST_PER_S)
     Cluster([client]).run(60)
     assert client.refused == 0
 
 
-@pytest.mark.parametrize("times", [1.5, 3, 6])
-@pytest.mark.parametrize("heeds", [False, True])
+@pytest.mark.parametrize(("times", "heeds"), [(1.5, False), (3, True), (6, False)])
 def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float, heeds: bool) -> None:
     client = Client(times * BEST_PER_S, heeds=heeds)
     cluster = Cluster([client])
@@ -191,30 +163,20 @@ def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float,
     assert percentile(cluster.waits_ms, 99) < 10_000
 
 
-def test_so_it_does_where_a_crowded_leader_is_still_quick() -> None:
-    """On a fast machine its decisions come back soon, though jobs get next to nothing of the CPU."""
-    cluster = Cluster([Client(3 * BEST_PER_S)], busy=0.2, database_lag_ms=10, crowded_lag_ms=130)
-    cluster.run(5)
-    assert cluster.done_in(30) >= 0.9 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 10_000
-
-
-@pytest.mark.parametrize("times", [1.5, 3])
-def test_so_it_does_where_a_crowded_leader_is_not_late_at_all(times: float) -> None:
+def test_so_it_does_where_a_crowded_leader_is_not_late_at_all() -> None:
     """That more comes than was ever done, and less is done than was, tells it."""
-    usual, flood = Client(0.9 * BEST_PER_S, until_s=20), Client(times * BEST_PER_S, from_s=20)
+    usual, flood = Client(0.9 * BEST_PER_S, until_s=20), Client(3 * BEST_PER_S, from_s=20)
     cluster = Cluster([usual, flood], busy=0.2, database_lag_ms=10, crowded_lag_ms=0)
     cluster.run(30)
     assert usual.refused == 0
-    assert cluster.done_in(60) >= 0.85 * BEST_PER_S
+    assert cluster.done_in(30) >= 0.85 * BEST_PER_S
     assert percentile(cluster.waits_ms, 99) < 20_000
 
 
-@pytest.mark.parametrize("busy", [0.0, 0.9])
-def test_without_a_broker_submits_go_on(busy: float) -> None:
+def test_without_a_broker_submits_go_on() -> None:
     """Less is done than before, and no more comes than before."""
     client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], busy=busy, database_lag_ms=10)
+    cluster = Cluster([client], busy=0.9, database_lag_ms=10)
     cluster.run(30)
     cluster.slots_per_s = 0
     cluster.run(60)
@@ -224,14 +186,6 @@ def test_without_a_broker_submits_go_on(busy: float) -> None:
     assert len(cluster.queue) > 10_000
 
 
-@pytest.mark.parametrize(("batch", "wait_max_s"), [(10, 10), (100, 10), (1_000, 30)])
-def test_so_it_does_with_batches(batch: int, wait_max_s: int) -> None:
-    cluster = Cluster([Client(3 * BEST_BATCHED_PER_S, batch, heeds=True)])
-    cluster.run(5)
-    assert cluster.done_in(30) >= 0.9 * BEST_BATCHED_PER_S
-    assert percentile(cluster.waits_ms, 99) < 1_000 * wait_max_s
-
-
 def test_after_a_flood_all_is_let_in_within_seconds() -> None:
     flood, usual = Client(5 * BEST_PER_S, tenant="flood", until_s=30), Client(0.5 * BEST_PER_S, tenant="usual")
     cluster = Cluster([flood, usual])
@@ -239,31 +193,21 @@ def test_after_a_flood_all_is_let_in_within_seconds() -> None:
     before = usual.refused
     cluster.run(30)
     assert usual.refused == before
-    assert cluster.controls[0].limit_per_s is None
+    assert cluster.control.limit_per_s is None
 
 
 def test_a_queue_for_full_processors_is_never_refused() -> None:
     client = Client(0.8 * BEST_PER_S, tenant=None)
     cluster = Cluster([client], slots_per_s=5)
-    cluster.run(300)
+    cluster.run(100)
     assert client.refused == 0
-    assert len(cluster.queue) > 30_000
+    assert len(cluster.queue) > 10_000
 
 
-def test_a_leader_that_is_a_little_late_refuses_nothing_while_processors_are_busy() -> None:
+def test_a_slow_database_is_no_overload() -> None:
     client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, busy=0.9, database_lag_ms=10)
+    cluster = Cluster([client], slots_per_s=5, busy=0.1, database_lag_ms=600)
     cluster.run(60)
-    cluster.database_lag_ms = 120
-    cluster.run(60)
-    assert client.refused == 0
-
-
-@pytest.mark.parametrize("busy", [0.1, 0.9])
-def test_a_slow_database_is_no_overload(busy: float) -> None:
-    client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, busy=busy, database_lag_ms=600)
-    cluster.run(120)
     assert client.refused == 0
 
 
@@ -271,39 +215,11 @@ def late(runnable: int, at_ms: int) -> IntakeSight:
     return IntakeSight(runnable, runnable, LATE, at_ms)
 
 
-def test_jobs_that_do_not_wait_for_slots_are_no_queue() -> None:
-    """They begin later, wait for others, or for a processor that is not there."""
-    client = Client(0.3 * BEST_PER_S)
-    cluster = Cluster([client], later=100_000)
-    cluster.run(10)
-    cluster.database_lag_ms = 600
-    cluster.run(60)
-    assert client.refused == 0
-
-
-def test_a_slow_leader_without_a_queue_refuses_nothing() -> None:
-    control = IntakeControl()
-    for at_ms in range(0, 60_000, 100):
-        control.arrived(own=True)
-        assert control.retry_after_s("acme", 1, late(QUEUE_JOBS, at_ms)) is None
-
-
-def test_fires_come_first() -> None:
-    flood = Client(3 * BEST_PER_S)
-    cluster = Cluster([flood], fires_per_s=0.6 * BEST_PER_S)
-    cluster.run(10)
-    accepted, done = flood.accepted, cluster.done
-    cluster.run(60)
-    assert (flood.accepted - accepted) / 60 < 0.7 * BEST_PER_S
-    assert (cluster.done - done) / 60 > 0.9 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 15_000
-
-
 @pytest.mark.parametrize("batch", [1, 100])
 def test_a_flood_is_refused_before_another_tenant_is(batch: int) -> None:
     flood, quiet = Client(5 * BEST_PER_S, batch, tenant="flood"), Client(0.1 * BEST_PER_S, tenant="quiet")
     cluster = Cluster([flood, quiet])
-    cluster.run(60)
+    cluster.run(30)
     assert flood.refused > flood.accepted
     assert quiet.refused <= 0.01 * quiet.accepted
 
@@ -320,30 +236,9 @@ def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
     assert 50 < read < 300
 
 
-def test_replicas_share_as_their_clients_ask() -> None:
-    many, few = Client(3 * BEST_PER_S, replica=0), Client(1.5 * BEST_PER_S, replica=1)
-    cluster = Cluster([many, few], replicas=2)
-    cluster.run(5)
-    assert cluster.done_in(30) >= 0.9 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 15_000
-    assert few.accepted > 0.1 * many.accepted
-
-
-def test_who_comes_again_when_told_to_is_let_in() -> None:
-    """Of those that a burst leaves behind, most need one more try, or two."""
-    burst = Client(4 * BEST_PER_S, heeds=True, tries_max=100, until_s=6)
-    cluster = Cluster([burst])
-    cluster.run(60)
-    assert not burst.again
-    assert burst.refused > 0
-    again = sum(count for tries, count in burst.tries.items() if tries)
-    assert burst.tries[1] >= 0.6 * again
-    assert burst.tries[1] + burst.tries[2] >= 0.8 * again
-
-
 def test_retry_after_is_bounded_and_spread() -> None:
     heedless = Client(10 * BEST_PER_S)
-    Cluster([heedless]).run(60)
+    Cluster([heedless]).run(20)
     assert min(heedless.retry_after_s) >= RETRY_MIN_S
     assert max(heedless.retry_after_s) <= RETRY_MAX_S
     assert len(set(heedless.retry_after_s[-100:])) > 3

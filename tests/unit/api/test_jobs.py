@@ -1,18 +1,19 @@
-"""Jobs: how they are stored, shown, listed and changed, the warning of an undefined lane, and why one waits."""
+"""Jobs: how they are stored, shown, listed, changed and retried with what failed as they had, and why one waits."""
 
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
 
 from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Overdue, QueuePosition
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState
 from hascheduler.model.policy import Criterion
 from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import TICK, check_problem, create, get, pages, post
+from tests.unit.api.requests import check_problem, create, get, pages, post
+from tests.unit.api.tokens import Guarded
 
 
 async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncClient, world: World) -> None:
@@ -42,25 +43,6 @@ async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, worl
     assert {name: shown[name] for name in body} == {**body, "not_before": "2030-01-01T00:00:01.500Z"}
     stored = world.job("job:0001")
     assert (stored["not_before_ms"], stored["tenant"], stored["resources"]) == (NOW + 1500, "acme", {"cpu": 2})
-
-
-@pytest.mark.parametrize(
-    ("body", "key"),
-    [({}, "acme"), ({"fairness_key": None}, "acme"), ({"fairness_key": ""}, ""), ({"fairness_key": "k"}, "k")],
-)
-async def test_the_fairness_key_defaults_to_the_tenant(
-    client: httpx.AsyncClient, body: dict[str, Any], key: str
-) -> None:
-    shown = (await client.post("/v1/jobs", json={"definition": "log", "tenant": "acme", **body})).json()
-    assert shown["fairness_key"] == key
-
-
-async def test_a_job_that_needs_nothing_differs_from_one_that_leaves_it_to_its_definition(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    for needs in (dict[str, int](), None):
-        shown = (await client.post("/v1/jobs", json={"definition": "log", "resources": needs})).json()
-        assert shown["resources"] == world.job(shown["id"])["resources"] == needs
 
 
 async def test_a_job_that_can_never_run_is_marked_while_it_waits(client: httpx.AsyncClient, world: World) -> None:
@@ -111,18 +93,6 @@ async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClie
         assert page["next"] is None
 
 
-@pytest.mark.parametrize(
-    "after", ["job:0002", "fire:tick:1893456000000", "~", "~1.", "~-1", "~1e3", "x~1", "~" + "9" * 20]
-)
-async def test_what_is_no_place_in_the_list_is_refused_as_such(client: httpx.AsyncClient, after: str) -> None:
-    answer = await client.get("/v1/jobs", params={"after": after})
-    assert answer.status_code == 422
-    [error] = answer.json()["errors"]
-    assert error["path"] == "after"
-    assert "is no place in this list, which has the newest first" in error["problem"]
-    assert error["expected"] == "`next` of the page before; the list begins without it"
-
-
 async def listed(client: httpx.AsyncClient, query: str) -> list[str]:
     return [job["id"] for job in await pages(client, "/v1/jobs", query)]
 
@@ -161,35 +131,6 @@ async def test_each_answer_says_which_state_it_met(
     assert (await get(client, f"/v1/jobs/{ids[2]}"))["state"] == ("pending" if retry == "ok" else state)
 
 
-# All that match
-
-
-async def test_all_matching_jobs_are_changed_and_no_others(client: httpx.AsyncClient, world: World) -> None:
-    ours = [await job_in(client, world, state, labels={"team": "a"}) for state in JobState]
-    other = await job_in(client, world, "pending", labels={"team": "b"})
-    which = {"filter": {"labels": {"team": "a"}}}
-    answer = await post(client, "/v1/jobs:reprioritize", {**which, "priority": 9})
-    assert (answer["matched"], answer["changed"], answer["complete"]) == (1, 1, True)
-    answer = await post(client, "/v1/jobs:retry", which)
-    assert (answer["matched"], answer["changed"]) == (1, 1)
-    answer = await post(client, "/v1/jobs:cancel", which)
-    assert (answer["matched"], answer["changed"], answer["asked_to_stop"]) == (4, 3, 1)
-    states = sorted([(await get(client, f"/v1/jobs/{id}"))["state"] for id in ours])
-    assert states == ["cancelled"] * 4 + ["running", "succeeded"]
-    assert (await get(client, f"/v1/jobs/{other}"))["state"] == "pending"
-
-
-# Listed by
-
-
-async def test_jobs_are_listed_by_each_field_of_a_filter(client: httpx.AsyncClient, world: World) -> None:
-    id = await job_in(client, world, "failed", labels={"a.b": "c"}, target="t1", tenant="acme")
-    await job_in(client, world, "succeeded")
-    for query in ("state=failed", "label=a.b%3Dc", "target=t1", "tenant=acme", "definition=log&tenant=acme"):
-        assert [job["id"] for job in (await get(client, f"/v1/jobs?{query}"))["items"]] == [id], query
-    assert (await get(client, "/v1/jobs?batch=batch:none"))["items"] == []
-
-
 # A lane that is not defined may be misspelt
 
 
@@ -211,15 +152,6 @@ async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.
     answer = await with_lane.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
     assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the defaults of one; expected bulk\""
-
-
-async def test_schedules_are_warned_of_when_they_are_written(with_lane: httpx.AsyncClient) -> None:
-    body = {**TICK, "job": {"definition": "log", "lane": "bulk2"}}
-    assert len(warnings(await with_lane.post("/v1/schedules", json=body))) == 1
-    assert len(warnings(await with_lane.put("/v1/schedules/tick", json=body))) == 1
-    assert len(warnings(await with_lane.patch("/v1/schedules/tick", json={"labels": {"a": "b"}}))) == 1
-    assert warnings(await with_lane.get("/v1/schedules/tick")) == []
-    assert warnings(await with_lane.patch("/v1/schedules/tick", json={"job": {"lane": "bulk"}})) == []
 
 
 async def test_a_batch_warns_once_of_each_lane_and_not_of_hundreds(with_lane: httpx.AsyncClient) -> None:
@@ -256,66 +188,26 @@ def standing(ahead: int, *, exact: bool = True) -> QueuePosition:
 
 
 async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.AsyncClient, world: World) -> None:
-    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(CAP, NOT_YET))
+    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(CAP, NOT_YET), position=standing(2))
     assert await get(client, WHY) == {
         "job": ID,
         "state": "pending",
         "seen": True,
-        "summary": "it waits: 3 of 3 jobs of log run; it may not run yet",
+        "summary": "it waits: 3 of 3 jobs of log run; it may not run yet; 2 jobs go before it",
         "processor": None,
         "finished_at": None,
         "error": None,
         "blocks": [
-            {
-                "rule": "definition",
-                "because": "3 of 3 jobs of log run",
-                "unblocked_by": "one of them ends",
-                "numbers": {"running": 3, "jobs": ["a", "b", "c"]},
-                "until": None,
-            },
-            {
-                "rule": "not_before",
-                "because": "it may not run yet",
-                "unblocked_by": "time",
-                "numbers": {},
-                "until": "2030-01-01T00:00:01.500Z",
-            },
+            {"rule": "definition", "because": "3 of 3 jobs of log run", "unblocked_by": "one of them ends",
+             "numbers": {"running": 3, "jobs": ["a", "b", "c"]}, "until": None},
+            {"rule": "not_before", "because": "it may not run yet", "unblocked_by": "time", "numbers": {},
+             "until": "2030-01-01T00:00:01.500Z"},
         ],
-        "standing": None,
-    }
-
-
-async def test_a_thread_that_outlives_its_timeout_is_named_with_what_it_holds(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    world.view.explanations[ID] = Explanation(ID, "running", "p.1", overdue=Overdue(2, WallMs(NOW)))
-    told = await get(client, WHY)
-    assert (told["state"], told["processor"]) == ("running", "p.1")
-    assert told["summary"] == (
-        "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread at p.1 has not ended yet: its slot and conflict "
-        "groups are held until then"
-    )
-
-
-@pytest.mark.parametrize(("attempt", "shown"), [(2, "2030-01-01T00:00:00.000Z"), (3, None)])
-async def test_a_job_shows_since_when_its_running_attempt_is_overdue(
-    client: httpx.AsyncClient, world: World, attempt: int, shown: str | None
-) -> None:
-    await client.post("/v1/jobs", json={"definition": "log"})
-    world.rewrite(Collection.JOBS, ID, state="running", attempt=attempt, overdue_attempt=2, overdue_since_ms=NOW)
-    assert (await get(client, f"/v1/jobs/{ID}"))["overdue_since"] == shown
-
-
-async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.AsyncClient, world: World) -> None:
-    world.view.explanations[ID] = Explanation(ID, "waiting", position=standing(2))
-    shown = await get(client, WHY)
-    assert shown["standing"] == {
-        "ahead": 2,
-        "exact": True,
-        "first": "job:0000",
-        "deciding": "tier",
-        "criteria": [{"criterion": "tier", "value": "1", "first": "2"}],
-    }
+        "standing": {
+            "ahead": 2, "exact": True, "first": "job:0000", "deciding": "tier",
+            "criteria": [{"criterion": "tier", "value": "1", "first": "2"}],
+        },
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -323,14 +215,14 @@ async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.Asy
     [
         (Explanation(ID, "waiting", position=standing(0)), "nothing holds it back, and it is next"),
         (Explanation(ID, "waiting", position=standing(1)), "nothing holds it back, 1 job goes before it"),
-        (Explanation(ID, "waiting", position=standing(2)), "nothing holds it back, 2 jobs go before it"),
         (
             Explanation(ID, "waiting", position=standing(9, exact=False)),
             "nothing holds it back, at least 9 jobs go before it",
         ),
         (
-            Explanation(ID, "waiting", blocks=(CAP,), position=standing(2)),
-            "it waits: 3 of 3 jobs of log run; 2 jobs go before it",
+            Explanation(ID, "running", "p.1", overdue=Overdue(2, WallMs(NOW))),
+            "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread at p.1 has not ended yet: its slot and "
+            "conflict groups are held until then",
         ),
         (Explanation(ID, "dispatched", "p-1"), "it is promised to p-1, which has not started it yet"),
         (Explanation(ID, "running", "p-1"), "it runs at p-1"),
@@ -349,7 +241,6 @@ async def test_the_summary_is_one_sentence(
     ("stored", "is_ready", "summary"),
     [
         ({"state": "succeeded", "finished_at_ms": NOW + 5}, True, "it succeeded at 2030-01-01T00:00:00.005Z"),
-        ({"state": "failed", "finished_at_ms": NOW}, True, "it failed at 2030-01-01T00:00:00.000Z"),
         ({"state": "cancelled"}, True, "it was cancelled"),
         ({}, True, "it is pending, and this replica has not seen it yet"),
         ({}, False, "it is pending, and this replica has not seen it yet: the mirror is not complete yet"),
@@ -374,3 +265,124 @@ async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(
     await client.post("/v1/jobs", json={"definition": "log"})
     world.rewrite(Collection.JOBS, ID, priority="high")
     assert "priority" in check_problem(await client.get(WHY), 500)["detail"]
+
+
+# A job is retried with what failed as it had failed
+
+
+async def batch(client: httpx.AsyncClient, **depends_on: str) -> dict[str, str]:
+    """``c="a b"``: a job that waits for two others. The ids by these names."""
+    jobs = [
+        {"ref": name, "definition": "log", "depends_on": [f"ref:{other}" for other in others.split()]}
+        for name, others in depends_on.items()
+    ]
+    results = (await post(client, "/v1/jobs:batch", {"jobs": jobs}))["results"]
+    return {name: one["job"] for name, one in zip(depends_on, results, strict=True)}
+
+
+def fail(world: World, ids: dict[str, str], **because_of: str) -> None:
+    """``b="a"``: it never ran, as that one failed; ``b=""``: for a reason of its own."""
+    for name, other in because_of.items():
+        error = f"its dependency {ids[other]} failed" if other else "it broke"
+        world.rewrite_job(ids[name], state="failed", error=error, waits_for=[])
+
+
+async def retried(client: httpx.AsyncClient, ids: dict[str, str], name: str = "a") -> tuple[str, dict[str, str]]:
+    answer = await post(client, f"/v1/jobs/{ids[name]}/retry", {"with_dependents": True})
+    names = {id: name for name, id in ids.items()}
+    assert answer["complete"]
+    return answer["answer"], {names[one["job"]]: one["answer"] for one in answer["dependents"]}
+
+
+async def test_a_diamond_waits_again_as_it_did(client: httpx.AsyncClient, world: World) -> None:
+    # The longer way round is found last, and must be revived before the end.
+    ids = await batch(client, a="", b="a", c="a", e="c", end="b e")
+    fail(world, ids, a="", b="a", c="a", e="c", end="b")
+    assert await retried(client, ids) == ("ok", dict.fromkeys(("b", "c", "e", "end"), "ok"))
+    waits = {name: world.job(id)["waits_for"] for name, id in ids.items()}
+    assert waits == {
+        "a": [], "b": [ids["a"]], "c": [ids["a"]], "e": [ids["c"]], "end": [ids["b"], ids["e"]],
+    }  # fmt: skip
+    assert {world.job(id)["state"] for id in ids.values()} == {"pending"}
+    before = world.everything()
+    assert await retried(client, ids) == ("not_ended", dict.fromkeys(("b", "c", "e", "end"), "not_ended"))
+    assert world.everything() == before
+
+
+async def test_what_ended_for_another_reason_stays_as_it_is(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", own="a", after="own", done="a", next="done", other="", both="a other")
+    fail(world, ids, a="", own="", after="own", next="a", other="", both="a")
+    world.rewrite_job(ids["done"], state="succeeded")
+    answer, dependents = await retried(client, ids)
+    kept = {"own": "kept", "done": "kept", "both": "dependency_failed"}
+    assert (answer, dependents) == ("ok", {**kept, "next": "ok"})
+    assert world.job(ids["next"])["waits_for"] == []
+    assert [world.job(ids[name])["state"] for name in ("own", "after", "both")] == ["failed"] * 3
+
+
+async def test_a_request_that_broke_off_is_repeated(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a", c="b")
+    fail(world, ids, a="", b="a", c="b")
+    assert (await post(client, f"/v1/jobs/{ids['a']}/retry"))["dependents"] == []
+    world.rewrite_job(ids["a"], state="succeeded")
+    assert await retried(client, ids) == ("not_failed", {"b": "ok", "c": "ok"})
+    assert [world.job(ids[name])["waits_for"] for name in "bc"] == [[], [ids["b"]]]
+
+
+async def test_so_many_are_looked_at_and_no_more(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a", c="a", d="b")
+    fail(world, ids, a="", b="a", c="a", d="b")
+    for most, found in ((1, 1), (2, 2), (3, 3)):
+        with patch("hascheduler.api.jobs.changes.DEPENDENTS_MAX", most):
+            answer = await post(client, f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True})
+        assert (len(answer["dependents"]), answer["complete"]) == (found, most == 3)
+
+
+async def test_another_tenants_dependents_are_neither_shown_nor_touched(
+    guarded: Guarded, acme: httpx.AsyncClient, world: World
+) -> None:
+    async with await guarded.client("admin") as boss:
+        submitted: list[Any] = [
+            (await boss.post("/v1/jobs", json={"definition": "log", "tenant": "acme"})).json()["id"]
+        ]
+        for tenant in ("acme", "other"):
+            body = {"definition": "log", "tenant": tenant, "depends_on": submitted[:1]}
+            submitted.append((await boss.post("/v1/jobs", json=body)).json()["id"])
+    a, ours, theirs = submitted
+    ids = {"a": a, "ours": ours, "theirs": theirs}
+    fail(world, ids, a="", ours="a", theirs="a")
+    assert await retried(acme, ids) == ("ok", {"ours": "ok"})
+    assert world.job(theirs)["state"] == "failed"
+
+
+async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a", c="b")
+    fail(world, ids, a="", b="a", c="b")
+    path, body, once = f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True}, {"Idempotency-Key": "k"}
+    first = await client.post(path, json=body, headers=once)
+    assert "idempotency-replayed" not in first.headers
+    for name, state in (("a", "cancelled"), ("b", "succeeded"), ("c", "failed")):
+        world.rewrite_job(ids[name], state=state)
+    before = world.everything()
+    again = await client.post(path, json=body, headers=once)
+    assert (again.json(), again.headers["idempotency-replayed"]) == (first.json(), "true")
+    check_problem(await client.post(path, headers=once), 409)
+    assert world.everything() == before
+    assert (await client.post(path, headers={"Idempotency-Key": "other"})).json()["answer"] == "ok"
+    check_problem(await client.post(path, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")
+
+
+async def test_what_waited_for_the_batch_of_a_job_waits_for_it_again(client: httpx.AsyncClient, world: World) -> None:
+    answer = await post(client, "/v1/jobs:batch", {"jobs": [{"definition": "log"}] * 3})
+    first, second, third = (result["job"] for result in answer["results"])
+    ids = {"a": first, "b": second, "c": third}
+    for name, named in {"w": [answer["batch"]], "v": ["w"]}.items():
+        body = {"definition": "log", "depends_on": [ids.get(each, each) for each in named]}
+        ids[name] = (await post(client, "/v1/jobs", body, 201))["id"]
+    fail(world, ids, a="", w="a", v="w")
+    world.rewrite_job(third, state="succeeded")
+    assert await retried(client, ids) == ("ok", {"w": "ok", "v": "ok"})
+    assert world.job(ids["w"])["waits_for"] == [ids["w"], answer["batch"]]
+    assert world.job(ids["v"])["waits_for"] == [ids["w"]]
+    fail(world, ids, a="", b="", w="a", v="w")
+    assert await retried(client, ids) == ("ok", {"w": "dependency_failed", "v": "dependency_failed"})

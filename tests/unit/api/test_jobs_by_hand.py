@@ -31,12 +31,6 @@ async def test_a_job_is_made_as_a_fire_would_make_it(client: httpx.AsyncClient, 
     assert world.job(shown["id"])["serial"] is False
 
 
-async def test_each_request_makes_another_job_paused_or_not(client: httpx.AsyncClient) -> None:
-    await create(client, paused=True)
-    ids = [(await post(client, PATH, status=201))["id"] for _ in range(2)]
-    assert ids == ["trigger:tick:0001", "trigger:tick:0002"]
-
-
 async def test_under_one_key_a_job_is_made_once(client: httpx.AsyncClient, world: World) -> None:
     await create(client, overlap="skip")
     once = {"Idempotency-Key": "k"}
@@ -76,13 +70,6 @@ async def test_a_repeated_request_replaces_what_the_first_left_and_nothing_later
     assert (world.job(before)["state"], world.job(later)["state"]) == ("cancelled", "pending")
 
 
-@pytest.mark.parametrize("payload", [{"other": 1}, None, 0, [], "x"])
-async def test_the_request_may_replace_the_payload_even_by_null(client: httpx.AsyncClient, payload: object) -> None:
-    await create(client, job={"definition": "log", "payload": {"n": 1}})
-    assert (await post(client, PATH, {"payload": payload}, 201))["payload"] == payload
-    assert (await post(client, PATH, {"overlap": "allow"}, 201))["payload"] == {"n": 1}
-
-
 async def test_the_payload_is_rendered(client: httpx.AsyncClient) -> None:
     template = {"to": "${schedule} ${target} ${job_id}", "on": ["${nominal_date}", "${label.team} $$5 $HOME"]}
     job = {"definition": "log", "payload": template, "render": True, "target": "demo"}
@@ -107,15 +94,11 @@ async def live(world: World, states: list[str]) -> list[str]:
 
 OVERLAPS: list[tuple[str, list[str], int | None]] = [
     ("allow", ["running", "pending", "dispatched"], None),
-    ("skip", [], None),
     ("skip", ["succeeded", "failed", "cancelled"], None),
     ("skip", ["succeeded", "running"], 1),
     ("skip", ["dispatched", "pending"], 0),
-    ("buffer_one", [], None),
     ("buffer_one", ["running"], None),
-    ("buffer_one", ["failed", "pending"], None),
     ("buffer_one", ["running", "succeeded", "pending"], 2),
-    ("cancel_running", [], None),
     ("cancel_running", ["running", "pending", "succeeded"], None),
 ]
 
@@ -148,14 +131,6 @@ def state_and_request(world: World, id: str) -> tuple[str, bool]:
 
 def after_cancel(state: str) -> tuple[str, bool]:
     return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
-
-
-async def test_cancel_running_spares_jobs_that_were_triggered_by_hand(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    [fired] = await live(world, ["pending"])
-    first = await post(client, PATH, status=201)
-    await post(client, PATH, {"overlap": "cancel_running"}, 201)
-    assert (world.job(first["id"])["state"], world.job(fired)["state"]) == ("pending", "cancelled")
 
 
 async def test_jobs_of_another_schedule_are_not_in_the_way(client: httpx.AsyncClient, world: World) -> None:
@@ -210,28 +185,6 @@ async def test_each_nominal_time_of_the_span_gets_a_job(client: httpx.AsyncClien
     assert [(job["submitted_at_ms"], job["sequence"]) for job in jobs] == [(NOW, 0), (NOW, 1), (NOW, 2)]
 
 
-async def test_a_repeat_creates_only_what_is_missing(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    await post(client, BACKFILL, span(-2, -2))
-    assert (await post(client, BACKFILL, span(-3, -1)))["created"] == 2
-    before = world.everything()
-    answer = await post(client, BACKFILL, span(-3, -1))
-    assert (answer["count"], answer["created"], answer["existing"]) == (3, 0, 3)
-    assert answer["jobs"] == [id_of(-3), id_of(-2), id_of(-1)]
-    assert world.everything() == before
-
-
-async def test_a_time_that_fired_has_its_job(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    await world.fire(NOW + HOUR_MS)
-    await world.pass_over(Verdict.MISSED, NOW + 2 * HOUR_MS, NOW + 3 * HOUR_MS, count=2)
-    world.clock.now = WallMs(NOW + 3 * HOUR_MS)
-    answer = await post(client, BACKFILL, span(1, 3))
-    assert answer == {
-        "count": 3, "created": 2, "existing": 1, "undecided": 0, "jobs": [id_of(1, "fire"), id_of(2), id_of(3)],
-    }  # fmt: skip
-
-
 async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClient, world: World) -> None:
     await hourly(client)
     await world.fire(NOW + HOUR_MS)
@@ -271,44 +224,10 @@ async def test_a_dry_run_gives_the_same_answer_and_makes_nothing(client: httpx.A
     assert (answer["count"], answer["created"], answer["existing"]) == (4, 3, 1)
 
 
-async def test_one_at_a_time_or_all_at_once(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    await post(client, BACKFILL, span(-1, -1, overlap="allow"))
-    await post(client, BACKFILL, span(-2, -2, overlap="buffer_one"))
-    assert [world.job(id_of(hours))["serial"] for hours in (-1, -2)] == [False, True]
-
-
-NARROWED: list[tuple[dict[str, Any], list[int]]] = [
-    ({"exclude": [{"from": "2029-12-31T21:00:00Z", "to": "2029-12-31T23:00:00Z"}]}, [-4, -1]),
-    ({"max_fires": 1}, [-4, -3, -2, -1]),
-    ({"start_at": "2029-12-31T22:00:00Z"}, [-2, -1]),
-    ({"end_at": "2030-01-01T05:00:00Z"}, [-4, -3, -2, -1]),
-    ({"jitter": "30m"}, [-4, -3, -2, -1]),
-]
-
-
-@pytest.mark.parametrize(("narrowing", "hours"), NARROWED, ids=[str(row[0]) for row in NARROWED])
-async def test_all_bounds_of_the_trigger_apply_except_max_fires(
-    client: httpx.AsyncClient, narrowing: dict[str, Any], hours: list[int]
+async def test_as_many_as_fit_are_made_and_not_one_more(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await hourly(client, **narrowing)
-    assert (await post(client, BACKFILL, span(-4, -0.5)))["jobs"] == [id_of(hour) for hour in hours]
-
-
-async def test_the_payload_is_rendered_for_each_time(client: httpx.AsyncClient, world: World) -> None:
-    await create(client, trigger={"type": "interval", "every": "1h"}, job={
-        "definition": "log", "payload": "${job_id} ${nominal_at}", "render": True,
-    })  # fmt: skip
-    await post(client, BACKFILL, span(-1, -1))
-    assert world.job(id_of(-1))["payload"] == f"{id_of(-1)} 2029-12-31T23:00:00.000Z"
-
-
-async def test_a_paused_schedule_is_backfilled_too(client: httpx.AsyncClient) -> None:
-    await create(client, trigger={"type": "interval", "every": "1h"}, paused=True)
-    assert (await post(client, BACKFILL, span(-1, 0)))["created"] == 2
-
-
-async def test_as_many_as_fit_are_made_and_not_one_more(client: httpx.AsyncClient, world: World) -> None:
+    monkeypatch.setattr("hascheduler.api.schedules.backfill.BACKFILL_TIMES_MAX", 10)
     await create(client)
     before = world.everything()
     body = {"from": format_instant(NOW - 3_600_000), "to": format_instant(NOW)}
@@ -317,30 +236,14 @@ async def test_as_many_as_fit_are_made_and_not_one_more(client: httpx.AsyncClien
     assert world.everything() == before
     body["to"] = problem["errors"][0]["expected"].split()[2].rstrip(",")
     answer = await post(client, BACKFILL, body)
-    assert (answer["count"], answer["created"], len(answer["jobs"])) == (1_000, 1_000, 1_000)
-
-
-async def test_many_jobs_beside_the_span_do_not_hide_those_in_it(client: httpx.AsyncClient, world: World) -> None:
-    """An earlier trigger fired far more often; the jobs of its times are in the store beside those of the span."""
-    await create(client)
-    for n in range(1, 2_600):
-        await world.fire(NOW + n * 1_000)
-    await world.pass_over(Verdict.MISSED, NOW + 2_600_000, NOW + HOUR_MS, count=1_001)
-    world.clock.now = WallMs(NOW + HOUR_MS)
-    await client.patch("/v1/schedules/tick", json={"trigger": {"every": "10m"}})
-    answer = await post(client, BACKFILL, span(0, 1))
-    kinds = [job.partition(":")[0] for job in answer["jobs"]]
-    assert kinds == ["backfill", *["fire"] * 4, "backfill", "backfill"]
-    assert await post(client, BACKFILL, span(0, 1, dry_run=True)) == {**answer, "created": 0, "existing": 7}
+    assert (answer["count"], answer["created"], len(answer["jobs"])) == (10, 10, 10)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({}, "from"),
     (span(-1, 0.1), "to"),
     (span(-1, -2), "to"),
     ({"from": "2001-09-09T01:46:39Z", "to": "2029-12-31T00:00:00Z"}, "from"),
     (span(-2, -1, overlap="skip"), "overlap"),
-    (span(-2, -1, limit=7), "limit"),
 ]
 
 

@@ -1,16 +1,28 @@
-"""The OpenAPI document is the contract: it is complete, and its examples are true."""
+"""The OpenAPI document is the contract: it is complete, its examples are true, and answers keep what it promises."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
 from openapi_schema_validator import OAS31Validator
-from openapi_spec_validator import OpenAPIV31SpecValidator
+from openapi_spec_validator.schemas import schema_v31
+from schemathesis import Case
 
 from hascheduler.api import app as application
+from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.token import digest_of
 from hascheduler.schema.schedule_bodies import ScheduleResponse
-from tests.unit.api.doubles import World, description
+from tests.factories import make_job
+from tests.tiers import TIER, in_tier
+from tests.unit.api.doubles import World, app_of, description, the_routes
+from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 from tests.unit.api.requests import create, post
 
 DOCUMENT: dict[str, Any] = description()  # as it is served
@@ -49,7 +61,7 @@ def test_every_route_parameter_and_field_is_described() -> None:
 
 
 def test_the_document_is_valid() -> None:
-    assert not [error.message for error in OpenAPIV31SpecValidator(DOCUMENT).iter_errors()]
+    jsonschema_rs.validator_for(json.loads(json.dumps(dict(schema_v31)))).validate(DOCUMENT)
 
 
 def described(schema: Any) -> Iterator[dict[str, Any]]:
@@ -123,13 +135,12 @@ async def test_the_examples_of_a_patch_are_taken(client: httpx.AsyncClient, kind
         assert answer.status_code == 200, answer.text
 
 
-async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give() -> None:
-    routes = application.create_routes()
-    app = application.with_edge(routes, World().services())
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        answer = await client.get("/openapi.json")
+async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = await client.get("/openapi.json")
     assert answer.headers["content-type"] == "application/json"
-    assert answer.text == application.description_of(routes), "write it: make reference"
+    assert answer.text == application.description_of(the_routes()), "write it: make reference"
     assert answer.json() == DOCUMENT
 
 
@@ -139,3 +150,30 @@ def test_a_start_makes_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application._Api, "openapi", made.append)
     application.create_app(World().services())
     assert not made
+
+
+# Requests that are made from the document by chance
+
+
+_EXAMPLES_MAX = in_tier(check=1, test=10, long=25)
+_PHASES = [phase for phase in Phase if TIER != "check" or phase is not Phase.explicit]
+"""The explicit ones, some seventy requests an operation, are made when tests are collected: seconds in each worker."""
+
+world = World()
+world.auth = AuthConfig(required=True, admin_digest=digest_of(SECRET))
+schema = schemathesis.openapi.from_asgi("/openapi.json", app_of(world))
+
+
+@schema.exclude(operation_id=STREAMS).parametrize()
+@settings(
+    max_examples=_EXAMPLES_MAX,
+    phases=_PHASES,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_the_api_keeps_what_its_document_promises(case: Case[Any]) -> None:
+    app_of(world)
+    world.database.replace(Collection.JOBS, new_job_document(make_job("job:1")))
+    aimed(case).call_and_validate(headers=HEADERS, checks=PROMISES)

@@ -65,10 +65,6 @@ def test_a_job_waits_for_a_leader_where_there_is_none(leader: KnownLeader, someb
     assert [block.rule for block in explanation.blocks] == ([] if somebody_leads else [BlockReason.NOT_LEADING])
 
 
-def test_an_unknown_job_has_no_explanation() -> None:
-    assert view_of(told("a"), KnownLeader(None)).explain("b") is None
-
-
 def test_what_can_never_run_is_looked_for_once_a_second() -> None:
     clock = StandingClock()
     core = told("a", "b", runs="sleep")
@@ -112,11 +108,6 @@ def test_a_replica_knows_how_late_the_leader_is(leader: KnownLeader, lag_ms: int
     others = make_replica("other", decision_lag_ms=70), make_replica("old release", stream_lag_ms=9)
     view = lag_view(leader, StandingClock(), KnownLag(300, 5), *others)
     assert view.leader_lag.now_ms == lag_ms
-
-
-def test_a_leader_that_decides_nothing_is_as_late_as_its_stream() -> None:
-    view = lag_view(KnownLeader(None, leading=True), StandingClock(), KnownLag(None, 5))
-    assert view.leader_lag == LeaderLag(5, 0)
 
 
 def test_the_least_lag_is_that_of_the_last_minutes() -> None:

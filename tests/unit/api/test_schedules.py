@@ -7,7 +7,6 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
-from hascheduler.model.verdict import Verdict
 from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
@@ -22,59 +21,31 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
     assert answer.status_code == 201
     assert answer.headers["location"] == "/v1/schedules/tick"
     assert world.schedule() == {
-        "_id": "tick",
-        "v": 1,
-        "rev": 1,
-        "trigger": {"type": "interval", "every_ms": 1000, "anchor_ms": NOW},
-        "since_ms": NOW,
-        "past": [],
+        "_id": "tick", "v": 1, "rev": 1, "trigger": {"type": "interval", "every_ms": 1000, "anchor_ms": NOW},
+        "since_ms": NOW, "past": [], "paused_at_ms": None, "paused_because": None,
         "policy": {
-            "grace_ms": 60_000,
-            "catch_up": "latest",
-            "catch_up_max": 1_000,
-            "overlap": "allow",
+            "grace_ms": 60_000, "catch_up": "latest", "catch_up_max": 1_000, "overlap": "allow",
             "pause_after_failures": None,
         },
-        "paused_at_ms": None,
-        "paused_because": None,
         "job": {
             "definition": "log", "target": "tick", "tenant": "default", "lane": "default", "fairness_key": "default",
             "priority": 5, "mode": "queued", "resources": None,
         },
-        "payload": None,
-        "render": False,
-        "labels": {},
-        "created_at_ms": NOW,
-        "cursor_ms": NOW,
-        "tally": [0, 0, 0, 0, 0, 0],
-        "failures": 0,
-        "throttled": 0,
+        "payload": None, "render": False, "labels": {}, "created_at_ms": NOW, "cursor_ms": NOW,
+        "tally": [0, 0, 0, 0, 0, 0], "failures": 0, "throttled": 0,
     }  # fmt: skip
     shown = {
-        "name": "tick",
-        "rev": 1,
+        "name": "tick", "rev": 1, "misfire": {"grace": "1m", "catch_up": "latest", "limit": 1000}, "overlap": "allow",
         "trigger": {"type": "interval", "every": "1s", "anchor": NOW_TEXT, **DEFAULT_NARROWING},
-        "misfire": {"grace": "1m", "catch_up": "latest", "limit": 1000},
-        "overlap": "allow",
-        "pause_after_failures": None,
+        "pause_after_failures": None, "jobs": None, "labels": {}, "created_at": NOW_TEXT,
         "job": {
             "definition": "log", "target": "tick", "payload": None, "render": False, "priority": 5,
             "tenant": "default", "fairness_key": "default", "lane": "default", "mode": "queued", "expires_in": None,
             "resources": None,
         },
-        "jobs": None,
-        "labels": {},
-        "created_at": NOW_TEXT,
-        "paused": False,
-        "paused_at": None,
-        "paused_because": None,
-        "last_nominal_at": None,
-        "next_at": "2030-01-01T00:00:01.000Z",
-        "next_due_at": "2030-01-01T00:00:01.000Z",
-        "ahead_until": None,
-        "counts": NOTHING_COUNTED,
-        "failures_in_a_row": 0,
-        "warnings": [],
+        "paused": False, "paused_at": None, "paused_because": None, "last_nominal_at": None, "ahead_until": None,
+        "next_at": "2030-01-01T00:00:01.000Z", "next_due_at": "2030-01-01T00:00:01.000Z",
+        "counts": NOTHING_COUNTED, "failures_in_a_row": 0, "warnings": [],
     }  # fmt: skip
     assert answer.json() == shown
     assert await get(client, "/v1/schedules/tick") == shown
@@ -103,52 +74,15 @@ async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) ->
     assert "2030-06-01T10:00:00.000Z" <= shown["next_due_at"] <= "2030-06-01T11:00:00.000Z"
 
 
-async def test_a_schedule_may_be_created_paused(client: httpx.AsyncClient) -> None:
-    shown = await create(client, paused=True)
-    assert (shown["paused"], shown["paused_at"], shown["paused_because"]) == (True, NOW_TEXT, None)
-    assert (shown["next_at"], shown["next_due_at"]) == (None, None)
-
-
-async def test_a_taken_name_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    before = world.everything()
-    answer = await client.post("/v1/schedules", json={**TICK, "trigger": {"type": "interval", "every": 5}})
-    check_problem(answer, 409)
-    assert world.everything() == before
-
-
-async def test_the_leaders_decisions_are_shown(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await world.pass_over(Verdict.MISSED, NOW + 1_000, NOW + 2_000, count=2)
-    await world.fire(NOW + 3_000)
-    await world.count_failures(4)
-    shown = await get(client, "/v1/schedules/tick")
-    assert shown["last_nominal_at"] == "2030-01-01T00:00:03.000Z"
-    assert shown["next_at"] == "2030-01-01T00:00:04.000Z"
-    assert shown["counts"] == {**NOTHING_COUNTED, "fired": 1, "missed": 2}
-    assert (shown["failures_in_a_row"], shown["rev"]) == (4, 1)
-
-
-async def test_next_at_is_a_time_that_fires(client: httpx.AsyncClient, world: World) -> None:
-    window = {"from": "2030-01-01T00:00:01Z", "to": "2030-01-01T00:00:05Z"}
-    shown = await create(client, trigger={**TICK["trigger"], "exclude": [window], "max_fires": 1})
-    assert shown["next_at"] == "2030-01-01T00:00:05.000Z"
-    await world.fire(NOW + 5_000)
-    assert (await get(client, "/v1/schedules/tick"))["next_at"] is None
-
-
 async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_replacement_repairs_it(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await create(client)
     breaks: dict[str, dict[str, Any]] = {
-        "no-such-trigger": {"trigger": {"type": "sunrise"}},
         "no-such-hour": {"trigger": {"type": "cron", "expression": "0 99 * * *", "timezone": "UTC"}},
         "no-job": {"job": None},
-        "no-past": {"past": "long ago"},
         "no-cursor": {"cursor_ms": "x"},
         "no-counts": {"tally": [1]},
-        "no-policy": {"policy": {"overlap": "sometimes"}},
     }
     for name, fields in breaks.items():
         await create(client, name=name)
@@ -165,20 +99,6 @@ async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_rep
         assert repaired.json() == {**await get(client, f"/v1/schedules/{name}"), "rev": 2}
         # No nominal time before the repair comes into force by it.
         assert repaired.json()["next_at"] == "2030-01-01T00:00:01.000Z"
-
-
-async def test_a_repaired_schedule_stays_paused(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.rewrite(Collection.SCHEDULES, "tick", job="gone", paused_at_ms=NOW + 1)
-    assert (await client.put("/v1/schedules/tick", json=TICK)).json()["paused"]
-
-
-async def test_a_schedule_without_a_revision_can_only_be_deleted(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    world.rewrite(Collection.SCHEDULES, "tick", rev="seven")
-    problem = check_problem(await client.put("/v1/schedules/tick", json={**TICK, "overlap": "skip"}), 409)
-    assert "delete it and create it again" in problem["detail"]
-    assert (await client.delete("/v1/schedules/tick")).status_code == 204
 
 
 # Schedules that make several jobs
@@ -207,12 +127,11 @@ async def test_an_answer_shows_all_jobs_and_can_be_sent_back(client: httpx.Async
 @pytest.mark.parametrize(
     ("changes", "path"),
     [
-        pytest.param({"jobs": JOBS[:1]}, "jobs", id="one"),
         pytest.param({"jobs": [*JOBS, {"ref": "d", "definition": "log"}]}, "jobs", id="two ends"),
         pytest.param({"jobs": [*JOBS, JOBS[0]]}, "jobs.3.ref", id="a ref twice"),
         pytest.param({"jobs": [{**JOBS[0], "depends_on": ["c"]}, *JOBS[1:]]}, "jobs.0.depends_on", id="a circle"),
         pytest.param({"jobs": [*JOBS[:2], {**JOBS[2], "depends_on": ["b", "x"]}]}, "jobs.2.depends_on.1", id="unknown"),
-        pytest.param({"jobs": [{**JOBS[0], "ref": "A"}, *JOBS[1:]]}, "jobs.0.ref", id="no ref"),
+        pytest.param({"jobs": [{**job, "tenant": job["ref"]} for job in JOBS]}, "jobs.1.tenant", id="tenants"),
         pytest.param({"job": {"definition": "other"}}, "job", id="both"),
         pytest.param({"jobs": [{**job, "payload": "x" * 100_000} for job in JOBS]}, "jobs", id="too large"),
     ],
@@ -255,18 +174,6 @@ async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: http
     assert set(world.job(f"{answer['id']}.a")["waits_for"]) >= {*fired, by_hand}
 
 
-async def test_of_too_many_jobs_in_its_way_a_trigger_waits_for_those_that_run_and_the_newest(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
-    by_hand = [f"trigger:tick:by-hand-{number}" for number in range(120)]
-    for number, id in enumerate(by_hand):
-        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW + number))
-    world.rewrite_job(by_hand[7], state="running")
-    answer = await post(client, f"{PATH}/trigger", None, 201)
-    assert world.job(f"{answer['id']}.a")["waits_for"] == [by_hand[7], *reversed(by_hand[21:])]
-
-
 async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:
     await post(client, "/v1/schedules", GRAPH, 201)
     hour_ms = 3_600_000
@@ -278,16 +185,10 @@ async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncCli
     assert (await post(client, f"{PATH}/backfill", span))["created"] == 0
 
 
-async def test_all_jobs_belong_to_one_tenant(client: httpx.AsyncClient) -> None:
-    jobs = [{**JOBS[0], "tenant": "a"}, JOBS[1], {**JOBS[2], "tenant": "b"}]
-    check_problem(await client.post("/v1/schedules", json={**TICK, "job": None, "jobs": jobs}), 422, "jobs.2.tenant")
-
-
 # `expires_in`
 
 
 JOB = {"definition": "log", "expires_in": "90s"}
-HOUR_MS = 3_600_000
 HOURLY = {"type": "interval", "every": "1h"}
 
 
@@ -300,42 +201,11 @@ async def test_the_job_of_a_fire_expires_so_long_after_its_nominal_time(
     assert job["expires_at"] == format_instant(NOW + 97_000)
 
 
-async def test_of_several_jobs_each_has_its_own(client: httpx.AsyncClient, world: World) -> None:
-    jobs = [{**JOB, "ref": "a"}, {"definition": "log", "ref": "b", "depends_on": ["a"]}]
-    await create(client, job=None, jobs=jobs)
-    await world.fire(NOW + 7_000)
-    made = {one["_id"]: one["expires_at_ms"] for one in world.database.documents(Collection.JOBS)}
-    assert sorted(made.values(), key=str) == [NOW + 97_000, None]
-
-
-async def test_of_a_backfill_and_of_a_trigger_it_counts_from_the_request(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, trigger=HOURLY, job=JOB)
-    span = {"from": format_instant(NOW - 2 * HOUR_MS), "to": format_instant(NOW - HOUR_MS)}
-    answer = await post(client, "/v1/schedules/tick/backfill", span)
-    triggered = await post(client, "/v1/schedules/tick/trigger", status=201)
-    for id in (*answer["jobs"], triggered["id"]):
-        assert world.job(id)["expires_at_ms"] == NOW + 90_000, id
-
-
-async def test_it_is_edited_and_taken_away(client: httpx.AsyncClient, world: World) -> None:
-    await create(client, job=JOB)
-    for given, shown in (("2h", "2h"), (5, "5s"), (None, None)):
-        answer = await client.patch("/v1/schedules/tick", json={"job": {"expires_in": given}})
-        assert answer.json()["job"]["expires_in"] == shown
-    assert "expires_in_ms" not in world.schedule()["job"]
-
-
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
         ({"job": {**JOB, "expires_in": "0s"}}, "job.expires_in"),
         ({"job": JOB, "trigger": {**HOURLY, "jitter": "90s"}}, "job.expires_in"),
-        (
-            {"jobs": [{"definition": "log", "ref": "a"}, {**JOB, "expires_in": 0, "ref": "b", "depends_on": ["a"]}]},
-            "jobs.1.expires_in",
-        ),
     ],
 )
 async def test_a_span_in_which_nothing_could_begin_is_refused(

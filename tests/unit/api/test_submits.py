@@ -1,23 +1,25 @@
-"""Submits: ``Idempotency-Key``, which requests are the same one and for how long, expiry and dependencies."""
+"""Submits: ``Idempotency-Key``, which requests are the same one and for how long, dependencies and traces."""
 
 import asyncio
 import hashlib
-from functools import cache
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 from pydantic import Field, create_model
 
+from hascheduler.api.edge import Edge
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY as HEADER
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import IDEMPOTENCY_MS
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
-from tests.unit.api.doubles import NOW, World, the_routes
+from tests.unit.api.doubles import MAX_PENDING, World, description
 from tests.unit.api.requests import check_problem, create, get
+from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 JOB = {"definition": "log", "payload": {"n": 1}}
 
@@ -55,34 +57,9 @@ async def test_a_hundred_equal_submits_at_once_give_one_job(client: httpx.AsyncC
     assert len((await get(client, "/v1/jobs"))["items"]) == 1
 
 
-async def test_an_omitted_field_equals_its_default_and_the_order_of_keys_does_not_matter(
-    client: httpx.AsyncClient,
-) -> None:
-    first = await submit(client, "k1", payload={"a": 1, "b": [2]})
-    again = await submit(client, "k1", payload={"b": [2], "a": 1}, priority=5, depends_on=[])
-    assert again.json()["id"] == first.json()["id"]
-
-
-@pytest.mark.parametrize("other", [{"payload": {"n": 2}}, {"priority": 6}, {"target": "x"}, {"labels": {"a": "b"}}])
-async def test_another_body_under_a_key_is_refused(
-    client: httpx.AsyncClient, world: World, other: dict[str, Any]
-) -> None:
-    await submit(client, "k1")
-    before = world.everything()
-    problem = check_problem(await submit(client, "k1", **other), 409)
-    assert "'k1'" in problem["detail"]
-    assert world.everything() == before
-
-
 async def test_tenants_do_not_share_keys(client: httpx.AsyncClient) -> None:
     answers = [await submit(client, "k1", tenant=tenant) for tenant in ("a", "b")]
     assert [answer.status_code for answer in answers] == [201, 201]
-
-
-async def test_a_key_holds_for_a_day(client: httpx.AsyncClient, world: World) -> None:
-    await submit(client, "k1")
-    world.clock.now = type(NOW)(NOW + 24 * 3_600_000)
-    assert (await submit(client, "k1")).status_code == 201
 
 
 async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
@@ -91,29 +68,6 @@ async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
     assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200]
     assert (await submit(client, tenant="acme")).status_code == 201
     assert (await submit(client, tenant="acme")).status_code == 429
-
-
-async def test_a_batch_that_is_not_admitted_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
-    for tenant in ("a", "b"):
-        await client.put(f"/v1/tenants/{tenant}", json={"max_pending": 2})
-    jobs = [{**JOB, "tenant": "a"}] * 2 + [{**JOB, "tenant": "b"}] * 3
-    assert (await client.post("/v1/jobs:batch", json={"jobs": jobs})).status_code == 422
-    assert not world.everything()["jobs"]
-    assert (await client.post("/v1/jobs:batch", json={"jobs": jobs[:4]})).status_code == 200
-
-
-# Deadlines and payloads
-
-
-async def test_the_expiry_is_stored_and_shown(client: httpx.AsyncClient, world: World) -> None:
-    id = await submitted(client, expires_at="2030-01-01T00:00:01Z")
-    assert world.job(id)["expires_at_ms"] == NOW + 1_000
-    assert (await get(client, f"/v1/jobs/{id}"))["expires_at"] == "2030-01-01T00:00:01.000Z"
-
-
-async def test_a_payload_may_be_256_kibibytes_of_json(client: httpx.AsyncClient) -> None:
-    await submitted(client, payload="x" * (256 * 1024 - 2))
-    check_problem(await submit(client, payload="x" * (256 * 1024 - 1)), 422, "payload")
 
 
 # Dependencies
@@ -148,17 +102,11 @@ HONOURING = {
 READING = {"get", "head", "options"}
 
 
-@cache
-def the_description() -> dict[str, Any]:
-    description: dict[str, Any] = the_routes().openapi()
-    return description
-
-
 def writes() -> list[tuple[str, str, bool]]:
     """Each write of the OpenAPI document, and whether it documents the header."""
     return [
         (method.upper(), path, any(each["name"] == HEADER for each in operation.get("parameters", ())))
-        for path, operations in the_description()["paths"].items()
+        for path, operations in description()["paths"].items()
         for method, operation in operations.items()
         if method not in READING
     ]
@@ -188,7 +136,7 @@ async def test_a_key_is_honoured_or_refused_and_never_ignored(
 
 def example(method: str, path: str) -> Any:
     """A body that the route takes; None where it takes none."""
-    document = the_description()
+    document = description()
     body = document["paths"][path][method.lower()].get("requestBody")
     if body is None:
         return None
@@ -197,10 +145,6 @@ def example(method: str, path: str) -> Any:
     schema = next((one for one in schema.get("anyOf", ()) if "$ref" in one), schema)
     named = document["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], schema)
     return (named.get("examples") or [{}])[0]
-
-
-async def test_a_key_where_nothing_is_changed_is_of_no_consequence(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/v1/jobs", headers={HEADER: "k"})).status_code == 200
 
 
 OF_0_2_0: list[tuple[dict[str, Any], str]] = [
@@ -278,6 +222,7 @@ async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
                     world.database.delete(Collection.JOBS, id)
             assert (await submit_batch(client, batch_of(day, "x", atomic=atomic)))["batch"] == batches[-1]["batch"]
         world.clock.now = WallMs(world.clock.now + 3_600_000)
+    assert batches[0]["batch"] == "batch:" + hashlib.sha256(b"*/nightly").hexdigest()[:32]  # as 0.2.0 has it
     assert len({one["batch"] for one in batches}) == len(batches)
     for one in batches[-2:]:
         found = await get(client, f"/v1/jobs?batch={one['batch']}")
@@ -285,13 +230,95 @@ async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
     assert not {*ids(batches[-1])} & {*ids(batches[-2])}
 
 
-@pytest.mark.parametrize("atomic", [False, True])
-async def test_within_its_day_a_key_has_one_batch_wherever_it_is_asked(
-    client: httpx.AsyncClient, world: World, atomic: bool
+# The trace of submitted jobs: the caller's or one of their own
+
+
+BACKFILL = {"from": "2029-12-31T23:59:58Z", "to": "2029-12-31T23:59:59Z"}
+REQUESTS: dict[str, tuple[object, str, int]] = {
+    "/v1/jobs": ({"definition": "log"}, "submit log", 1),
+    "/v1/jobs:batch": (
+        {"jobs": [{"definition": "a", "ref": "x"}, 7, {"definition": "b", "depends_on": ["ref:x"]}]},
+        "submit batch",
+        2,
+    ),
+    "/v1/schedules/tick/trigger": (None, "submit log", 1),
+    "/v1/schedules/tick/backfill": (BACKFILL, "submit backfill", 2),
+}
+"""By path: the body, the span, and how many jobs come of it."""
+
+
+@pytest.fixture
+def recorded() -> Recorded:
+    return Recorded()
+
+
+@pytest.fixture
+async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a replica that traces."""
+    app.services = replace(world.services(), tracer=recorded.tracer)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        yield client
+
+
+def kept(world: World) -> list[Any]:
+    return [job.get("trace") for job in world.everything()[Collection.JOBS]]
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
+    traced: httpx.AsyncClient, world: World, recorded: Recorded, path: str
 ) -> None:
-    """0.2.0 computes the id of the key alone, and the first of a key is that id."""
-    first = await submit_batch(client, batch_of(1, 2, atomic=atomic))
-    assert first["batch"] == "batch:" + hashlib.sha256(b"*/nightly").hexdigest()[:32]
-    world.clock.now = WallMs(world.clock.now + IDEMPOTENCY_MS - 1)
-    assert await submit_batch(client, batch_of(1, 2, atomic=atomic)) != {}
-    assert ids(await submit_batch(client, batch_of(1, 2, atomic=atomic))) == ids(first)
+    body, name, jobs = REQUESTS[path]
+    await create(traced)
+    answer = await traced.post(path, json=body, headers=CALLER.headers())
+    assert answer.status_code in (200, 201), answer.text
+    span = recorded.one(name)
+    assert (trace_of(span), parent_of(span)) == (CALLER.trace_id, span_id(CALLER))
+    assert span.status.is_unset
+    assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(span)}-{id_of(span)}"] * jobs
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+async def test_a_replica_without_tracing_stores_the_callers_trace(
+    client: httpx.AsyncClient, world: World, path: str
+) -> None:
+    body, _, jobs = REQUESTS[path]
+    await create(client)
+    for headers in (CALLER.headers(), {}):
+        answer = await client.post(path, json=body, headers=headers)
+        assert answer.status_code in (200, 201), answer.text
+    # A backfill makes the jobs of its times once.
+    assert kept(world) == [CALLER.traceparent] * jobs + [None] * (0 if "backfill" in path else jobs)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("traceparent", "garbage")],
+        [("traceparent", b"\xff\xfe")],
+        [("traceparent", CALLER.traceparent.upper())],
+        [("traceparent", CALLER.traceparent), ("traceparent", CALLER.traceparent)],
+    ],
+    ids=lambda headers: repr(headers)[:40],
+)
+async def test_a_malformed_trace_is_ignored_and_never_stored(
+    client: httpx.AsyncClient, world: World, headers: list[tuple[str, Any]]
+) -> None:
+    answer = await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    assert kept(world) == [None]
+
+
+async def test_an_outage_marks_the_span_as_failed_and_a_refusal_does_not(
+    traced: httpx.AsyncClient, world: World, recorded: Recorded
+) -> None:
+    world.view.waiting["default"] = MAX_PENDING
+    assert (await traced.post("/v1/jobs", json={"definition": "log"})).status_code in (429, 503)
+    world.view.waiting.clear()
+    await traced.post("/v1/jobs", json={"definition": "log"}, headers={"Idempotency-Key": "k"})
+    other = await traced.post("/v1/jobs", json={"definition": "log", "payload": 1}, headers={"Idempotency-Key": "k"})
+    assert other.status_code == 409
+    assert recorded.exporter.get_finished_spans()[-1].status.is_unset
+    world.go_away()
+    assert (await traced.post("/v1/jobs", json={"definition": "log"})).status_code == 503
+    assert (recorded.exporter.get_finished_spans()[-1].attributes or {})["error.type"] == "StoreUnavailable"

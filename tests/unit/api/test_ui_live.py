@@ -1,7 +1,7 @@
 """``/v1/cluster/live``: a whole picture a second, made once for all who look; and what is wrong, in words."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -12,15 +12,15 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ui import live
-from hascheduler.api.ui.alerts import Alert, Severity, alerts
-from hascheduler.api.ui.live import BUSIEST_MAX, COMPARED_MAX, EVERY_MS, HISTORY_MAX, LivePictures
+from hascheduler.api.ui.alerts import alerts
+from hascheduler.api.ui.live import COMPARED_MAX, EVERY_MS, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from tests.unit.api.doubles import NOW, StandingView, World
-from tests.unit.api.test_events import Sent, token, until_nobody_follows
+from tests.unit.api.test_events import Sent, token
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
 
@@ -96,20 +96,6 @@ async def test_lanes_and_tenants_have_their_live_jobs_the_busiest_first(world: W
     assert nobody["tenants"]["items"] == [{"name": "nobody", "pending": 0, "dispatched": 0, "running": 0}]
 
 
-@pytest.mark.parametrize(("count", "shown_count"), [(BUSIEST_MAX, BUSIEST_MAX), (BUSIEST_MAX + 1, BUSIEST_MAX)])
-async def test_of_many_lanes_the_busiest_are_shown(
-    world: World, monkeypatch: pytest.MonkeyPatch, count: int, shown_count: int
-) -> None:
-    lanes = {f"lane-{number:04}": {"pending": number} for number in range(1, count + 1)}
-    gauges = replace(world.view.gauges(), jobs_of_lane=lanes)
-    monkeypatch.setattr(world.view, "gauges", lambda: gauges)
-    pictures = LivePictures()
-    with pictures.followed(None, world.view) as sight:
-        found = shown(await pictures.picture(sight, world.services()))["lanes"]
-    assert [lane["name"] for lane in found["items"]] == sorted(lanes, reverse=True)[:shown_count]
-    assert found["whole"] is (count <= BUSIEST_MAX)
-
-
 async def test_of_too_many_tenants_none_is_looked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     tenants = {f"tenant-{number}": {"pending": 1} for number in range(COMPARED_MAX + 1)}
     gauges = replace(world.view.gauges(), jobs_of_tenant=tenants)
@@ -175,15 +161,6 @@ async def test_a_picture_serves_all_who_look_within_its_second(world: World, log
         assert log.followers == 1
 
 
-async def test_what_is_remembered_is_bounded(world: World, log: EventLog) -> None:
-    pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight:
-        for second in range(HISTORY_MAX + 5):
-            world.clock.mono = second * EVERY_MS
-            await pictures.picture(sight, services)
-        assert len(sight.history) == HISTORY_MAX
-
-
 async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
     """A look that comes after more events than the replica remembers begins to count again."""
     world.events = log = log_of(begun_at=10, events_max=4)
@@ -198,16 +175,6 @@ async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
         log.append([happened(41, type=EventType.STARTED)], position(41, 1))
         world.clock.mono = 3 * EVERY_MS
         assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 1
-
-
-async def test_nothing_is_counted_for_nobody(server: ApiServer, log: EventLog) -> None:
-    async with plain_client(server.port) as client:
-        async with client.stream("GET", PATH, timeout=LIMIT_S) as answer:
-            sent = Sent(answer)
-            for _ in range(3):
-                await sent.next()
-            assert log.followers == 1
-        await until_nobody_follows(log)
 
 
 # Shares
@@ -270,18 +237,3 @@ def test_each_trouble_is_told_with_its_runbook(
     assert [alert.runbook for alert in found] == [runbook]
     assert words in found[0].text
     assert RUNBOOKS[runbook]
-
-
-def test_the_most_urgent_comes_first() -> None:
-    cluster, gauges = sound()
-    found = alerts(replace(cluster, lease=None, quarantined=1), replace(gauges, pause=PAUSE), "")
-    assert [alert.severity for alert in found] == [Severity.PAGE, Severity.TICKET, Severity.TICKET]
-
-
-def test_what_the_check_of_the_database_found_is_told_by_kind() -> None:
-    cluster, gauges = StandingView().cluster(), sound()[1]
-    assert "finds 2 overdue" in " ".join(_texts(alerts(cluster, gauges, "")))
-
-
-def _texts(found: list[Alert]) -> Iterator[str]:
-    return (alert.text for alert in found)

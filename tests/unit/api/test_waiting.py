@@ -10,7 +10,6 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.daemon.outbound import waiters
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem
 from tests.unit.api.test_server import plain_client, serving
 
 JOB = {"definition": "log"}
@@ -45,17 +44,6 @@ async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.
         answer = await client.post(f"/v1/jobs?wait={wait}", json=JOB)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
         assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
-
-
-async def test_a_repeat_under_the_key_waits_for_the_same_job(client: httpx.AsyncClient, world: World) -> None:
-    key = {"Idempotency-Key": "k"}
-    await client.post("/v1/jobs", json=JOB, headers=key)
-    asking = asyncio.create_task(client.post("/v1/jobs?wait=30s", json=JOB, headers=key))
-    await until(lambda: waits(world, "job:0001"))
-    end(world, "job:0001", state="failed", error="no luck")
-    answer = await asking
-    assert (answer.status_code, answer.json()["error"]) == (200, "no luck")
-    assert (await client.post("/v1/jobs?wait=30s", json=JOB, headers=key)).json() == answer.json()
 
 
 async def test_with_too_many_waits_the_job_is_submitted_and_answered_at_once(
@@ -139,16 +127,6 @@ async def test_a_disconnect_does_not_cancel_the_job_under_another_that_waits(wor
             assert await clients.state() == "pending"
 
 
-@pytest.mark.parametrize("other", [NOT_ASKED, BY_ID])
-async def test_who_shares_the_job_and_did_not_ask_for_it_keeps_it(world: World, other: str) -> None:
-    async with serving(world) as server:
-        clients = Clients(world, server.port)
-        maker, sharer = await clients.waits(ASKED), await clients.waits(other)
-        await clients.leaves(sharer)
-        await clients.leaves(maker)
-        assert await clients.state() == "pending"
-
-
 @pytest.mark.parametrize("query", ["", "?wait=20ms&cancel_on_disconnect=true"])
 async def test_who_was_answered_that_it_goes_on_may_ask_for_it_again(world: World, query: str) -> None:
     async with serving(world) as server:
@@ -182,14 +160,6 @@ async def test_a_job_that_exists_may_be_waited_for(client: httpx.AsyncClient, wo
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
 
 
-async def test_a_job_that_has_not_ended_in_time_is_shown_as_it_is(client: httpx.AsyncClient, world: World) -> None:
-    await client.post("/v1/jobs", json=JOB)
-    for wait in ("0s", "20ms", "0.02"):
-        answer = await client.get(f"/v1/jobs/job:0001?wait={wait}")
-        assert (answer.status_code, answer.json()["state"]) == (200, "pending")
-    assert not waits(world, "job:0001")
-
-
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,8 +169,3 @@ async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
     world.limits["waits"] = Limit("some", 1)
     monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json()["state"] == "pending"
-
-
-async def test_only_a_job_that_one_may_see_is_waited_for(client: httpx.AsyncClient, world: World) -> None:
-    check_problem(await client.get("/v1/jobs/job:0001?wait=30s"), 404)
-    assert not waits(world, "job:0001")

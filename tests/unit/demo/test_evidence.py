@@ -122,14 +122,6 @@ def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
     assert len(effects.all) == 2
 
 
-def test_jobs_of_others_are_ignored(tmp_path: Path) -> None:
-    output, effects = tmp_path / "log", Effects("fire:demo-1-")
-    line = {"effect": "log", "attempt": 1, "nominal_ms": 1_000, "at_ms": 1_005}
-    jobs = ["fire:demo-1-tick:1000", "fire:demo-2-tick:1000", "job:0194"]
-    output.write_text("".join(json.dumps({**line, "job": job}) + "\n" for job in jobs))
-    assert [effect.job_id for effect in effects.read([output])] == jobs[:1]
-
-
 @pytest.mark.parametrize("line", ['{"effect": "log"}', '{"effect"', '{"effect": "log", "job": }'])
 def test_a_line_that_is_half_an_effect_is_an_error(tmp_path: Path, line: str) -> None:
     output = tmp_path / "log"

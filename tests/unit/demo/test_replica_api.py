@@ -49,12 +49,6 @@ async def test_the_next_one_is_asked_when_one_is_away_or_in_trouble() -> None:
     assert asked == ["a", "b", "c"]
 
 
-async def test_the_one_to_avoid_is_asked_last() -> None:
-    asked: list[str] = []
-    await _replicas({name: httpx.Response(200, json={}) for name in "abc"}, asked).ask(_status, avoid="a")
-    assert asked == ["b"]
-
-
 @pytest.mark.parametrize(
     ("given", "error"),
     [
@@ -80,11 +74,6 @@ async def test_a_schedule_that_is_there_already_was_made_by_an_answer_that_got_l
 
     api = _api(answer)
     assert await api.create({"name": "tick"}) == {"name": "tick"}
-
-
-async def test_a_schedule_that_is_refused_is_the_callers_fault() -> None:
-    with pytest.raises(CallerError, match="422: no"):
-        await _replicas({"a": _refused(422)}, []).create({"name": "tick"})
 
 
 def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_the_next() -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hascheduler.demo import scenario
 from hascheduler.demo.environment import ClusterSnapshot, DemoEnvironment
-from hascheduler.demo.evidence import Effect, Effects, Expectation, evaluate
+from hascheduler.demo.evidence import Effect, Effects, Expectation
 from hascheduler.demo.local import tenants_of_each_shard
 from hascheduler.demo.run import print_report
 from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord
@@ -46,23 +46,6 @@ class Backlog:
 def _scenario(environment: Backlog) -> tuple[DemoScenario, list[str]]:
     said: list[str] = []
     return DemoScenario(cast(DemoEnvironment, environment), Effects(), said.append, RunRecord(), pause_s=0), said
-
-
-@pytest.mark.parametrize(("waiting", "says"), [(0, []), (1_553, ["1553"])])
-async def test_a_backlog_is_seen_at_the_start(waiting: int, says: list[str]) -> None:
-    steps, said = _scenario(Backlog(waiting))
-    await steps._look_for_a_backlog()
-    assert len(said) == len(says)
-    assert all(number in line for number, line in zip(says, said, strict=True))
-
-
-async def test_it_waits_as_long_as_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenario, "_PATIENCE_S", 0.25)
-    monkeypatch.setattr(scenario, "_LOOK_S", 0.1)
-    environment = Backlog(unended=[4, 3, 2, 1, 0])
-    steps, said = _scenario(environment)
-    await steps._wait_for_all(["a", "b", "c", "d"])
-    assert (environment.looks, said) == (5, [])
 
 
 @pytest.mark.parametrize("limit", ["_PATIENCE_S", "_WAIT_MAX_S"])
@@ -112,10 +95,6 @@ def test_each_shard_has_about_as_many_schedules(shards: int) -> None:
     assert len(set(map(partition_of, tenants))) == len(tenants), "each moves alone"
 
 
-def test_of_one_shard_no_tenant_is_named() -> None:
-    assert not any("tenant" in body["job"] for body in scenario.schedule_bodies(WallMs(0)))
-
-
 def _record(kills: list[Kill], shards: tuple[str, ...]) -> RunRecord:
     jobs = {}
     for name in ("a", "b"):
@@ -146,19 +125,3 @@ def test_the_report_says_of_each_shard_whether_a_kill_was_anything_to_it() -> No
         ["default", "kill -9 x", "not led by it", "12 ms"],
         ["0001", "kill -9 x", "after 431 ms", "499 ms"],
     ]
-
-
-def test_of_one_shard_it_has_no_such_table() -> None:
-    assert "shard" not in _reported(_record([Kill("kill -9 x", 2_400, 2_900, {"default": 431})], ()))
-
-
-def test_what_a_killed_processor_ran_in_any_shard_may_run_again() -> None:
-    lost = {"number": 1, "outcome": "lost", "processor": "p.0a1b-2"}
-    done = {"number": 2, "outcome": "succeeded", "processor": "q.0a1b"}
-    jobs = {"fire:a:2500": {"state": "succeeded", "attempt": 2, "attempts": [lost, done]}}
-    effects = [Effect("fire:a:2500", number, 2_500, 2_600) for number in (1, 2)]
-    for killed, doubled in (("p.0a1b", False), ("p.0a1b-3", False), ("p.ffff", True)):
-        found = evaluate(
-            [Expectation("a", ONCE_AT, WallMs(500), logs=True)], effects, jobs, until_ms=3_000, killed={killed: None}
-        )
-        assert bool(found.doubled) is doubled

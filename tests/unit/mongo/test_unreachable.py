@@ -14,8 +14,8 @@ import pytest
 from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.mongo import unreachable
 from hascheduler.mongo.unreachable import explained
-from tests.unit.tls.certificates import Authority
-from tests.unit.tls.conftest import authority, no_sockets_left_over, stranger
+from tests.unit.tls.certificates import Authority, no_sockets_left_over
+from tests.unit.tls.conftest import authority, stranger
 from tests.unit.tls.test_https import of_server
 
 __all__ = ["authority", "no_sockets_left_over", "stranger"]

@@ -73,31 +73,6 @@ async def test_it_does_not_speak_http_there(url: str) -> None:
             await client.get("/readyz")
 
 
-async def test_a_client_that_speaks_nonsense_ends_with_its_connection(url: str, authority: Authority) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-    writer.write(b"\x16\x03\x01\x00\x05nonsense")
-    async with asyncio.timeout(10):
-        await reader.read()
-    writer.close()
-    context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
-    async with httpx.AsyncClient(base_url=url, verify=context) as client:
-        assert (await client.get("/livez")).status_code == 200
-
-
-async def test_the_end_of_a_connection_and_that_of_the_replica_may_come_together(
-    app: Edge, authority: Authority
-) -> None:
-    server = ApiServer(app, "127.0.0.1", 0, of_server(authority))
-    async with running(server) as url:
-        context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
-        async with httpx.AsyncClient(base_url=url, verify=context) as client:
-            await client.get("/livez")
-            [connection] = server._server.server_state.connections
-            for _ in range(2):
-                getattr(connection, "transport").close()  # noqa: B009  # each of uvicorn's protocols has its own type
-            connection.shutdown()
-
-
 async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: Authority, stranger: Authority) -> None:
     ca = PemFile("CA", authority.cert)
     async with served(app, of_server(authority, client_ca=authority.cert)) as url:
@@ -147,15 +122,6 @@ async def test_the_commands_show_their_certificate(app: Edge, authority: Authori
         assert (await Replica(url).run("schedule", "list", **named)).status == 1
     one = {"HASCHEDULER_CLIENT_CERT_FILE": issued.cert}
     assert invoke("schedule", "list", HASCHEDULER_URL="https://127.0.0.1:1", **one).status == 2
-
-
-def test_a_ca_file_that_is_none_is_named(tmp_path: Path) -> None:
-    refused = invoke("--ca-file", str(tmp_path / "none"), "schedule", "list", HASCHEDULER_URL="https://127.0.0.1:1")
-    assert refused.status == 2
-    assert (
-        refused.err
-        == f"hascheduler: --ca-file: {tmp_path / 'none'}: No such file or directory; expected a readable file\n"
-    )
 
 
 # At start

@@ -132,15 +132,6 @@ async def test_files_that_cannot_be_used_leave_all_as_it_was(
         assert _is(await _shown(url), issued["second"])
 
 
-def test_files_that_are_gone_for_a_moment_are_no_end(authority: Authority, mounted: Mounted) -> None:
-    first = _issue(authority, "first")
-    mounted.put(first.cert, first.key)
-    certificates = mounted.served()
-    Path(mounted.key.path).unlink()
-    with pytest.raises(InvalidInput, match="No such file"):
-        certificates.renew()
-
-
 def test_clients_of_a_new_authority_get_in_beside_those_of_the_old(
     authority: Authority, stranger: Authority, mounted: Mounted, tmp_path: Path
 ) -> None:
