@@ -64,7 +64,7 @@ class MongoDeliveries:
 
     async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         while True:
-            # Retries for ever, as this loop owns the retries; a stream that lasted resets the back-off.
+            # This loop owns the retries, so it retries for ever; a stream that lasted resets the backoff.
             await AsyncRetrying(
                 retry=retry_if_result(lambda lasted: not lasted),
                 wait=wait_random_exponential(multiplier=0.1, max=3),
@@ -141,7 +141,7 @@ class MongoDeliveries:
         try:
             yield stream
         finally:
-            # The server closes an abandoned stream after its own time-out.
+            # The server closes an abandoned stream after its own timeout.
             with suppress(PyMongoError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_LIMIT_S):
                     await stream.close()

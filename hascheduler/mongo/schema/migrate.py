@@ -95,7 +95,7 @@ async def migrate(database: Database, report: ReportStep, *, dry_run: bool = Fal
 
 
 async def _carry_out(step: MigrationStep, database: Database, report: ReportStep) -> bool:
-    """Take the step; return False if a superseded index may not be dropped, which does no harm."""
+    """Take the step; return False if a superseded index may not be dropped, which costs only speed."""
     match step.kind:
         case StepKind.COLLECTION:
             report("migrating", step, {})

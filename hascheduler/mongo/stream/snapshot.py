@@ -30,7 +30,7 @@ _LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
 }
 _WAITS_FOR = "waits_for"
 _FEW_DEPENDENCIES = 20
-"""The most for a job in a whole slice: a thousand of them have at most as many as `_SMALL_SLICE_MAX` jobs with more."""
+"""The most of a job in a whole slice: a thousand such jobs have no more than `_SMALL_SLICE_MAX` jobs with more."""
 _SMALL_SLICE_MAX = 20
 
 

@@ -41,7 +41,7 @@ _OF_DATABASE = "$cmd.aggregate"
 
 
 class MongoChangeSource:
-    """`hascheduler.ports.ChangeSource`. ``prepare`` is called once, before the first stream is opened.
+    """`hascheduler.ports.ChangeSource`. ``prepare`` must succeed before the first stream is opened.
 
     It remembers only the newest cluster time that any of its streams has delivered, and if one saw a collection
     dropped.
@@ -159,7 +159,7 @@ class MongoChangeStream:
             await end_exchange(self._exchange)
         self._exchange = None
         self._error = StoreUnavailable("the change stream is closed")
-        # The server closes an abandoned cursor after its own time-out.
+        # The server closes an abandoned cursor after its own timeout.
         with suppress(StoreUnavailable, HistoryLost, TimeoutError):
             async with asyncio.timeout(_CLOSE_LIMIT_S):
                 if self._cursor_id:
