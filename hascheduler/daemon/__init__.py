@@ -11,11 +11,11 @@
                       └► event tail ─► event log ─► /v1/events, event publisher (a topic exchange)
                          waiters       requests that wait for the end of a job, or for work
 
-* `leadership`: who leads. The lease, the fence, a term from its beginning to its end, and what people learn of it.
-* `loop`: from the change stream to decisions that are carried out.
-* `outbound`: what leaves the process: messages to processors, events, and the ends that requests wait for.
-* `router` says where each fact of the stream goes.
-* `readiness` says whether this replica can answer and lead; `view` is what the API reads of it.
+* `leadership`: the lease, the fence, a term from its beginning to its end, and the reports on it.
+* `loop`: from the change stream to applied decisions.
+* `outbound`: messages to processors, events, and the job ends that requests wait for.
+* `router` sends each fact of the stream to its consumer.
+* `readiness` shows if this replica can answer and lead; the API reads `view`.
 
 Every replica runs all loops, all the time; leading only opens the committer. `replica.py` shows the whole.
 """

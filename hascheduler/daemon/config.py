@@ -1,4 +1,4 @@
-"""What one replica is started with: its settings (`ReplicaConfig`), and its side of the world (`ReplicaPorts`)."""
+"""The arguments of one replica: its settings (`ReplicaConfig`), and its side of the world (`ReplicaPorts`)."""
 
 from dataclasses import dataclass, field
 
@@ -32,13 +32,13 @@ from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """``replica_id`` is unique per process start and is the candidate id; ``name`` is for people.
-    ``scheduler`` is the name of the lease, the journal and the accounts.
+    """The settings of one replica. ``scheduler`` is the name of the lease, the journal and the accounts.
 
-    ``liveness_endpoint`` is the ``host:port`` at which the others can watch this process. The leader checks the
-    database's invariants every ``audit_interval_ms``; None: never. A leader that is silent for ``standstill_after_ms``
-    is followed before its lease runs out; 0: never. A busy leader waits ``batch_delay_max_ms`` at most, so that its
-    exchanges carry more.
+    ``replica_id`` is unique per process start and is the candidate id; ``name`` is for people. The others can watch
+    this process at ``liveness_endpoint``, a ``host:port``. The leader checks the database's invariants every
+    ``audit_interval_ms``, never if None. Others take over from a leader that is silent for ``standstill_after_ms``
+    before its lease expires, never if 0. A busy leader waits at most ``batch_delay_max_ms``, so that its exchanges
+    carry more.
     """
 
     scheduler: str
@@ -70,19 +70,19 @@ class ReplicaConfig:
 
     @property
     def stale_after_ms(self) -> int:
-        """A stream that has been silent for so long is stale: each replica writes once a retry period."""
+        """Return how long a stream may be silent before it is stale: each replica writes once a retry period."""
         return 3 * self.retry_period_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPorts:
-    """Everything of the world that a replica uses. What has a default is optional.
+    """Everything of the world that a replica uses. Ports with a default are optional.
 
-    ``liveness`` is bound already; ``wait_for_death`` is how this replica watches the processes of the leader and the
-    processors, ``greets_in_time`` how it asks a leader that has fallen silent. With ``exchange`` the leader publishes
-    the events of jobs on the broker. Without ``failovers`` changes of leadership are in the log alone; without ``scan``
-    nothing checks the invariants; without ``traces`` messages carry no trace. ``leases_streamed``: the change stream
-    shows every write to ``leases``.
+    ``liveness`` is bound already. This replica watches the processes of the leader and the processors by
+    ``wait_for_death``, and asks a silent leader by ``greets_in_time``. With ``exchange`` the leader publishes the
+    events of jobs on the broker. Without ``failovers`` changes of leadership are only logged; without ``scan`` nothing
+    checks the invariants; without ``traces`` messages carry no trace. ``leases_streamed``: the change stream shows
+    every write to ``leases``.
     """
 
     source: ChangeSource

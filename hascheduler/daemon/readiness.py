@@ -1,7 +1,6 @@
-"""Whether this replica can answer and lead: its mirror is complete and fresh, its clock trusted, its release fit.
+"""Check that this replica can answer and lead: its mirror is complete and fresh, its clock trusted, its release fit.
 
-The last is whether this release can still read the database, as the mirror shows; see
-`hascheduler.model.schema_version`.
+A release is fit if it can still read the database, as the mirror shows; see `hascheduler.model.schema_version`.
 """
 
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ from hascheduler.model.schema_version import SCHEMA_ID, UNSTATED_VERSION, Schema
 
 @dataclass(frozen=True)
 class Readiness:
-    """Reads only; each answer is of this moment."""
+    """A view of the mirror, the heartbeat and the clock; each answer is of this moment."""
 
     feeder: Feeder
     heartbeat: ReplicaHeartbeat
     clock: TrustedClock
 
     def unready_reason(self) -> str:
-        """Why this replica should not be asked, and must not lead; "" where it may."""
+        """Return why this replica should get no requests, and must not lead; "" if it may."""
         if not self.feeder.complete:
             return "the mirror is not complete yet"
         if not self.heartbeat.fresh:
@@ -35,13 +34,13 @@ class Readiness:
 
 
 def stored_version(mirror: Mirror) -> int:
-    """The database's version; 1 where it says nothing."""
+    """Return the database's version; 1 if it states none."""
     schema: SchemaVersion | None = mirror.nouns(Collection.META).get(SCHEMA_ID)
     return UNSTATED_VERSION if schema is None else schema.version
 
 
 def outgrown_because(mirror: Mirror) -> str:
-    """Why this release can't work on the database any more, nor lead; "" where it can."""
+    """Return why this release can no longer work on the database, nor lead; "" if it can."""
     unreadable = mirror.quarantine.get((Collection.META, SCHEMA_ID))
     if unreadable:
         return f"the schema version in {Collection.META} can't be read: {unreadable}"

@@ -1,4 +1,4 @@
-"""The whole replica on one screen: what there is, what flows where, one task a loop."""
+"""The whole replica on one screen: its parts, their connections, one task a loop."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -42,10 +42,10 @@ from hascheduler.schema.replica import ReplicaStatus
 
 
 class Replica:
-    """A replica but for its HTTP side, which reads `view` and follows `events`. `run` ends after `stop`.
-    The process runs the liveness endpoint.
+    """A replica without its HTTP side, which reads `view` and follows `events`. `run` ends after `stop`.
 
-    ``http_endpoint`` may be set until `run`, and listeners to the arrival of jobs added.
+    The process runs the liveness endpoint. ``http_endpoint`` may be set and listeners to the arrival of jobs added
+    until `run`.
     """
 
     def __init__(self, config: ReplicaConfig, ports: ReplicaPorts) -> None:
@@ -57,13 +57,13 @@ class Replica:
         clock = TrustedClock.over(ports.clock, config.clock_skew_max_ms)
         self._clock, metrics = clock, ports.metrics
 
-        # In: the stream fills the mirror, and the inbox of the core.
+        # In: the stream fills the mirror and the core's inbox.
         self._heartbeat = ReplicaHeartbeat(config, ports.board, clock)
         self._feeder = Feeder(ports.source, self._heartbeat, clock, batch_delay(PER_CHANGE_MS))
         self._inbox = Inbox()
         readiness = Readiness(self._feeder, self._heartbeat, clock)
 
-        # Leading: the lease, the term, and what people learn of both.
+        # Leading: the lease, the term, and the reports on both.
         spans = MessageSpans(ports.tracer, ports.traces)
         self._publisher = Publisher(ports.transport, self._inbox, spans, metrics, ports.fallback)
         self._failovers = FailoverReporter(config.scheduler, config.replica_id, clock, metrics, ports.failovers)
@@ -102,7 +102,7 @@ class Replica:
         self._event_publisher = EventPublisher(self.events, ports.exchange, self._leader.leads)
         self._ended, self._dispatched = Waiters(), Waiters()
 
-        # The core, the loop that turns it, and what is kept of it.
+        # The core, the loop that turns it, and the records of it.
         core = self._core = Dispatcher(config.dispatch)
         recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._checkpoint = CostCheckpoint(
@@ -144,7 +144,7 @@ class Replica:
             batch_delay=batch_delay(PER_DECISION_MS),
         )
 
-        # Beside: what looks after the lease and the database, and what people see of it all.
+        # Besides: checks of the lease and the database, and the view for people.
         self._lease_poller = (
             None
             if ports.leases_streamed
@@ -209,7 +209,7 @@ class Replica:
         await self._heartbeat.leave()
 
     def is_out_of_touch(self) -> bool:
-        """`Leader.is_out_of_touch`: this process does not greet then."""
+        """Return `Leader.is_out_of_touch`: this process then greets no connection."""
         return self._leader.is_out_of_touch()
 
     @property
@@ -217,29 +217,29 @@ class Replica:
         return self._config.scheduler
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
-        """What the mirror has of that collection, by name; to be read before the next await."""
+        """Return what the mirror has of that collection, by name; read it before the next await."""
         return self._feeder.mirror.nouns(collection)
 
     def short_of(self) -> frozenset[str]:
-        """`Dispatcher.short_of`, whether or not this replica leads."""
+        """Return `Dispatcher.short_of`, even if this replica does not lead."""
         return self._core.short_of(self._clock.wall_ms())
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
-        """The replicas whose beats still come, this one among them."""
+        """Return the replicas whose beats still come, including this one."""
         replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)
         return [status for id, status in replicas.items() if not self._heartbeat.is_silent(id)]
 
     @property
     def lease_holder(self) -> str:
-        """The id of the replica that holds the lease, as far as is known here; "" where none does."""
+        """Return the id of the replica that holds the lease, as far as is known here; "" if none does."""
         return "" if self._leader.lease is None else self._leader.lease.holder
 
     def leave_first_try_ms(self, delay_ms: int) -> None:
-        """`Leader.leave_first_try_ms`."""
+        """Apply `Leader.leave_first_try_ms`."""
         self._leader.leave_first_try_ms(delay_ms)
 
     def expect_lease(self, *, expected: bool) -> None:
-        """Read at once what the stream has, while the lease is about to be handed over to this replica."""
+        """Read the stream without delay while the lease is about to be handed over to this replica."""
         self._feeder.expects_lease = expected
 
     async def hand_over(self) -> None:
@@ -248,13 +248,15 @@ class Replica:
 
     @property
     def next_step_at_ms(self) -> int | None:
-        """`Stepper.next_step_at_ms`, for tests in which time leaps to it."""
+        """Return `Stepper.next_step_at_ms`, for tests in which time leaps to it."""
         return self._stepper.next_step_at_ms
 
     def forget(self) -> None:
-        """Let go of what takes memory, once `run` has ended in a process that goes on: the parts of a replica refer to
-        each other, so they stay until the garbage collection, which may leave them out
-        (`hascheduler.gc_tuning.without_collecting`)."""
+        """Drop what takes memory, once `run` has ended in a process that goes on.
+
+        The parts of a replica refer to each other, so they stay until the garbage collection, which may leave them out
+        (`hascheduler.gc_tuning.without_collecting`).
+        """
         self._feeder.forget()
         self._core.forget()
         self.events.forget()

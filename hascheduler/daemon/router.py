@@ -1,4 +1,4 @@
-"""Where the facts of the stream go: the core's to the inbox, in order; the few others to the parts that follow them."""
+"""Route the facts of the stream: the core's to the inbox, in order; the few others to the parts that follow them."""
 
 from dataclasses import dataclass, field
 
@@ -41,10 +41,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(kw_only=True)
 class FactRouter:
-    """`loop.feeder.FactSink` and `loop.stepper.Hearing`. Owner of how far the inbox has what was written.
+    """`loop.feeder.FactSink` and `loop.stepper.Hearing`. Owner of how far the inbox has everything written.
 
-    ``ended`` wakes requests that wait for the end of a job, ``dispatched`` those that wait for work of a processor.
-    ``leases_streamed`` False: a lease in the stream was left by replicas with other settings, and is passed over.
+    ``ended`` wakes requests that wait for the end of a job, ``dispatched`` those that wait for work of a processor. If
+    ``leases_streamed`` is False, replicas with other settings left the leases in the stream, and they are ignored.
     """
 
     scheduler: str
@@ -80,7 +80,7 @@ class FactRouter:
         heads: list[JournalHead] = []
         for fact in folded.facts:
             match fact:
-                # Jobs first: nearly all facts are theirs.
+                # Jobs first: nearly all facts are about them.
                 case JobSeen(job):
                     if job.state is JobState.DISPATCHED and job.processor is not None:
                         self.dispatched.notify(job.processor)
@@ -107,12 +107,12 @@ class FactRouter:
                     self.heartbeat.gone(replica_id)
                     self.standstill.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | Quarantined() | TokenSeen() | TokenGone():
-                    pass  # of tokens the API looks into the mirror
+                    pass  # the API reads tokens from the mirror
                 case SchemaSeen() | SchemaGone():
                     self._warn_if_outgrown()
                 case _:
                     for_core.append(fact)
-        # The core's facts go first: a term may begin only once the inbox has everything before its entry.
+        # The core's facts go first: a term may begin only once the inbox has all facts before its entry.
         await self.inbox.put(for_core)
         self.heard_ms = self.heartbeat.heard_ms
         for head in heads:
@@ -131,11 +131,11 @@ class FactRouter:
         self.inbox.put_now(AccountsRestored(await self.checkpoint.load()))
 
     def completed(self) -> None:
-        # Else a client that follows events as soon as this replica is ready would have to list all jobs again.
+        # Otherwise a client that follows events once this replica is ready would have to list all jobs again.
         self.event_tail.look([])
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
-        """The lease, as the stream or a poll shows it."""
+        """Take the lease from the stream or a poll."""
         self.leader.lease_seen(lease)
         self.probe.watch(lease)
         self.standstill.lease_seen(lease)

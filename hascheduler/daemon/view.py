@@ -1,4 +1,4 @@
-"""What this replica sees of the whole, for the API: read from its mirror and its core, never from the database."""
+"""This replica's view of the whole, for the API: read from its mirror and its core, never from the database."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ _WEDGED_AFTER_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
 _LEAST_LAG_MINUTES = 5
 _BUSY_WEIGHT = 0.3
-"""Of the newest look: how many of a few slots run jobs is another number each time."""
+"""The weight of the newest sample: with few slots, the number that run jobs varies with each."""
 _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
@@ -87,8 +87,7 @@ class ReplicaView:
         return LeaderLag(self._leader_lag_ms(), least_ms, self._busy)
 
     def observe_leader(self) -> None:
-        """Remember the least lag of each of the last minutes and how busy the processors are; to be called once a retry
-        period."""
+        """Remember the least lag of recent minutes and the load of the processors; call this once a retry period."""
         minute, lag_ms = self.clock.mono_ms() // 60_000, self._leader_lag_ms()
         if self._least_lags and self._least_lags[-1][0] == minute:
             lag_ms = min(lag_ms, self._least_lags.pop()[1])
@@ -269,7 +268,7 @@ class ReplicaView:
     def unschedulable(self) -> SomeOf[str]:
         now = self.clock.mono_ms()
         if now >= self._look_again_at_ms:
-            # Each look goes through all pending jobs, and there may be a great many.
+            # Each check reads all pending jobs, and there may be a great many.
             self._unschedulable = frozenset(self.core.unschedulable())
             self._look_again_at_ms = now + _LOOK_AGAIN_MS
         return self._unschedulable
@@ -285,13 +284,13 @@ class ReplicaView:
         return heading, self.recorder.record(for_ms)
 
     def _newest_check(self) -> LastCheck | None:
-        """The leader's newest check: this replica's own, or the newest that another replica's record shows."""
+        """Return the leader's newest check: this replica's own, or the newest that another replica's record shows."""
         others = [replica.last_check for replica in self.feeder.mirror.nouns(Collection.REPLICAS).values()]
         found = [last_check for last_check in (self.invariants.last_check, *others) if last_check is not None]
         return max(found, key=lambda last_check: last_check.at_ms, default=None)
 
     def _has_leader(self) -> bool:
-        """Whether the lease is fresh, for people: here alone a remote clock is believed."""
+        """Return True if the lease is fresh, for people: only here a remote clock is trusted."""
         lease = self.leader.lease
         if self.leader.leads():
             return True
@@ -300,14 +299,14 @@ class ReplicaView:
         return self.clock.wall_ms() - lease.renewed_at_ms <= lease.lease_duration_ms
 
     def _unreadable(self) -> list[tuple[tuple[Collection, str], str]]:
-        """The documents that the mirror set aside, and the schedules whose times the core can't tell."""
+        """Return the documents that the mirror quarantined, and the schedules whose times the core can't compute."""
         never_firing = self.core.unreadable_schedules.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
         return [*found, *self.feeder.mirror.quarantine.items()]
 
 
 def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """How many processors are live, draining or lost, and how many of the slots of the live ones are taken.
+    """Return how many processors are live, draining or lost, and how many slots of the live ones are taken.
 
     A draining one has no free slots: it takes nothing new.
     """

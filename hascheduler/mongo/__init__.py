@@ -1,7 +1,7 @@
-"""MongoDB: the one place where the state of a deployment lives, behind the ports of `hascheduler.ports`.
+"""MongoDB holds the whole state of a deployment, behind the ports of `hascheduler.ports`.
 
-Every store here is thin: one method, one exchange, no state of its own. A document belongs to its collection; the table
-below says who may write which. Stores take the database handle of `connection`, PyMongo's or Motor's.
+Every store here is thin: one method, one exchange, no state of its own. The table below names the writers of each
+collection. Stores take the database handle of `connection`, PyMongo's or Motor's.
 
 ================ ============================ ======================================= =================================
 collection       written by                   write concern                           found by
@@ -10,7 +10,7 @@ collection       written by                   write concern                     
 ``journal``      MongoJournal                 majority: the insert is the fence       _id (name, seq), a range
 ``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; the snapshot by state;
                  MongoWorkStore (processor),  a majority, and the leader applies      lists by (submitted_at_ms, _id),
-                 MongoJobStore (API)          again whatever does not come back;      also within one state, definition,
+                 MongoJobStore (API)          again what does not come back;          also within one state, definition,
                                               all others: majority                    schedule, target, tenant or batch;
                                                                                       (tenant, idempotency_key): unique
 ``schedules``    MongoScheduleStore (API),    majority; cursor and counts as claims   _id (name)
@@ -22,22 +22,22 @@ collection       written by                   write concern                     
 ``processors``   MongoWorkStore               majority                                _id
 ``replicas``     MongoReplicaBoard            majority                                _id
 ``tokens``       MongoTokenStore (API)        majority                                _id (hash of the secret)
-``audit``        MongoAuditStore (API)        majority                                _id (in the order of time)
-``buckets``      MongoBucketStore (API)       1: a token lost at a fail-over is none  _id (tenant)
+``audit``        MongoAuditStore (API)        majority                                _id (ordered by time)
+``buckets``      MongoBucketStore (API)       1: losing a token at a failover is fine _id (tenant)
 ``accounts``     MongoAccountStore (leader)   majority                                _id (name)
 ``failovers``    MongoFailoverStore (leader)  majority                                _id (name, term), a range
 ``meta``         `schema.migrate`             majority                                _id ("schema")
 ================ ============================ ======================================= =================================
 
-A document that may be deleted some day has a TTL index on its ``expire_at``. Each index of jobs costs their writes;
-those of keys, batches and schedules hold only the jobs that have such a field.
+A collection whose documents expire has a TTL index on ``expire_at``. Each index of jobs makes their writes slower; the
+indexes of keys, batches and schedules hold only the jobs with such a field.
 
 What must hold:
 
 * every write of a job is a compare-and-set on its state and attempt, built from `hascheduler.model.job.TRANSITIONS`
-  (`state_updates`), and raises ``rev`` by one, so that a mirror can tell a gap from a change; except progress, which no
-  mirror has;
-* repeating a write changes nothing and gives the same answer;
-* a read that decides is a majority read from the primary; only the claims read back what they wrote themselves;
+  (`state_updates`), and raises ``rev`` by one, so that a mirror can tell a gap from a change; progress is exempt, as no
+  mirror has it;
+* repeating a write changes nothing and returns the same answer;
+* a read that decides is a majority read from the primary; only the claims read back their own writes;
 * every exchange has a time limit, and every error of the driver ends in `faults`; no error text holds a URI.
 """

@@ -1,4 +1,4 @@
-"""Access tokens, whose ``_id`` is the digest of the secret, and the audit log, a document a request."""
+"""Access tokens, whose ``_id`` is the digest of the secret, and the audit log, one document a request."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class MongoTokenStore:
             try:
                 await self._tokens.insert_one(document)
             except DuplicateKeyError:
-                # An equal one is its own, from a try whose answer got lost; another one would mean broken randomness.
+                # An equal token is from a try whose answer got lost; a different one would mean broken randomness.
                 if await self._tokens.find_one({"_id": token.digest}) != document:
                     raise InvariantBroken("two tokens have one id or one digest") from None
 
@@ -65,7 +65,7 @@ class MongoTokenStore:
 
 
 def _ids(begin: str) -> dict[str, Any]:
-    """The ids with that beginning, which ends with a dash: a range of an index that every release has."""
+    """Return the filter for ids with this prefix, which ends with a dash: a range of an index of every release."""
     return {"id": {"$gte": begin, "$lt": f"{begin[:-1]}."}}
 
 

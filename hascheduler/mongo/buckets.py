@@ -20,7 +20,7 @@ _KEPT_LONGER_MS = 60_000
 
 
 class MongoBucketStore:
-    """`hascheduler.ports.BucketStore`. Acknowledged by the primary alone: after a failover some tokens may be back."""
+    """`hascheduler.ports.BucketStore`, acknowledged by the primary alone: after a failover some tokens may be back."""
 
     def __init__(self, database: Database) -> None:
         self._buckets = database[Collection.BUCKETS.value].with_options(write_concern=ONE)
@@ -30,7 +30,7 @@ class MongoBucketStore:
             try:
                 bucket = await self._taken(tenant, limit, tokens)
             except DuplicateKeyError:
-                # Another replica has inserted it a moment ago.
+                # Another replica has just inserted it.
                 bucket = await self._taken(tenant, limit, tokens)
         if bucket["taken"]:
             return 0
@@ -56,7 +56,7 @@ def _taking(limit: RateLimit, tokens: int) -> list[dict[str, Any]]:
                 "level": {"$cond": [is_same, refilled, full]},
                 "count": count,
                 "per_ms": per_ms,
-                # After the clock went back, refilling continues from there: else it stops until the clock catches up.
+                # If the clock went back, refilling continues from there; otherwise it would stop until it catches up.
                 "at": "$$NOW",
                 "expire_at": {"$add": ["$$NOW", Int64(limit.per_ms + _KEPT_LONGER_MS)]},
             }

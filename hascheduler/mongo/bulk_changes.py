@@ -1,7 +1,7 @@
-"""Changes many jobs, one slice a call: finds up to ``limit`` jobs that match, then updates those by compare-and-set.
+"""Change many jobs, one slice a call: find up to ``limit`` jobs that match, then update them by compare-and-set.
 
-A job whose state changed between the two is found again by the next slice, or has ended. A slice whose jobs all changed
-meanwhile is looked for again, so a slice that changes nothing means that no matching job is left.
+A job whose state changed in between is found again by the next slice, or has ended. If all jobs of a slice changed in
+between, the slice is read again, so a slice that changes nothing means that no matching job is left.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class BulkChanges:
     async def _changed_some(
         self, which: JobSelection, limit: int, *changes: tuple[dict[str, Any], Any]
     ) -> Sequence[int]:
-        """Make each change of the jobs for which its condition holds; return how many jobs each of them changed."""
+        """Make each change of the jobs for which its condition holds, and return how many jobs each of them changed."""
         wanted = {"$and": [job_query(which), {"$or": [condition for condition, _ in changes]}]}
         with faults("change jobs"):
             for _ in range(_TRIES):

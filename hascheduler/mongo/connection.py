@@ -3,8 +3,8 @@
 Any BSON can be read: invalid UTF-8 is replaced, and dates beyond Python's years stay numbers. So one malformed document
 never blocks the stream; the decoders of the model quarantine it with a reason instead.
 
-With Python 3.11 the driver waits for its pools' locks by `wait_in_this_task`: a replica whose term ended while MongoDB
-stood still had an exchange cancelled twice, and never got a connection again.
+On Python 3.11 the driver waits for its pools' locks by `wait_in_this_task`: a replica whose term ended while MongoDB
+was stalled had an exchange cancelled twice, and never got a connection again.
 
 `awaited` and `session_after` cover the few places where PyMongo's asynchronous client and Motor differ: Motor returns
 cursors and change streams at once where PyMongo must be awaited, and the reverse for sessions.
@@ -32,7 +32,7 @@ from hascheduler.tls import PemFile, client_context
 
 Client = AsyncMongoClient[dict[str, Any]]
 Database = AsyncDatabase[dict[str, Any]]
-"""What every store takes. A Motor database has the same methods; `awaited` covers where it differs."""
+"""The argument of every store. A Motor database has the same methods; `awaited` covers the differences."""
 
 _REASON_LENGTH_MAX = 200
 MAJORITY = WriteConcern(w="majority")
@@ -43,8 +43,8 @@ CLIENT_OPTIONS: dict[str, Any] = {
     "appname": "hascheduler",
     "connectTimeoutMS": 2_000,
     "serverSelectionTimeoutMS": 2_000,
-    # The driver gives up a silent primary after this and the time to connect, and looks for another one: 5 s in all,
-    # less than a lease lasts. The usual 10 s would keep every caller waiting for longer than a lease.
+    # The driver gives up a silent primary after this and the time to connect, and searches for another: 5 s in all,
+    # less than a lease. With the usual 10 s every caller would wait longer than a lease.
     "heartbeatFrequencyMS": 3_000,
     # The last resort for the stream, whose own limits are shorter; all other calls have limits of their own.
     "socketTimeoutMS": 20_000,
@@ -52,7 +52,7 @@ CLIENT_OPTIONS: dict[str, Any] = {
     "retryReads": True,
     "retryWrites": True,
 }
-"""For clients of both drivers."""
+"""Options of the clients of both drivers."""
 
 _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -60,10 +60,10 @@ _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
 
 
 async def wait_in_this_task(waited: Awaitable[Any], timeout_s: float | None) -> Any:
-    """`asyncio.wait_for` as it is from Python 3.12 on.
+    """Wait as `asyncio.wait_for` does from Python 3.12 on.
 
-    Before, it waits in a task of its own, and leaves that behind where it is cancelled twice. What ends there is a wait
-    for a condition, which takes the condition's lock once more, with no task left to release it.
+    Earlier versions wait in a task of their own, and leave it behind if they are cancelled twice. The wait that ends
+    there is for a condition, which takes the condition's lock once more, and no task is left to release it.
     """
     async with asyncio.timeout(timeout_s):
         return await waited
@@ -76,14 +76,14 @@ if sys.version_info < (3, 12):
 def connect(
     uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "", setting: str = "HASCHEDULER_MONGODB_URI"
 ) -> Client:
-    """A client that connects with its first call; what is wrong with the URI is as for `require_uri`."""
+    """Return a client that connects with its first call; raise the errors of `require_uri` about the URI."""
     tls = tls_options(tls_ca_file, tls_cert_file)
     with _not_repeated(uri, setting):
         return AsyncMongoClient(uri, **CLIENT_OPTIONS, **tls)
 
 
 def require_uri(uri: str, setting: str = "HASCHEDULER_MONGODB_URI") -> None:
-    """`InvalidInput` where ``uri`` is malformed, which does not repeat it; one that DNS completes is not looked up."""
+    """Raise `InvalidInput` if ``uri`` is malformed, without repeating it; do not resolve one that DNS completes."""
     with _not_repeated(uri, setting):
         if not uri.startswith("mongodb+srv://"):
             parse_uri(uri)
@@ -102,10 +102,10 @@ def _not_repeated(uri: str, setting: str) -> Iterator[None]:
 
 
 def tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
-    """Options with which the driver speaks TLS, as it does with either file; ``cert_file`` holds its key too."""
+    """Return the driver's options for TLS, which it speaks if there is either file; ``cert_file`` holds its key too."""
     if not (ca_file or cert_file):
         return {}
-    # Loaded for its error alone, which names the wrong file and the reason: the driver reads the files itself.
+    # Loaded only for the error, which names the wrong file and the reason: the driver reads the files itself.
     cert = PemFile("HASCHEDULER_MONGODB_TLS_CERT_FILE", cert_file)
     client_context(PemFile("HASCHEDULER_MONGODB_TLS_CA_FILE", ca_file), cert, cert)
     options: dict[str, Any] = {"tls": True}
@@ -117,18 +117,21 @@ def tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
 
 
 def open_database(client: Client, name: str) -> Database:
-    """The handle for all stores: majority reads and writes unless a store says otherwise. Takes a Motor client too."""
+    """Return the handle for all stores: majority reads and writes unless a store overrides them.
+
+    ``client`` may be Motor's.
+    """
     return client.get_database(name, codec_options=_CODEC, read_concern=ReadConcern("majority"), write_concern=MAJORITY)
 
 
 async def awaited(value: Any) -> Any:
-    """``value``, awaited where this driver wants that."""
+    """Return ``value``, awaited if this driver requires that."""
     return await value if inspect.isawaitable(value) else value
 
 
 @asynccontextmanager
 async def session_after(database: Database, moment: Timestamp | None) -> AsyncIterator[Any]:
-    """A causally consistent session whose majority reads see at least everything up to ``moment``."""
+    """Open a causally consistent session whose majority reads see at least everything up to ``moment``."""
     async with await awaited(database.client.start_session(causal_consistency=True)) as session:
         if moment is not None:
             session.advance_operation_time(moment)
@@ -137,7 +140,7 @@ async def session_after(database: Database, moment: Timestamp | None) -> AsyncIt
 
 @asynccontextmanager
 async def transaction(database: Database) -> AsyncIterator[Any]:
-    """Aborted, unless it is committed inside."""
+    """Open a transaction that is aborted unless it is committed inside."""
     async with await awaited(database.client.start_session()) as session:
         begun = session.start_transaction(read_concern=ReadConcern("snapshot"), write_concern=MAJORITY)
         async with await awaited(begun):

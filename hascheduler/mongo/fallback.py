@@ -1,13 +1,13 @@
-"""MongoDB in the broker's place: while the broker is away, a processor finds its jobs in their documents.
+"""MongoDB as a substitute for the broker: while the broker is away, a processor finds its jobs in their documents.
 
 ::
 
-    the broker delivers      nothing is watched; a look each `LOOK_S` finds what was dispatched before the last one and
-                             has not started: its message did not come, as the leader may have lost the broker alone
+    the broker delivers      nothing is watched; a sweep each `LOOK_S` finds what was dispatched before the last one and
+                             has not started: its message did not come, perhaps because only the leader lost the broker
     away for `AWAY_S`        the jobs are watched, as on the transport ``mongo``, until the broker delivers again
 
-A message that comes for a job that was found, or the other way round, is dropped as any duplicate is: each attempt
-starts once. The leader goes on to dispatch meanwhile (`hascheduler.daemon.outbound.publisher`).
+If a job arrives both ways, the second message is dropped as any duplicate is: each attempt starts once. The leader
+keeps dispatching meanwhile (`hascheduler.daemon.outbound.publisher`).
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from hascheduler.ports import Deliveries
 log = structlog.get_logger(__name__)
 
 AWAY_S = 1.0
-"""A connection that is made again at once is no outage."""
+"""A connection that is restored at once is no outage."""
 LOOK_S = 5.0
 _WATCH_S = 0.1
 
 
 class FallbackDeliveries:
-    """`hascheduler.ports.Deliveries`: those of ``broker``, and of ``database`` where they do not come."""
+    """`hascheduler.ports.Deliveries`: those of ``broker``, and those of ``database`` if messages do not arrive."""
 
     def __init__(self, broker: Deliveries, database: MongoDeliveries) -> None:
         self._broker = broker

@@ -1,7 +1,7 @@
-"""Where the driver's errors stop, and where every exchange gets its time limit.
+"""Translate the driver's errors, and give every exchange a time limit.
 
-And where lost cancellations are restored: the driver sends through ``asyncio.wait_for``, which in Python 3.11 drops a
-cancellation that meets a finished send. A cancelled loop would go on with its next exchange.
+Lost cancellations are restored here, too: the driver sends through ``asyncio.wait_for``, which in Python 3.11 drops a
+cancellation that coincides with a finished send. A cancelled loop would go on with its next exchange.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
 EXCHANGE_LIMIT_S = 5.0
 DUPLICATE_KEY = 11000
 
-# ChangeStreamHistoryLost, ChangeStreamFatalError, CappedPositionLost, InvalidResumeToken, and the codes with which
-# servers before 4.4 said that a resume token was not found.
+# ChangeStreamHistoryLost, ChangeStreamFatalError, CappedPositionLost, InvalidResumeToken, and the codes of servers
+# before 4.4 for a resume token that was not found.
 _HISTORY_LOST = frozenset({286, 280, 136, 260, 40576, 40585, 40615, 50811})
 # BadValue (too large to insert), Overflow (nested too deeply), DollarPrefixedFieldName, InvalidIdField,
 # DottedFieldName, DocumentValidationFailure, and too large after an update.
 _DOCUMENT_REFUSED = frozenset({2, 15, 52, 53, 57, 121, 10334, 17280, 17419, 17420})
 _REFUSED_AS_COMMAND = _DOCUMENT_REFUSED - {2}
-"""Many commands answer BadValue; only as the error of a write does it concern the document."""
+"""Many commands answer BadValue; it concerns the document only as the error of a write."""
 
 
 @contextmanager
 def faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
-    """One exchange with the database, ``doing`` something, that ends within ``limit_s``.
+    """Bound one exchange with the database, ``doing`` something, by ``limit_s``.
 
-    Raises `StoreUnavailable`, `HistoryLost`, or `InvalidInput` where a value can't be stored. An error that is a
-    normal outcome (a duplicate key) is caught inside by the caller that expects it.
+    Raise `StoreUnavailable`, `HistoryLost`, or `InvalidInput` if a value can't be stored. The caller catches an error
+    that is a normal outcome (a duplicate key) inside.
     """
     with translated(doing), pymongo.timeout(limit_s):
         yield
@@ -41,10 +41,10 @@ def faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
 
 @asynccontextmanager
 async def local_faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIterator[None]:
-    """`faults` with a limit that the server is not given: for one slice of a cursor that may have any number of them.
+    """Apply `faults` with a limit that is not sent to the server: for one slice of a cursor with any number of slices.
 
-    The limit of `faults` the driver sends with the cursor's first exchange, and the server counts what it works for all
-    slices together against it: so a cursor of a great many documents would always end before its last slice.
+    The driver sends the limit of `faults` with the cursor's first exchange, and the server counts its work for all
+    slices against it, so a cursor over a great many documents would always end before its last slice.
     """
     with translated(doing):
         async with asyncio.timeout(limit_s):
@@ -53,7 +53,7 @@ async def local_faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> AsyncIt
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """`faults` without the time limit, for what has its own or exchanges nothing."""
+    """Apply `faults` without the time limit, for code that has its own or exchanges nothing."""
     task = asyncio.current_task()
     cancellations = task.cancelling() if task else 0
     try:
@@ -71,7 +71,7 @@ def translated(doing: str) -> Iterator[None]:
 
 
 async def end_exchange(exchange: asyncio.Task[Any]) -> None:
-    """Cancel ``exchange`` if need be, and take its outcome: no caller is left to get it."""
+    """Cancel ``exchange`` if need be, and take its outcome, as no caller is left to take it."""
     while not exchange.done():
         # More than once: the driver may lose a cancellation.
         exchange.cancel()
@@ -81,13 +81,13 @@ async def end_exchange(exchange: asyncio.Task[Any]) -> None:
 
 
 def refuses_document(code: int | None) -> bool:
-    """Whether a write error with that code says that the document can't be stored, now or later."""
+    """Return True if a write error with that code means that the document can't be stored, now or later."""
     return code in _DOCUMENT_REFUSED
 
 
 def _translate(doing: str, error: PyMongoError) -> Exception:
     if not isinstance(error, OperationFailure):
-        # Texts of these errors list hosts and topologies; the type says enough.
+        # Texts of these errors list hosts and topologies; the type is enough.
         if isinstance(error, InvalidOperation):
             return StoreUnavailable(f"{doing}: the client is closed")
         return StoreUnavailable(f"{doing}: {type(error).__name__}")
@@ -99,6 +99,6 @@ def _translate(doing: str, error: PyMongoError) -> Exception:
 
 
 def described(error: OperationFailure) -> str:
-    """Return the name, the code and the words of the server's error."""
+    """Return the name, the code and the text of the server's error."""
     details = error.details or {}
     return f"{details.get('codeName', type(error).__name__)} ({error.code}): {str(details.get('errmsg', ''))[:200]}"

@@ -1,9 +1,9 @@
-"""Holds of partitions, and the end of transactions that a mover has left open, as it was killed or stands still.
+"""Holds of partitions, and the end of transactions that a mover left open because it was killed or has stalled.
 
-MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else may write
-what it has written, such as the hold of the partition. To abort one is always safe: a mover that goes on finds it gone
-and begins again, and jobs that were submitted together, the only other transaction here, are inserted again. A user of
-MongoDB may list and end its own sessions without a privilege.
+MongoDB keeps such a transaction for a minute or more (`transactionLifetimeLimitSeconds`), and nothing else can write
+the documents it has written, such as the hold of the partition. Aborting one is always safe: a mover that goes on finds
+it gone and begins again, and jobs that were submitted together, the only other transaction here, are inserted again. A
+user of MongoDB may list and end its own sessions without a privilege.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class MongoHoldStore:
     async def put(self, hold: Hold) -> bool:
         older = {"_id": hold.key, "$or": [{"rev": {"$lt": hold.rev}}, {"rev": {"$not": {"$type": "number"}}}]}
         with faults("put a hold"):
-            for _ in range(2):  # the first may have met an older one that was just being inserted
+            for _ in range(2):  # the first may collide with an older one that was just being inserted
                 with suppress(DuplicateKeyError):
                     await self._holds.replace_one(older, encode_hold(hold), upsert=True)
                     return True
@@ -53,11 +53,14 @@ log = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S = 0.5
 _IDLE_MICROS = 1_000_000
-"""A mover that runs goes on within milliseconds."""
+"""A running mover goes on within milliseconds."""
 
 
 class LeftTransactions:
-    """Looks for them twice a second while ``is_moving``: in each MongoDB by itself, as one may stand still."""
+    """A loop that aborts abandoned transactions, twice a second while ``is_moving``.
+
+    Each MongoDB has a loop of its own, as one may stall.
+    """
 
     def __init__(self, databases: Sequence[Database], is_moving: Callable[[], bool], clock: Clock) -> None:
         self._clients: Sequence[Client] = list(dict.fromkeys(database.client for database in databases))
@@ -85,7 +88,7 @@ class LeftTransactions:
 
 
 async def _end_left_transactions(client: Client) -> int:
-    """Abort those of hascheduler that have been idle; return how many there were."""
+    """Abort idle transactions of hascheduler, and return how many there were."""
     idle = {"type": "idleSession", "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS}}
     sessions = [
         {"$currentOp": {"allUsers": False, "idleSessions": True}},

@@ -1,7 +1,7 @@
-"""Whether a database is the one that the deployment knows as a shard's.
+"""Check that a database is the one that the deployment knows as a shard's.
 
 Two replicas that disagreed about where a shard is would lead it twice. So each database gets a random identity once,
-and the home remembers that of each shard. A copy of a database that people moved has its identity too.
+and the home remembers the identity of each shard. A copy of a database that people moved has its identity too.
 """
 
 from pymongo.errors import DuplicateKeyError
@@ -16,8 +16,10 @@ _OWN = "own"
 
 
 async def require_own_database(home: Database, database: Database, shard: str, new_identity: str) -> None:
-    """Raise `InvalidInput` if the home knows another database as that of ``shard``; the first one it sees, it
-    remembers. ``new_identity`` is for a database that has none."""
+    """Raise `InvalidInput` if the home knows another database as that of ``shard``; let it remember the first one.
+
+    ``new_identity`` is for a database that has none.
+    """
     with faults("read the identity of a database"):
         known, here = await _identity(home, shard), await _identity(database, _OWN)
         if known is None:
@@ -27,7 +29,7 @@ async def require_own_database(home: Database, database: Database, shard: str, n
 
 
 async def require_known_database(home: Database, database: Database, shard: str, *, new: bool = False) -> None:
-    """Raise as `require_own_database`, and write nothing. `StoreUnavailable` if the home knows none, unless ``new``."""
+    """Raise as `require_own_database`, without a write; `StoreUnavailable` if the home knows none, unless ``new``."""
     with faults("read the identity of a database"):
         known, here = await _identity(home, shard), await _identity(database, _OWN)
     if known is not None:

@@ -1,7 +1,7 @@
 """The ordered record of every decision, one document an entry, with its `journal_id` as ``_id``.
 
-The insert is the fence. Two leaders that want the same seq collide at the primary key, whatever their clocks and leases
-say, and exactly one of them gets it. The entries of one name are one range of the ``_id`` index, newest last.
+The insert is the fence. If two leaders want the same seq, they collide at the primary key, whatever their clocks and
+leases show, and exactly one of them gets it. The entries of one name are one range of the ``_id`` index, newest last.
 """
 
 from typing import Any
@@ -26,8 +26,8 @@ class MongoJournal:
 
     def __init__(self, database: Database) -> None:
         self._journal = database[Collection.JOURNAL.value].with_options(write_concern=MAJORITY)
-        # Majority reads suffice. A primary that was deposed a moment ago could miss the newest entries, but whatever
-        # is then inserted behind its tail meets them at the primary key. (Linearizable reads took 100 ms each.)
+        # Majority reads suffice. A recently deposed primary could miss the newest entries, but an insert behind its
+        # tail then collides with them at the primary key. (Linearizable reads took 100 ms each.)
 
     async def tail(self, name: str) -> JournalHead | None:
         with faults("read the tail of the journal"):
@@ -71,7 +71,7 @@ class MongoJournal:
 
 
 def entries_of(name: str) -> dict[str, Any]:
-    """The range of ``_id`` that holds the entries of that name."""
+    """Return the range of ``_id`` that holds the entries of that name."""
     return {"$gte": journal_id(name, MinKey()), "$lte": journal_id(name, MaxKey())}
 
 
@@ -79,7 +79,7 @@ def _entry(document: dict[str, Any]) -> JournalEntry:
     head = decode_journal_head(document["_id"], document)
     rows, at_ms = document.get("decisions"), document.get("at_ms")
     if not isinstance(rows, list) or not isinstance(at_ms, int):
-        # Only this code writes entries; what was decided can't be guessed.
+        # Only this code writes entries; a decision can't be guessed.
         raise InvariantBroken(f"journal entry {head.name}/{head.seq} has no decisions or no time")
     decisions = decode_decisions(rows, *map(document.get, BESIDE))
     return JournalEntry(head, WallMs(at_ms), decisions)

@@ -1,7 +1,7 @@
-"""Who leads, as one document a name. Every write is one compare-and-set with a majority behind it.
+"""Leases, one document a name. Every write is one compare-and-set with a majority behind it.
 
-An unreadable document counts as an absent one, and the candidate that creates the lease replaces it. So a document that
-was written by hand needs no repair before there is a leader again.
+An unreadable document counts as an absent one, and the candidate that creates the lease replaces it. So a document
+written by hand needs no repair before there is a leader again.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ class MongoLeaseStore:
 
 
 def _unchanged(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter for a document that is no lease, as long as it stays unchanged."""
+    """Return the filter for a document that is no lease, as long as it stays unchanged."""
     query: dict[str, Any] = {name: {"$exists": False} for name in ("holder", "term", "renewals")}
     query |= {name: {"$eq": value} for name, value in found.items() if not (name.startswith("$") or "." in name)}
     return {**query, "_id": found["_id"]}

@@ -1,4 +1,4 @@
-"""Filters that several stores share, and lists that have the newest first, with bounded work for each page.
+"""Filters that several stores share, and lists with the newest first, with bounded work for each page.
 
 Each index of such a list has an attribute first, then an instant and ``_id``, the order of the list. So a page is read
 along one index, and nothing is sorted::
@@ -6,11 +6,11 @@ along one index, and nothing is sorted::
     {"$or": [
         {attribute, instant: {$lt: …}},            each branch is one range of the index;
         {attribute, instant: …, _id: {$lt: …}},    the server merges them in their order
-    ]}                                             what else must hold is asked of each document that is met
+    ]}                                             other conditions are checked on each document read
 
-Where more must hold than the index says, a bounded number of documents may be met for one page. The instant of the
-first that is one too many, the *edge*, is looked up first, in the index alone: the page ends there, full or not, and
-the next one begins there.
+If there are conditions that the index does not cover, a bounded number of documents may be read for one page. The
+instant of the first one too many, the *edge*, is looked up first, in the index alone: the page ends there, full or not,
+and the next one begins there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import JobSelection, ListPosition, StoredDocument
 
 DEPENDS_ON = "depends_on"
-"""The name of the index that finds the jobs which depend on one; without those, most, that depend on none."""
+"""The name of the index that finds the jobs depending on a job. Most jobs have no dependencies and are not in it."""
 
 
 def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
-    """For ``$expr``: whether a document has all of these.
+    """Return a ``$expr`` condition that a document has all of these labels.
 
     The key of a label may hold a dot, which a field name in a query may not.
     """
@@ -70,12 +70,12 @@ def job_query(which: JobSelection) -> dict[str, Any]:
 
 
 def begins_with(prefix: str) -> dict[str, str]:
-    """A range of an index: texts are in the order of their code points, and that one is the last."""
+    """Return a range of an index: texts are in the order of their code points, and U+10FFFF is the last."""
     return {"$gte": prefix, "$lt": f"{prefix}\U0010ffff"}
 
 
 def made_by(schedule: ScheduleId) -> dict[str, Any]:
-    """Among the jobs of all schedules of that name: those of this one (see `ScheduleId.is_same`)."""
+    """Return the filter that picks this schedule's jobs among all of its name (see `ScheduleId.is_same`)."""
     said = {"schedule_created_at_ms": schedule.created_at_ms}
     return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}
 
@@ -85,8 +85,7 @@ SCANNED_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """A range of one index, as one filter for each of its parts, whose order is by the instant ``at``; and what else
-    must hold."""
+    """A range of one index: a filter for each of its parts, ordered by the instant ``at``, and what else must hold."""
 
     index: str
     at: str
@@ -94,7 +93,7 @@ class IndexRange:
     rest: Mapping[str, Any]
 
     def query(self, after: ListPosition | None, least_ms: int | None, most_ms: int | None) -> dict[str, Any] | None:
-        """The filter for what is after that position and within these bounds, inclusive; None: nothing can be."""
+        """Return the filter for documents after that position within these inclusive bounds; None if none can match."""
         ranges = self.bounds(after, least_ms, most_ms)
         branches = [{**part, **one} for part in self.parts for one in ranges]
         if not branches:
@@ -102,7 +101,7 @@ class IndexRange:
         return dict(branches[0]) if len(branches) == 1 else {"$or": branches}
 
     def find(self, collection: Any, query: dict[str, Any], projection: Mapping[str, Any] | None = None) -> Any:
-        """A cursor over what ``query``, of this range, finds; newest first."""
+        """Return a cursor over the documents of ``query`` in this range, newest first."""
         return collection.find(query, projection).sort([(self.at, DESCENDING), ("_id", DESCENDING)]).hint(self.index)
 
     def matching(self, query: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +115,7 @@ class IndexRange:
         most_ms: int | None,
         scanned_max: int,
     ) -> int | None:
-        """The instant at which a page has to end, exclusively; None: all that is left may be met."""
+        """Return the instant at which a page has to end, exclusively; None if everything left may be read."""
         query = self.query(after, least_ms, most_ms)
         if query is None:
             return None
@@ -126,13 +125,15 @@ class IndexRange:
         if not is_integer(edge_ms):
             return None
         if after is not None and edge_ms >= after.at_ms:
-            # More are of one millisecond than a page may meet: they are met all the same, or the list would not end.
+            # One millisecond has more than a page may read: read them all the same, or the list would not end.
             return after.at_ms - 1
         return edge_ms
 
     def position(self, document: StoredDocument) -> ListPosition | None:
-        """Where the list goes on after ``document``. Where its instant was broken by hand it is among the first, or the
-        last."""
+        """Return the position after ``document``.
+
+        If its instant was broken by hand, the document sorts among the first or the last.
+        """
         at_ms = document.get(self.at)
         if is_integer(at_ms):
             return ListPosition(at_ms, str(document["_id"]))
@@ -141,7 +142,7 @@ class IndexRange:
     def bounds(
         self, after: ListPosition | None, least_ms: int | None = None, most_ms: int | None = None
     ) -> list[dict[str, Any]]:
-        """Conditions on the instant and ``_id``, of which any holds; none: no document can match."""
+        """Return conditions on the instant and ``_id``, any of which must hold; empty if no document can match."""
         of_one_instant: list[dict[str, Any]] = []
         if after is not None and (most_ms is None or after.at_ms <= most_ms):
             most_ms = after.at_ms

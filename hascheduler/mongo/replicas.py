@@ -1,10 +1,10 @@
-"""Heartbeats of replicas, reports of the changes of leadership, and the newest checkpoint of the accounts.
+"""Heartbeats of replicas, reports of changes of leadership, and the newest checkpoint of the accounts.
 
 Heartbeats are acknowledged by a majority, not because a lost one would do harm, but because their echo measures the
 stream's lag: the server holds back a write without a majority until its next flush (100 ms) before the stream delivers
 it.
 
-Of the accounts 0.2.0 writes and reads ``accumulated`` alone, by key. A newer version replaces it together with
+Release 0.2.0 writes and reads only ``accumulated`` of the accounts, by key. A newer version replaces it together with
 ``by_tenant`` and ``tenants``, so all of them are of one moment in each document, and either version reads what the
 other wrote.
 """
@@ -36,7 +36,7 @@ class MongoReplicaBoard:
         self._replicas = database[Stored.REPLICAS.value].with_options(write_concern=MAJORITY)
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
-        # The server's clock, as it is the server that lets the record expire.
+        # The server's clock, as the server lets the record expire.
         expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", REPLICA_KEPT_MS]}}
         status_fields = {"$literal": document_of(status)}
         with faults("write the replica's account"):
@@ -56,7 +56,7 @@ class MongoReplicaBoard:
 
 
 async def ready_replicas(database: Database) -> Collection[str]:
-    """Return the ids of the replicas whose last heartbeat said that they are ready; that may be a minute ago."""
+    """Return the ids of the replicas whose last heartbeat, up to a minute old, reported them ready."""
     replicas = database[Stored.REPLICAS.value]
     with faults("read which replicas are ready"):
         return {str(each["_id"]) for each in await replicas.find({"ready": True}, ["_id"]).to_list(None)}
@@ -83,7 +83,7 @@ class MongoFailoverStore:
 
 
 def _reports_of(name: str) -> dict[str, Any]:
-    """The range of ``_id`` that holds the reports of that name."""
+    """Return the range of ``_id`` that holds the reports of that name."""
     return {"$gt": failover_id(name, MinKey()), "$lte": failover_id(name, MaxKey())}
 
 

@@ -1,7 +1,7 @@
-"""Many callers, few exchanges: requests that arrive while one exchange is under way go out together in the next.
+"""Many callers, few exchanges: requests that arrive during one exchange go out together in the next.
 
 A single request goes out at once, so batching costs no time under a light load. Under a heavy load the batches grow,
-and each wait for a majority serves more requests. Where no caller is in a hurry for the response, a pause after each
+and each wait for a majority serves more requests. If no caller is in a hurry for the response, a pause after each
 shared exchange makes the next batch larger.
 
 `RequestBatcher` owns the waiting requests and at most one exchange, which runs in a task of its own: cancelling one
@@ -21,8 +21,11 @@ BATCH_MAX = 500
 
 
 class RequestBatcher(Generic[_Request, _Response]):
-    """``exchange`` returns one response or error for each request; if it raises, every request of the batch gets the
-    error. ``pause_s`` follows each exchange that several requests shared."""
+    """Owner of the waiting requests. ``exchange`` returns one response or error for each request.
+
+    If it raises, every request of the batch gets the error. ``pause_s`` follows each exchange that several requests
+    shared.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class RequestBatcher(Generic[_Request, _Response]):
         response: asyncio.Future[_Response] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, response))
         if self._task is None:
-            # In a context of its own: without the time limit and the log context of the first caller.
+            # In a context of its own, without the time limit and the log context of the first caller.
             self._task = asyncio.create_task(self._run(), name=self._name, context=Context())
         return await response
 

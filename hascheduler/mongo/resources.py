@@ -1,4 +1,4 @@
-"""Documents by name: definitions, lanes, calendars, tenants and pauses; the store of schedules stands on it."""
+"""Documents by name: definitions, lanes, calendars, tenants and pauses; the store of schedules builds on it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,7 @@ Resource = TypeVar("Resource")
 
 
 class MongoNamedStore:
-    """What stores of named documents share."""
+    """Base of the stores of named documents."""
 
     def __init__(self, database: Database, collection: Collection) -> None:
         self._documents = database[collection.value].with_options(write_concern=MAJORITY)
@@ -40,7 +40,7 @@ class MongoNamedStore:
 
 
 class MongoResourceStore(MongoNamedStore, Generic[Resource]):
-    """`hascheduler.ports.ResourceStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
+    """`hascheduler.ports.ResourceStore`. ``encode`` returns a resource's document, whose ``_id`` is its name."""
 
     def __init__(
         self, database: Database, collection: Collection, encode: Callable[[Resource], dict[str, Any]]

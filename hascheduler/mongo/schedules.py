@@ -16,9 +16,9 @@ from hascheduler.mongo.resources import MongoNamedStore
 from hascheduler.ports import StoredDocument
 
 _BY_ID = "_id_"
-"""The hint that the index of the ids is read, whatever else is asked for."""
+"""The hint to read the index of the ids, whatever else the filter holds."""
 _AT_ONCE = 10
-"""Schedules in an answer of the server, which the driver decodes in one go: each may be a megabyte."""
+"""How many schedules the server returns at once, for the driver to decode in one go: each may be a megabyte."""
 
 
 class MongoScheduleStore(MongoNamedStore):

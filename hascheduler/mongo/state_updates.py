@@ -3,7 +3,7 @@
 All of them are built from `hascheduler.model.job.TRANSITIONS`, raise ``rev`` by one, and keep the record of the
 attempt that ends: ``{number, processor, dispatched_at_ms, started_at_ms, finished_at_ms, outcome, error}``, with its
 ``traceback`` if it has one and is among the `TRACEBACKS_KEPT_MAX` newest. They are pipelines because that record is
-made of fields that the same write clears. Every value from outside is a ``$literal``: the server would otherwise read a
+made of fields that the same write clears. Every value from outside is a ``$literal``: otherwise the server would read a
 text that begins with a dollar sign as the name of a field.
 """
 
@@ -23,9 +23,11 @@ from hascheduler.schema.retry import LOST_PAUSES_MS
 NEXT_REV = {"$add": ["$rev", 1]}
 
 BY_ID = "_id_"
-"""The index hint of writes that name their jobs and the states that these must be in. Without it the server tries the
-index of the states as well, each time; where it takes that one, which the write changes, the write costs twice to three
-times as much."""
+"""The index hint of writes that name their jobs and the required states.
+
+Without it the server tries the index of the states as well, each time; if it takes that one, which the write changes,
+the write costs two to three times as much.
+"""
 
 Pipeline = list[dict[str, Any]]
 
@@ -38,10 +40,10 @@ class AttemptTimes:
     started_at_ms: int
 
     def filter(self, expire_at: datetime) -> dict[str, Any]:
-        """The conditions, beside those on the attempt, under which a job can be ended without a pipeline.
+        """Return the conditions, besides those on the attempt, under which a job can be ended without a pipeline.
 
         A job with an idempotency key has a ``kept_until``. A plain update can't choose the later of the two, so it is
-        for those that ``expire_at`` keeps for long enough.
+        only for jobs that ``expire_at`` keeps for long enough.
         """
         return {
             "dispatched_at_ms": self.dispatched_at_ms,
@@ -52,12 +54,12 @@ class AttemptTimes:
 
 
 def source_states(move: Move) -> list[str]:
-    """The states that ``move`` may start from."""
+    """Return the states that ``move`` may start from."""
     return sorted(state.value for state in TRANSITIONS[move].sources)
 
 
 def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
-    """The fields of a dispatched job that describe its newest attempt."""
+    """Return the fields of a dispatched job that describe its newest attempt."""
     return {
         "state": JobState.DISPATCHED.value,
         "attempt": claim.attempt,
@@ -75,11 +77,11 @@ def back_to_pending(
     retry_at_ms: WallMs | None = None,
     traceback: str | None = None,
 ) -> Pipeline:
-    """The attempt ends with ``outcome``, the job waits for its next one.
+    """Return the update that ends the attempt with ``outcome`` and lets the job wait for its next one.
 
-    If the attempt ran, it counts as a failure or as a loss, unless it was given back; if it was not taken up, as that.
-    After a loss the job waits as `LOST_PAUSES_MS` says. It waits no longer than it would by the server's clock: the
-    processor's may be far ahead.
+    If the attempt ran, it counts as a failure or a loss, unless it was given back; if it was not taken up, it counts as
+    that. After a loss the job waits as `LOST_PAUSES_MS` defines. It waits no longer than it would by the server's
+    clock: the processor's may be far ahead.
     """
     retry_at: Any = None if retry_at_ms is None else _no_later_than(at_ms, retry_at_ms - at_ms)
     if outcome == AttemptEnd.LOST:
@@ -108,7 +110,7 @@ def _no_later_than(at_ms: WallMs, pause_ms: Any) -> dict[str, Any]:
 
 
 def revived(waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None) -> Pipeline:
-    """A job that ended starts over; its new attempt number makes every earlier decision about it stale.
+    """Return the update that starts an ended job over; its new attempt number makes every earlier decision stale.
 
     ``key`` is remembered among its ``retry_keys``.
     """
@@ -123,14 +125,14 @@ def revived(waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None)
 
 
 def to_terminal(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
-    """The job ends as ``end`` says, and so does its attempt, if a processor holds one."""
+    """Return the update that ends the job as ``end`` says, and its attempt if a processor holds one."""
     return [{"$set": terminal_fields(end, attempt_outcome, at_ms, kept_ms=kept_ms)}]
 
 
 def plain_terminal_update(
     end: AttemptOutcome, attempt: tuple[int, str], times: AttemptTimes, at_ms: WallMs, *, kept_ms: int
 ) -> dict[str, Any]:
-    """`to_terminal` without a pipeline, for a job that ``times.filter`` matches and whose attempt did not fail.
+    """Return `to_terminal` without a pipeline, for a job that ``times.filter`` matches and whose attempt did not fail.
 
     ``attempt`` is its number and processor. Without a pipeline the server reads no value as the name of a field.
     """
@@ -150,12 +152,12 @@ def plain_terminal_update(
 
 
 def expiry(ended_at_ms: int, kept_ms: int) -> datetime:
-    """When a job is deleted that nothing keeps for longer."""
+    """Return when a job is deleted if nothing keeps it for longer."""
     return to_datetime(ended_at_ms + kept_ms)
 
 
 def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
-    """The fields that `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
+    """Return the fields that `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
     return {
         "attempts": _appended_attempt(attempt_outcome, end.error, at_ms, end.traceback),
         "state": end.state.value,
@@ -163,7 +165,7 @@ def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *,
         "result": {"$literal": end.result},
         "error": {"$literal": end.error},
         "finished_at_ms": at_ms,
-        # A job with an idempotency key holds in ``kept_until`` how long it must be kept at least.
+        # ``kept_until`` is the earliest deletion of a job with an idempotency key.
         "expire_at": {"$max": [expiry(at_ms, kept_ms), "$kept_until"]},
         "rev": NEXT_REV,
         **_counted(attempt_outcome),
@@ -171,7 +173,7 @@ def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *,
 
 
 def cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
-    """A job that waits is cancelled, one that runs is asked to stop, and all others stay as they are."""
+    """Return the update that cancels a waiting job, asks a running one to stop, and leaves all others as they are."""
     ended = terminal_fields(AttemptOutcome(JobState.CANCELLED), JobState.CANCELLED.value, at_ms, kept_ms=kept_ms)
     requested = {"cancel_requested_at_ms": at_ms, "rev": NEXT_REV}
     not_requested_yet = {"$eq": [{"$ifNull": ["$cancel_requested_at_ms", None]}, None]}
@@ -200,7 +202,7 @@ _LOSSES = {"$ifNull": ["$losses", 0]}
 
 
 def _counted(outcome: str) -> dict[str, Any]:
-    """The count that an attempt raises which ends so, if it ran."""
+    """Return the count that an attempt with this end raises, if it ran."""
     one = {"$cond": [{"$eq": ["$state", JobState.RUNNING.value]}, 1, 0]}
     if outcome == AttemptEnd.LOST:
         return {"losses": {"$add": [_LOSSES, one]}}
@@ -221,7 +223,7 @@ def _appended_attempt(outcome: str, error: str | None, at_ms: WallMs, traceback:
 
 
 def _without_old_tracebacks(attempts: dict[str, Any]) -> dict[str, Any]:
-    """``attempts`` with room for one more traceback."""
+    """Return ``attempts`` with room for one more traceback."""
     kept = TRACEBACKS_KEPT_MAX - 1
     without = {"$unsetField": {"field": "traceback", "input": "$$this"}}
     old = {"$slice": [attempts, {"$max": [{"$subtract": [{"$size": attempts}, kept]}, 0]}]}
@@ -229,6 +231,9 @@ def _without_old_tracebacks(attempts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _record(held: tuple[Any, Any, Any, Any], outcome: str, error: Any, at_ms: WallMs) -> dict[str, Any]:
-    """``held``: number and processor of the attempt, when it was dispatched and started; or the names of the fields."""
+    """Return the record of the attempt.
+
+    ``held`` is its number and processor, and when it was dispatched and started; or the names of these fields.
+    """
     fields = ("number", "processor", "dispatched_at_ms", "started_at_ms")
     return {**dict(zip(fields, held, strict=True)), "finished_at_ms": at_ms, "outcome": outcome, "error": error}

@@ -1,6 +1,6 @@
-"""The documents of the tenants of one partition: compared, copied into this database, and taken out of it.
+"""The documents of the tenants of one partition: compared, copied into this database, and deleted from it.
 
-Each batch is one transaction that also writes the hold that it demands: a writer that was asleep while another hold was
+Each batch is one transaction that also writes the hold that it requires. So a writer that slept while another hold was
 put is refused, and so is one of two writers at the same time.
 """
 
@@ -24,7 +24,7 @@ from hascheduler.mongo.faults import DUPLICATE_KEY, faults, local_faults
 from hascheduler.ports.tenants import KEYS, VERSION_FIELDS, Key, Version, marked, version_of, without_keys
 
 _LIMIT_S = 10.0
-"""For each slice of a cursor and for each batch."""
+"""The limit for each slice of a cursor and for each batch."""
 _SLICE = 5_000
 _IDS_AT_ONCE = 2_000
 _NAMES_AT_ONCE = 100
@@ -32,12 +32,14 @@ _READ_BYTES_MAX = 16_000_000
 _LIVE = sorted(state.value for state in LIVE)
 _VERDICTS = sorted(verdict.value for verdict in Verdict)
 _TENANT_OF = {"jobs": "tenant", "schedules": "job.tenant"}
-"""The field that says whose a document is; a bucket's is its id, and a verdict is its schedule's."""
+"""The field that names a document's tenant; a bucket's is its id, and a verdict's is its schedule's."""
 
 
 class MongoTenantStore:
-    """Everything that belongs to the tenants of one partition in one database. `put` and `take` raise
-    `StoreUnavailable` if another hold than theirs is stored."""
+    """Everything that belongs to the tenants of one partition in one database.
+
+    `put` and `take` raise `StoreUnavailable` if another hold than theirs is stored.
+    """
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._database = database
@@ -53,7 +55,7 @@ class MongoTenantStore:
         return sorted(found)
 
     async def live(self, partitions: SomeOf[int]) -> SomeOf[int]:
-        """Return those of these partitions that have a live job or a schedule here."""
+        """Return the given partitions that have a live job or a schedule here."""
         found: set[int] = set()
         for collection, field in _TENANT_OF.items():
             is_live = {"state": {"$in": _LIVE}} if collection == "jobs" else {}
@@ -67,8 +69,10 @@ class MongoTenantStore:
     async def versions(
         self, tenants: Sequence[str], since: WallMs | None, known: SomeOf[Key], *, live_only: bool = False
     ) -> dict[Key, Version]:
-        """Return the versions of all documents of these tenants; with ``since`` only of those that are live, were
-        submitted or decided since, or are ``known``. Verdicts are those of the schedules that are here."""
+        """Return the versions of all documents of these tenants, and of the verdicts of the schedules that are here.
+
+        With ``since``, only documents that are live, were submitted or decided since, or are ``known``.
+        """
         found: dict[Key, Version] = {}
         for names in _batches(tenants, _IDS_AT_ONCE):
             whose = {"$in": names}
@@ -84,13 +88,13 @@ class MongoTenantStore:
         return found | await self.versions_of([key for key in known if key not in found])
 
     async def versions_of(self, keys: SomeOf[Key]) -> dict[Key, Version]:
-        """Return the versions of those documents that exist."""
+        """Return the versions of the documents that exist."""
         batches = [(name, _batches(ids, _IDS_AT_ONCE)) for name, ids in _by_collection(keys).items()]
         return await self._all_versions((name, {"_id": {"$in": some}}) for name, all in batches for some in all)
 
     async def verdicts(self, schedules: Sequence[str], since: WallMs | None = None) -> dict[Key, Version]:
-        """Return the versions of the verdicts of these schedules, which need not be here themselves."""
-        if since is not None:  # by the index of all that were decided lately
+        """Return the versions of the verdicts of these schedules, which may be elsewhere themselves."""
+        if since is not None:  # by the index of recent decisions
             lately = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
             names = _batches(schedules, _IDS_AT_ONCE)
             return await self._all_versions(("verdicts", {**lately, "schedule": {"$in": some}}) for some in names)
@@ -112,11 +116,10 @@ class MongoTenantStore:
         return found
 
     async def put(self, hold: Hold, documents: Mapping[Key, Mapping[str, Any]], *, mark: int) -> SomeOf[Key]:
-        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer; return the jobs that
-        were left out because another job has their key.
+        """Insert the documents, marked as copies by ``mark``, or replace those that are not newer.
 
-        With ``mark`` 0 they came late: they replace earlier versions alone, and a job whose key another job has arrives
-        cancelled, without its key.
+        Return the jobs that were left out because another job has their key. With ``mark`` 0 the documents came late:
+        they only replace earlier versions, and a job whose key another job has arrives cancelled, without its key.
         """
         left = {key: marked(document, mark) for key, document in documents.items()}
         refused: set[Key] = set()
@@ -135,7 +138,7 @@ class MongoTenantStore:
         return refused
 
     async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
-        """Delete the documents that still have these versions; return how many."""
+        """Delete the documents that still have these versions, and return how many."""
         taken = 0
         with faults("take documents", _LIMIT_S):
             async with self._under(hold) as session:
@@ -159,7 +162,7 @@ class MongoTenantStore:
                         inserted.append(InsertOne(document))
                     elif version.is_after(stored) or not (late or stored.is_after(version)):
                         replaced.append(ReplaceOne({"_id": id}, document))
-                if replaced or inserted:  # in this order: a job that is replaced may give away the key of another one
+                if replaced or inserted:  # in this order: a replaced job may give up the key of another one
                     try:
                         await self._database[collection].bulk_write([*replaced, *inserted], session=session)
                     except BulkWriteError as error:
@@ -167,7 +170,7 @@ class MongoTenantStore:
 
     @asynccontextmanager
     async def _under(self, hold: Hold) -> AsyncIterator[Any]:
-        """Begin a transaction that is committed at the end; `StoreUnavailable` if another hold is stored."""
+        """Begin a transaction that is committed at the end; raise `StoreUnavailable` if another hold is stored."""
         async with transaction(self._database) as session:
             which = {"_id": hold.key, "rev": hold.rev, "held": hold.is_held}
             demanded = await self._holds.update_one(which, {"$inc": {"demanded": 1}}, session=session)
@@ -177,7 +180,7 @@ class MongoTenantStore:
             await session.commit_transaction()
 
     async def _tenants_in(self, collection: str) -> AsyncIterator[str]:
-        """Yield each tenant once. The server jumps from one to the next in the index, and the answer has any length."""
+        """Yield each tenant once. The server skips from one to the next in the index, and the answer has any length."""
         field = _TENANT_OF.get(collection, "_id")
         each_once: list[dict[str, Any]] = [{"$match": {field: {"$gt": ""}}}, {"$group": {"_id": f"${field}"}}]
         with faults("look for tenants", _LIMIT_S):

@@ -2,7 +2,7 @@
 
 The replica sends nothing. Each processor watches the jobs that are dispatched to it, and sweeps for them when it
 starts, after every break of its stream and every `SWEEP_S`; a job found twice is dropped as any duplicate message is.
-Requests to cancel are not sent: a processor asks for stop requests for its running jobs with every heartbeat.
+Requests to cancel are not sent: with every heartbeat a processor asks for stop requests for its running jobs.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _LASTED_S = 5.0
 
 Sink = Callable[[Delivery], Awaitable[None]]
 Promise = tuple[Any, Any]
-"""The id of a job and the number of the attempt, as they are stored."""
+"""The id of a job and the number of the attempt, as stored."""
 
 
 class MongoTransport:
@@ -53,7 +53,7 @@ class MongoTransport:
 
 
 class MongoDeliveries:
-    """`hascheduler.ports.Deliveries`, of the jobs that are dispatched to ``processor_id``."""
+    """`hascheduler.ports.Deliveries` of the jobs that are dispatched to ``processor_id``."""
 
     def __init__(self, database: Database, processor_id: str) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class MongoDeliveries:
 
     async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         while True:
-            # Retries for ever, as this loop owns the retries; a stream that lasted resets the back-off.
+            # This loop owns the retries, so it retries for ever; a stream that lasted resets the backoff.
             await AsyncRetrying(
                 retry=retry_if_result(lambda lasted: not lasted),
                 wait=wait_random_exponential(multiplier=0.1, max=3),
@@ -75,16 +75,16 @@ class MongoDeliveries:
         return self._consuming
 
     async def delete(self) -> None:
-        """There is no queue to delete: the leader finds jobs that are dispatched to a processor that is gone."""
+        """Do nothing: there is no queue, and the leader finds jobs dispatched to a processor that is gone."""
 
     async def _follow_until_broken(self, sink: Sink, turned: Callable[[], None]) -> bool:
-        """Whether it lasted."""
+        """Follow one stream until it breaks, and return True if it lasted."""
         began_at = asyncio.get_running_loop().time()
         try:
             async with self._stream() as stream:
                 self._consuming = True
                 turned()
-                # Open first, then sweep: a job that is dispatched in between is in both.
+                # Open first, then sweep: a job dispatched in between is in both.
                 await self.sweep(sink)
                 self._reminders.over()
                 await self._follow(stream, sink)
@@ -113,7 +113,7 @@ class MongoDeliveries:
                 swept_at = loop.time()
 
     async def sweep(self, sink: Sink, among: Container[Promise] | None = None) -> set[Promise]:
-        """Deliver what is dispatched and has not started, with ``among`` only those; all that is there."""
+        """Deliver jobs that are dispatched and not started, with ``among`` only those; return all that were found."""
         promised = {"processor": self._processor_id, "state": JobState.DISPATCHED.value}
         with faults("look for promised jobs"):
             jobs = await self._jobs.find(promised, {"attempt": True}).to_list(None)
@@ -133,7 +133,7 @@ class MongoDeliveries:
     @asynccontextmanager
     async def _stream(self) -> AsyncIterator[Any]:
         with faults("watch the promised jobs"):
-            # From a known moment: Motor opens its streams only with their first read.
+            # Start at a known moment: Motor opens its streams only with their first read.
             since = (await self._database.command("ping"))["operationTime"]
             stream = await awaited(
                 self._jobs.watch(self._pipeline(), max_await_time_ms=_SERVER_WAIT_MS, start_at_operation_time=since)
@@ -141,13 +141,16 @@ class MongoDeliveries:
         try:
             yield stream
         finally:
-            # The server closes an abandoned stream after its own time-out.
+            # The server closes an abandoned stream after its own timeout.
             with suppress(PyMongoError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_LIMIT_S):
                     await stream.close()
 
     def _pipeline(self) -> list[dict[str, Any]]:
-        """A dispatch arrives as an update, or, where the server prefers to log a small document whole, as a replace."""
+        """Return the pipeline that finds dispatches.
+
+        A dispatch arrives as an update, or as a replace if the server prefers to log a small document whole.
+        """
         update, whole = "updateDescription.updatedFields", "fullDocument"
         return [
             {
@@ -163,7 +166,7 @@ class MongoDeliveries:
 
 
 async def _nothing() -> None:
-    """The job document is the message; its next state removes it from the sweep."""
+    """Do nothing: the job document is the message, and its next state removes it from the sweep."""
 
 
 async def _parked(reason: str) -> None:
@@ -178,7 +181,7 @@ class MongoJobTraces:
     """`hascheduler.ports.JobTraces`."""
 
     def __init__(self, database: Database) -> None:
-        # A local read: it must see claims of a moment ago, with or without a majority.
+        # A local read: it must see the latest claims, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
 
     async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:

@@ -1,7 +1,7 @@
-"""Why MongoDB can't be used, in words that say which address, what is wrong and what to do.
+"""Explain why MongoDB can't be used: which address, what is wrong and what to do.
 
-The driver's own errors list topologies, and call every cause a timeout. So each address of the URI is asked by itself,
-without credentials, for what it is. Nothing said here holds a password.
+The driver's own errors list topologies, and call every cause a timeout. So this asks each address of the URI by itself,
+without credentials, for its role. No text here holds a password.
 """
 
 import asyncio
@@ -33,17 +33,17 @@ _SRV = "mongodb+srv:"
 _ANSWER_LIMIT_S = 1.2
 _MEMBERS_ASKED_MAX = 7
 _AUTHENTICATION_FAILED = 18
-# How the driver frames the words of an error.
+# The driver's prefix and suffix around the text of an error.
 _HANDSHAKE, _TIMEOUTS = "SSL handshake failed: ", " (configured timeouts: "
 _WORDS_MAX = 200
 
 
 async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping[str, Any]) -> None:
-    """``doing``, which uses the database; its `StoreUnavailable` with the cause, where one can be found.
+    """Await ``doing``, which uses the database, and raise its `StoreUnavailable` with the cause if one is found.
 
-    Where no host has an address, ``doing`` is not begun. Else the addresses are asked meanwhile, and a cause that stays
-    ends ``doing``: the driver would look on for a member of the set until its limit. Any other it may outlast, as an
-    election.
+    If no host has an address, ``doing`` is not begun. Otherwise the addresses are asked meanwhile, and a lasting cause
+    ends ``doing``: the driver would search for a member of the set until its limit. It may outlast any other cause,
+    such as an election.
     """
     if (nowhere := await _without_addresses(uri)) is not None:
         raise nowhere
@@ -65,7 +65,7 @@ async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping
 
 
 async def _without_addresses(uri: str) -> Unreachable | None:
-    """Where none of the hosts has an address, in time."""
+    """Return the cause if the addresses of none of the hosts were found in time."""
     if uri.startswith(_SRV):
         return None
     nodes = parse_uri(uri, validate=False)["nodelist"][:_MEMBERS_ASKED_MAX]
@@ -75,7 +75,7 @@ async def _without_addresses(uri: str) -> Unreachable | None:
 
 
 async def _look_up(host: str) -> "_Cause | None":
-    """In a thread that the process does not wait for: a resolver without an answer would hold up its end."""
+    """Look the host up in a thread that the process does not wait for: a silent resolver would delay its end."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bool] = loop.create_future()
 
@@ -88,7 +88,7 @@ async def _look_up(host: str) -> "_Cause | None":
             found = bool(socket.getaddrinfo(host, None))
         except (OSError, UnicodeError):
             found = False
-        with suppress(RuntimeError):  # the loop has ended meanwhile
+        with suppress(RuntimeError):  # the loop may have ended meanwhile
             loop.call_soon_threadsafe(tell, found)
 
     threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
@@ -108,13 +108,13 @@ async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
     nodes, name = options["nodelist"][:_MEMBERS_ASKED_MAX], options["options"].get("replicaSet")
     own = {key: value for key, value in options["options"].items() if key.lower().startswith(("tls", "ssl"))}
     causes = [cause for cause in await asyncio.gather(*(_ask(node, name, {**own, **tls}) for node in nodes)) if cause]
-    # Of several members the one that answers tells most; else all are named.
+    # A lasting cause of one member is enough; otherwise all are named.
     return next((_told([cause]) for cause in causes if cause.stays), _told(causes) if causes else None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """``problem`` has ``{}`` for ``where``; ``stays``: no waiting mends it."""
+    """A cause: ``problem`` has ``{}`` in place of ``where``; ``stays`` if waiting does not help."""
 
     problem: str
     where: str
@@ -127,7 +127,7 @@ def _no_address(host: str) -> _Cause:
 
 
 def _told(causes: Sequence[_Cause]) -> Unreachable:
-    """One line, which says the same of several addresses once."""
+    """Return the error in one line, which names each problem of several addresses once."""
     places: dict[str, list[str]] = {}
     for cause in causes:
         places.setdefault(cause.problem, []).append(cause.where)
@@ -153,7 +153,7 @@ def _refusal(uri: str, error: StoreUnavailable) -> Unreachable | None:
 
 
 def require_replica_set(hello: Mapping[str, Any], address: tuple[str, int] | None) -> None:
-    """`InvalidInput` where the server that said ``hello`` has no change stream."""
+    """Raise `InvalidInput` if the server that answered ``hello`` has no change stream."""
     cause = _of_hello(hello, _address(address or ("the server", None)), None)
     if cause is not None and cause.stays:
         raise _told([cause]).mistake
@@ -195,7 +195,7 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
 
 
 def _of_failure(error: Exception | None, where: str, *, with_tls: bool) -> _Cause:
-    """Return why the server gave no ``hello``, in its own words if it gave some; no ``error``: the time was over."""
+    """Return why the server answered no ``hello``, in its own words if it gave some; without ``error`` it timed out."""
     handshake, words = str(error).startswith(_HANDSHAKE), str(error).partition(_TIMEOUTS)[0]
     words = " ".join(words.removeprefix(_HANDSHAKE).removeprefix(f"{where}:").split())[:_WORDS_MAX]
     match error:
@@ -221,7 +221,7 @@ def _of_failure(error: Exception | None, where: str, *, with_tls: bool) -> _Caus
 
 
 async def _close(client: AsyncMongoClient[dict[str, Any]]) -> None:
-    """To its end, even where the asking is cancelled meanwhile: what is closed in part keeps its connections."""
+    """Close the client completely, even if the task is cancelled meanwhile: a partial close keeps its connections."""
     closing = asyncio.create_task(client.close())
     try:
         await asyncio.shield(closing)

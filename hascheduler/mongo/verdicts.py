@@ -1,7 +1,7 @@
-"""The verdicts on nominal times: of fired ones the jobs, of all others their records.
+"""The verdicts on nominal times: the jobs of those that fired, and the records of all others.
 
 Those of one schedule are read by id, whose order is the order of the times. The records of all schedules are read in
-the order in which they were decided. A record names no tenant: its schedule does.
+the order in which they were decided. A record does not name its tenant; its schedule does.
 """
 
 import re
@@ -28,7 +28,7 @@ from hascheduler.mongo.queries import IndexRange, made_by
 from hascheduler.ports import DecidedVerdict, ListPosition, VerdictPage, VerdictRecord, VerdictSelection
 
 _SCANNED_MAX = 2_000
-"""Fewer than jobs: the schedule of each is looked up."""
+"""Fewer than for jobs: the schedule of each record is looked up."""
 _LAST_OF_A_FIRE = r":[0-9]+$"
 _OWNER = ["job.tenant", "labels", "created_at_ms"]
 
@@ -43,7 +43,7 @@ class MongoVerdictStore:
 
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         if "\0" in (which.text or ""):
-            return VerdictPage([], None)  # no name holds one, and no pattern may
+            return VerdictPage([], None)  # no name holds a null character, and no pattern may
         range = _decided(which.verdicts, which.text)
         least_ms, most_ms = which.since_ms, None if which.until_ms is None else which.until_ms - 1
         edge_ms = None
@@ -69,7 +69,7 @@ class MongoVerdictStore:
     ) -> list[tuple[dict[str, Any], DecidedVerdict]]:
         read = []
         for document in documents:
-            with suppress(InvalidInput):  # written by hand: no verdict
+            with suppress(InvalidInput):  # written by hand, so no verdict
                 read.append((document, DecidedVerdict(decode_verdict(document), integer(document, "decided_at_ms"))))
         fired = {
             fire_job_id(verdict.run.schedule, verdict.run.first_ms): document
@@ -103,7 +103,7 @@ class MongoVerdictStore:
         return list(islice(newest_first, limit))
 
     async def _fired(self, schedule: ScheduleId, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
-        # Of a graph of jobs, the last one: the ids of the others go on after the time.
+        # Only the last job of a graph: the ids of the others continue after the time.
         between = {
             "$gt": fire_job_id(schedule.name, after_ms),
             "$lt": fire_job_id(schedule.name, before_ms),
@@ -142,7 +142,7 @@ class MongoVerdictStore:
         return _readable(documents, lambda document: VerdictRecord(decode_verdict(document)))
 
     async def _fired_after_all(self, schedule: ScheduleId, documents: Sequence[dict[str, Any]]) -> Sequence[str]:
-        """Ids of `UNSTORABLE` records whose job exists after all: the schedule was edited in between."""
+        """Return the ids of `UNSTORABLE` records whose job exists after all: the schedule was edited in between."""
         unstorable = {
             fire_job_id(schedule.name, document["first_ms"]): document["_id"]
             for document in documents
@@ -155,8 +155,10 @@ class MongoVerdictStore:
 
 
 def _decided(verdicts: Sequence[Verdict], text: str | None) -> IndexRange:
-    """The records with one of ``verdicts``, of schedules with ``text`` in their names, in the order in which they were
-    decided."""
+    """Return the range of records with one of ``verdicts``, in the order in which they were decided.
+
+    With ``text``, only of schedules with that text in their names.
+    """
     values = sorted({STORED_AS[verdict][0] if verdict in STORED_AS else verdict for verdict in verdicts})
     stored_as_one = {Verdict.MISSED, *STORED_AS}
     rest: dict[str, Any] = (
@@ -170,7 +172,7 @@ def _decided(verdicts: Sequence[Verdict], text: str | None) -> IndexRange:
 
 
 def _stored_as(verdict: Verdict) -> dict[str, Any]:
-    """The filter for records with that verdict, see `hascheduler.model.verdict.STORED_AS`."""
+    """Return the filter for records with that verdict, see `hascheduler.model.verdict.STORED_AS`."""
     if verdict in STORED_AS:
         known_as, prefix = STORED_AS[verdict]
         return {"verdict": known_as.value, "because_of": {"$regex": f"^{prefix}"}}
@@ -187,7 +189,7 @@ def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:
 
 
 def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRecord]:
-    """Leaves out unreadable records, which were written by hand: they are no verdicts."""
+    """Leave out unreadable records, which were written by hand and are no verdicts."""
     records = []
     for document in documents:
         with suppress(InvalidInput):

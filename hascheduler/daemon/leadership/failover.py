@@ -1,4 +1,4 @@
-"""Reports each change of leadership: why it came, how long nobody led, and when the new leader first decided."""
+"""Report each change of leadership: its cause, how long there was no leader, and when the new leader first decided."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ _patiently = AsyncRetrying(
 class FailoverReporter:
     """Owner of what this replica saw of the leader before, and of its own reports until they are stored.
 
-    The leader tells it what happens, and waits for nothing. ``live``: the stream is not behind: what it brings is new.
+    The leader reports events here and waits for nothing. ``live``: the stream is not behind, so what it brings is new.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class FailoverReporter:
             self._last_sign_ms = self._clock.wall_ms()
 
     def holder_stands_still(self, holder: str) -> None:
-        """Note that the leader is suspected to stand still, until it renews."""
+        """Note that the leader is suspected to have stalled, until it renews."""
         self._still = holder
 
     def challenged(self, expected: LeaseRecord | None) -> None:
-        """This replica is about to take the lease, if it still is as ``expected``."""
+        """Note that this replica is about to take the lease, if it still is as ``expected``."""
         holder = None if expected is None else expected.holder
         if holder == self._replica_id and self._cause is not None:
-            return  # it had won without learning of it
+            return  # it had won without getting the answer
         causes = {self._still: Cause.STOOD_STILL, self._dead: Cause.DIED, "": Cause.RELEASED, None: Cause.DELETED}
         self._cause = causes.get(holder, Cause.LAPSED)
         if expected is not None and self._last_sign_ms is None:
             self._last_sign_ms = expected.renewed_at_ms
 
     def deciding(self, term: int) -> None:
-        """The core decides from now on."""
+        """Note that the core decides from now on."""
         cause = Cause.FIRST if self._cause is Cause.DELETED and term == 1 else self._cause or Cause.LAPSED
         now, since_ms = self._clock.wall_ms(), self._last_sign_ms
         gap_ms = None if since_ms is None else max(now - since_ms, 0)
@@ -88,7 +88,7 @@ class FailoverReporter:
         self._keep(failover)
 
     def journaled(self, term: int) -> None:
-        """A batch of decisions is in the journal."""
+        """Note that a batch of decisions is in the journal."""
         if self._undecided is not None and self._term == term:
             decided = {"first_decision_at_ms": self._clock.wall_ms()}
             failover, self._undecided = self._undecided.model_copy(update=decided), None
@@ -96,19 +96,19 @@ class FailoverReporter:
             self._keep(failover)
 
     def ended(self, term: int) -> None:
-        """The term is over, for whatever reason."""
+        """Note that the term is over, for whatever reason."""
         if self._term == term:
             self._last_sign_ms = self._clock.wall_ms()
 
     def _keep(self, failover: Failover) -> None:
-        if not self._to_store.full():  # what does not fit stands in the log
+        if not self._to_store.full():  # the log has what does not fit
             self._to_store.put_nowait(failover)
 
     async def run(self) -> None:
-        """Store reports until cancelled; without a store they are in the log alone."""
+        """Store reports until cancelled; without a store they are only logged."""
         while self._store is not None:
             failover = await self._to_store.get()
             try:
-                await _patiently.copy()(self._store.save, failover)  # its state is of one call
+                await _patiently.copy()(self._store.save, failover)  # its state belongs to one call
             except (StoreUnavailable, InvalidInput) as error:
                 log.warning("failover_not_stored", term=failover.term, error=str(error))

@@ -1,8 +1,8 @@
 """The journal as a fence: how a leadership begins, and how it may write.
 
-A leader acts only through the journal, and the journal takes one entry per seq. Taking over is the insert of a
-``term_began`` entry right after the newest entry; from then on the old leader's next insert hits a seq that is
-written, and it knows that it is deposed, whatever its clock says and after a pause of an hour::
+A leader acts only through the journal, and the journal takes one entry per seq. A takeover is the insert of a
+``term_began`` entry right after the newest entry. From then on the old leader's next insert finds its seq taken, and so
+the old leader learns that it is deposed, whatever its clock shows and after a pause of an hour::
 
     seq    41          42          43               44
          decisions   decisions   term_began (8)   decisions
@@ -10,34 +10,34 @@ written, and it knows that it is deposed, whatever its clock says and after a pa
                                    ▲
                                    └─ term 7, awake again, inserts its 43: a duplicate key, and that was its last act
 
-What is promised
-----------------
+Guarantees
+----------
 1. *One order.* The decisions of all leaders are one sequence without gaps.
 2. *One term after the other.* After a ``term_began`` there is no entry of an older term.
-3. *Nothing that was decided is lost.* An entry that was acknowledged is there for every leader to come, and each
-   applies again what may not have been carried out (``applied_through`` says from where) before it decides.
-4. *Nothing is decided on half the truth.* A term decides once its own stream has delivered its ``term_began``: all that
-   was committed before is then in its mirror.
+3. *No decision is lost.* Every later leader finds each acknowledged entry, and before it decides, it applies again the
+   entries that may not have been applied (``applied_through`` marks where they begin).
+4. *No decision on partial knowledge.* A term decides once its own stream has delivered its ``term_began``: everything
+   committed before is then in its mirror.
 
 The assumptions: an insert that a majority acknowledged stays (MongoDB's ``w: majority`` with journaling); ``_id`` is
-unique. Nothing about clocks, delays, pauses or the lease; with a lease that everybody holds at once leaders would chase
-each other away, and 1 to 4 would hold.
+unique. Nothing is assumed about clocks, delays, pauses or the lease; if everybody held the lease at once, leaders would
+depose each other in turn, and 1 to 4 would hold.
 
-What is not promised: that what an old leader had under way has arrived before the new one decides. Its writes may come
-later. They change nothing they should not, because each is a compare-and-set on state and attempt or the insert of a
-deterministic id (`hascheduler.ports.ClaimStore`): one that comes late is what the new leader applied again already, or
-finds its job moved on and is lost. Nor that handlers run once: delivery is at least once; the job's id is the key and
-the attempt the fencing token for their own side effects.
+Not guaranteed: that the writes an old leader has in flight arrive before the new one decides. They may come later, and
+do no harm, because each is a compare-and-set on state and attempt or the insert of a deterministic id
+(`hascheduler.ports.ClaimStore`): a late write is one that the new leader has applied again already, or its job has
+moved on and the write is lost. Nor is it guaranteed that handlers run once: delivery is at least once; for their own
+side effects the job's id is the key and the attempt the fencing token.
 
 The rules, each of which a test breaks on purpose:
 
-- An entry follows a tail that was read with a term not above one's own; a higher term means that the lease lied.
-- An insert whose answer did not come is repeated with the same seq. If the seq is written by this very term and
-  holder, the first one had succeeded.
+- An entry follows a tail that was read with a term not above one's own; a higher term means that the lease was wrong.
+- An insert without an answer is repeated with the same seq. If this very term and holder have written the seq, the
+  first insert had succeeded.
 - Any other entry at that seq means deposed. There is no way back into the same term.
 
-No transaction is held open, so a paused leader blocks nobody. What all this survives is shown by ``make cluster-sim``
-and by ``tests/mutants``.
+No transaction is held open, so a paused leader blocks nobody. ``make cluster-sim`` and ``tests/mutants`` show the
+failures that all this survives.
 """
 
 from collections.abc import Callable
@@ -52,19 +52,19 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
 
 _BEGIN_TRIES = 100
-"""An old leader may squeeze in entries between our read and our insert, while it is alive and fast."""
+"""An old leader that is alive and fast may insert entries between our read and our insert."""
 _INSERT_TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Deposed:
-    """Another leader's entry was met; ``term`` is its term."""
+    """The journal holds an entry of another leader; ``term`` is its term."""
 
     term: int
 
 
 class Fence:
-    """The right to append in one term. Made by `begin`; useless for ever once `append` has said `Deposed`."""
+    """The right to append in one term. Made by `begin`; useless for ever once `append` has returned `Deposed`."""
 
     def __init__(self, journal: Journal, began: JournalHead) -> None:
         self._journal = journal
@@ -75,7 +75,7 @@ class Fence:
     async def begin(
         cls, journal: Journal, *, name: str, term: int, holder: str, now: WallMs, trusted: Callable[[], bool]
     ) -> "Fence | Deposed":
-        """Insert the ``term_began`` entry; `StoreUnavailable` when there was no answer while ``trusted``."""
+        """Insert the ``term_began`` entry; raise `StoreUnavailable` if there was no answer while ``trusted``."""
         for _ in range(_BEGIN_TRIES):
             tail = await journal.tail(name)
             if tail is not None and tail.term >= term:
@@ -99,7 +99,7 @@ class Fence:
     async def append(
         self, decisions: tuple[Decision, ...], applied_through: int, now: WallMs, trusted: Callable[[], bool]
     ) -> JournalEntry | Deposed:
-        """Insert the next entry; `StoreUnavailable` when there was no answer while ``trusted``."""
+        """Insert the next entry; raise `StoreUnavailable` if there was no answer while ``trusted``."""
         head = JournalHead(
             name=self._last.name,
             seq=self._last.seq + 1,
@@ -117,12 +117,12 @@ class Fence:
 
 
 def _is_own(stored: JournalHead, head: JournalHead) -> bool:
-    # The holder too: with its lease deleted by hand twice over, a term could be given out twice before it begins.
+    # The holder too: if its lease is deleted by hand twice, two holders could get the same term before it begins.
     return (stored.term, stored.holder) == (head.term, head.holder)
 
 
 async def _written(journal: Journal, entry: JournalEntry, trusted: Callable[[], bool]) -> JournalHead:
-    """The head of what is at ``entry``'s seq after trying to insert it."""
+    """Try to insert ``entry``, and return the head of the entry that is then at its seq."""
     try:
         return await _tried(journal, entry)
     except StoreUnavailable as error:
@@ -145,6 +145,6 @@ async def _tried(journal: Journal, entry: JournalEntry) -> JournalHead:
         return entry.head
     stored = await journal.get(entry.head.name, entry.head.seq)
     if stored is None:
-        # Written a moment ago and gone: it was trimmed or deleted by hand. Not ours to build on.
+        # Just written and gone: it was trimmed, or deleted by hand. Do not build on it.
         raise StoreUnavailable(f"journal entry {entry.head.seq} is neither free nor readable")
     return stored.head

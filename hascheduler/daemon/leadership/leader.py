@@ -1,13 +1,13 @@
-"""Gets the lease, begins a term, keeps it, and gives it up in good order.
+"""Get the lease, begin a term, keep it, and give it up in good order.
 
-Taking over, step by step: win the lease with the next term; insert ``term_began`` behind the journal's newest entry
-(`Fence.begin`); apply again what earlier terms may have left undone; wait until this replica's own stream has
-delivered that ``term_began``, so that everything committed before it is in the mirror; only then tell the core to
-decide. All the while the lease is renewed beside it.
+A takeover, step by step: win the lease with the next term; insert ``term_began`` behind the journal's newest entry
+(`Fence.begin`); apply again what earlier terms may have left unapplied; wait until this replica's own stream has
+delivered that ``term_began``, so that everything committed before it is in the mirror; only then let the core decide.
+Meanwhile the lease is renewed.
 
-The leader gives up when it must (the renew deadline passes, the journal shows another term, the mirror is stale) or on
-request: then the core stops first, what is in flight is finished, and the lease is released, so that the next leader
-finds nothing to do but lead.
+The leader gives up if it must (the renew deadline passes, the journal shows another term, the mirror is stale) or on
+request: then the core stops first, everything in flight is finished, and the lease is released, so that the next leader
+has nothing left to repair.
 """
 
 import asyncio
@@ -44,8 +44,8 @@ _CANNOT_LEAD_PAUSE_MS = 100
 class Leader:
     """Owner of the elector and of the present term.
 
-    ``can_lead`` says whether the mirror is complete and fresh and the clock trusted; ``clock_trusted`` only the latter:
-    it is asked before each decision. ``hurry`` is called when this replica begins to wait for what the stream brings.
+    ``can_lead`` returns True if the mirror is complete and fresh and the clock trusted; ``clock_trusted`` checks only
+    the clock, before each decision. ``hurry`` is called when this replica begins to wait for the stream.
     """
 
     def __init__(
@@ -92,30 +92,30 @@ class Leader:
         self._answered_at = clock.mono_ms()
         self._unanswered = False
 
-    # What other parts see, and what they report
+    # State for other parts, and reports from them
 
     @property
     def lease(self) -> LeaseRecord | None:
         return self._elector.record
 
     def leads(self) -> bool:
-        """Whether this replica decides now."""
+        """Return True if this replica decides now."""
         return self.active_committer() is not None
 
     def deciding_term(self) -> int | None:
-        """The present term while this replica decides."""
+        """Return the present term while this replica decides, else None."""
         return self._elector.term if self.leads() else None
 
     @property
     def in_term(self) -> bool:
-        """Whether a term is held here, or is about to begin."""
+        """Return True if a term is held here, or is about to begin."""
         return self._term is not None
 
     def is_out_of_touch(self) -> bool:
-        """Whether the lease is this replica's, as far as it knows, and the store of leases has left its writes without
-        an answer for as long as a leader may be silent.
+        """Return True if the store of leases has not answered a leader's writes for as long as a leader may be silent.
 
-        Attempts that were not made say nothing: a replica without CPU is not cut off.
+        It counts only while the lease is this replica's, as far as it knows. Attempts that were not made do not count:
+        a replica without CPU is not cut off.
         """
         lease, patience_ms = self._elector.record, self._config.standstill_after_ms
         return (
@@ -127,13 +127,13 @@ class Leader:
         )
 
     def leave_first_try_ms(self, delay_ms: int) -> None:
-        """A free lease is left to other candidates for so long: they are preferred."""
+        """Leave a free lease to other candidates for this long, as they are preferred."""
         self._elector.challenge_delay_ms = delay_ms
 
     def active_committer(self) -> Committer | None:
-        """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
+        """Return the present term's committer; None once the lease can't be trusted, for the rest of the term."""
         if self._committer is not None and not (self._trusted() and self._clock_trusted()):
-            # The core stops now, and must not be left stopped in a term that a late renewal revives.
+            # The core stops now, and must not stay stopped in a term that a late renewal revives.
             self._committer = None
             self._must_end = "lease lapsed" if self._clock_trusted() else "time unknown"
             self._news.set()
@@ -144,7 +144,7 @@ class Leader:
         self._news.set()
 
     def journal_seen(self, head: JournalHead) -> None:
-        """The stream has delivered that entry."""
+        """Note that the stream has delivered that entry."""
         self._observer.journal_seen(head, live=self._can_lead())
         self._elector.observe_term(head.term)
         self._delivered_seq = max(self._delivered_seq, head.seq)
@@ -157,20 +157,20 @@ class Leader:
         self._news.set()
 
     def holder_stands_still(self, holder: str) -> None:
-        """Suspected; unless it renews, its lease may be challenged now."""
+        """Note the suspicion: unless the holder renews, its lease may be challenged now."""
         self._observer.holder_stands_still(holder)
         self._elector.holder_stands_still(holder, self._clock.mono_ms())
         self._hurry()
         self._news.set()
 
     def loop_hangs(self) -> None:
-        """The loop that decides does not come round: another replica should lead, and need not wait for the lease."""
+        """Note that the deciding loop hangs: another replica should lead, and need not wait for the lease."""
         if self._term is not None:
             self._must_end = "dispatch loop hangs"
             self._news.set()
 
     def restarted(self) -> None:
-        """The mirror is a new one: a term that was built on the old one must end."""
+        """Note that the mirror is a new one: a term that was built on the old one must end."""
         self._delivered_seq = 0
         self._must_end = "resync"
         self._news.set()
@@ -178,7 +178,7 @@ class Leader:
     # The loop
 
     async def run(self, progressing: Callable[[], bool]) -> None:
-        """The lease is renewed only while the loop that decides is ``progressing``."""
+        """Get and keep the lease until cancelled; renew it only while the deciding loop is ``progressing``."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._turn(tasks, progressing)
@@ -200,7 +200,7 @@ class Leader:
         if handing_over:
             self._handed_over.set()
         if self._resigning or not self._can_lead() or not progressing():
-            # Not renewing is what a replica does that can't lead: the lease runs out, or was released above.
+            # A replica that can't lead does not renew: the lease runs out, or was released above.
             return
         attempt = self._elector.next_attempt(self._clock.mono_ms(), self._clock.wall_ms())
         if attempt is not None:
@@ -223,7 +223,7 @@ class Leader:
                 answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
                 if not won:
                     self._observe(await self._leases.get(self._config.scheduler))
-        except InvalidInput as error:  # written by hand: it must not end all replicas, one after the other
+        except InvalidInput as error:  # a lease written by hand must not end all replicas, one after the other
             log.error("lease_unreadable", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
@@ -245,7 +245,7 @@ class Leader:
             await self._first_look()
 
     async def _first_look(self) -> None:
-        """No lease has come by in the snapshot: make sure that there is none, rather than wait for one."""
+        """Read the lease if the snapshot had none: make sure that there is none, rather than wait for one."""
         if not self._can_lead():
             return
         try:
@@ -260,7 +260,7 @@ class Leader:
     # One term
 
     async def _lead(self, term: int) -> None:
-        # A task of its own, so it stands on the lines of this term and of no other.
+        # A task of its own, so the term is in the log lines of this term and of no other.
         bind_contextvars(term=term)
         try:
             await self._begin_and_hold(term)
@@ -313,7 +313,7 @@ class Leader:
         self._deposed(term, deposed)
 
     async def _reapply(self, fence: Fence) -> tuple[Decision, ...]:
-        """Carry out whatever earlier terms decided and may not have carried out; what of it is done."""
+        """Apply decisions of earlier terms that may not have been applied, and return those that are done."""
         began = fence.began
         done: list[Decision] = []
         for entry in await self._journal.read(began.name, began.applied_through, began.seq):
@@ -363,10 +363,10 @@ class Leader:
         await self.hand_over()
 
     async def hand_over(self) -> None:
-        """As `resign`, but go on as a follower, and rest for a moment; the next leader need not wait for the lease.
+        """Give up as `resign` does, but go on as a follower after a pause; the next leader need not wait for the lease.
 
-        The term is ended by `run`, which alone writes the lease: a release beside a renewal that is under way could
-        lose to it, and the renewal would keep a term in which nothing decides.
+        `run` ends the term, and it alone writes the lease: a release during a renewal could lose to it, and the renewal
+        would keep a term in which nothing decides.
         """
         committer, self._committer = self._committer, None
         self._inbox.wake()
@@ -384,7 +384,7 @@ class Leader:
 
     @property
     def _handed_over_within_s(self) -> float:
-        """A renewal that gets no answer, the end of the term, and a release that gets none."""
+        """Return the time for a renewal without an answer, the end of the term, and a release without an answer."""
         return 2 * self._config.retry_period_ms / 1000 + _HANDOVER_S
 
     async def _release(self) -> None:

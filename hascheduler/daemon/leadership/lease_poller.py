@@ -1,9 +1,9 @@
-"""Polls the lease once a retry period, where its store is not in the change stream.
+"""Poll the lease once a retry period, if its store is not in the change stream.
 
-What the stream shows of a lease that is a document of MongoDB, this loop finds out by asking: that it was renewed,
-given up, taken, deleted. A follower's patience is measured by it. A leader learns of its lease by renewing it, so this
-loop does not ask while this replica leads. A hand-over need not wait for the next poll: the leader probe sees the
-leader's process end.
+This loop finds by polling what the stream shows of a lease that is a document of MongoDB: that it was renewed, given
+up, taken, deleted. A follower measures its patience by it. A leader learns of its lease by renewing it, so this loop
+does not poll while this replica leads. A handover need not wait for the next poll: the leader probe sees the leader's
+process end.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class LeasePoller:
-    """``seen`` gets every version that this loop finds, once; None where there is no lease."""
+    """A loop that calls ``seen`` with every version of the lease that it finds, once; None if there is no lease."""
 
     leases: LeaseStore
     leader: Leader
@@ -55,7 +55,7 @@ class LeasePoller:
         if not self._reachable:
             log.info("lease_in_sight")
         self._reachable = True
-        # A write of our own that ended meanwhile is newer than this answer, which is then dropped.
+        # If a write of our own ended meanwhile, it is newer than this answer, so drop the answer.
         if self.leader.lease is known and self._passed_on != [found]:
             self._passed_on = [found]
             self.seen(found)

@@ -1,23 +1,23 @@
-"""How a process is proved dead: both ends of one TCP connection. So standbys watch the leader, and all replicas the
-processors (`hascheduler.daemon.loop.processor_probe`).
+"""Prove that a process is dead, by both ends of one TCP connection.
 
-**The server**, in every replica and processor: a port that greets with its id and then holds the connection. When the
-process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. A process
-with several registrations greets with the ids of all. While a leader's
-renewals of its lease go unanswered it does not greet: a new connection is closed, so that standbys that have not heard
-of it for a while need not wait for its lease, and no death is proved by it. Where there are
-`CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no standby from
-its proof. One who loses a connection has no proof by that, and connects again.
+Standbys watch the leader this way, and all replicas the processors (`hascheduler.daemon.loop.processor_probe`).
 
-**The probe**, in every standby: it keeps a connection to the endpoint in the lease. Proof is only this: the process had
-greeted as the holder, the connection closed, and the same endpoint now *refuses* a connection or answers as another
-process. A time-out, an unreachable host or a connection that just stays silent proves nothing, and the standby waits
-for the lease. Without a greeting before, a refusal proves nothing either: the endpoint may be one that only the
-leader's own host can reach.
+**The server**, in every replica and processor: a port that greets with its id and then holds the connection. If the
+process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. A process with several
+registrations greets with the ids of all. A leader whose renewals of its lease go unanswered does not greet: it closes
+a new connection, so that standbys that have not heard of it for a while need not wait for its lease, and that proves no
+death. At `CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no
+standby from its proof. A lost connection alone proves nothing to its peer, which connects again.
 
-**The question**, put only to a leader that the stream has been silent about for a while: one more connection, and
-whether it is greeted within a moment (`greets_in_time`). A process that stands still sends no greeting, though its
-kernel may go on accepting connections; nor does a leader that is cut off from the store of leases.
+**The probe**, in every standby: it keeps a connection to the endpoint in the lease. The only proof is this: the process
+had greeted as the holder, the connection closed, and the same endpoint now *refuses* a connection or answers as another
+process. A timeout, an unreachable host or a connection that just stays silent proves nothing, and the standby waits for
+the lease. Without a greeting before, a refusal proves nothing either: perhaps only the leader's own host can reach the
+endpoint.
+
+**The question**, only to a leader about which the stream has been silent for a while: one more connection, which must
+be greeted within a moment (`greets_in_time`). A stalled process sends no greeting, though its kernel may go on
+accepting connections; nor does a leader that is cut off from the store of leases.
 
 An early challenge is safe in any case, because the journal fences the old leader; proof only makes it quick. Nor can a
 processor that was taken for dead finish its attempt: the attempt's number fences it.
@@ -40,13 +40,13 @@ CONNECTIONS_MAX = 64
 
 
 class Silencing(Protocol):
-    """`LivenessServer`, as far as a replica uses it."""
+    """The part of `LivenessServer` that a replica uses."""
 
     def silence_while(self, silenced: Callable[[], bool]) -> None: ...
 
 
 class LivenessServer:
-    """Owner of the port and its connections; `bind` comes before `run`, and puts the one in use into ``port``."""
+    """Owner of the port and its connections; `bind` comes before `run`, and sets ``port`` to the one in use."""
 
     def __init__(self, host: str, port: int, *ids: str) -> None:
         self._host = host
@@ -58,12 +58,15 @@ class LivenessServer:
         """Oldest first, with the addresses at their other ends."""
 
     def greet_as(self, *ids: str) -> None:
-        """New connections are greeted with these ids. To a peer that knows the process by another id, its connections
-        of before prove nothing, and a new one proves that this id is no more."""
+        """Greet new connections with these ids.
+
+        A peer that knows the process by another id learns nothing from its earlier connections; a new one proves that
+        this other id is gone.
+        """
         self._greeting = GREETING.format(id=" ".join(ids)).encode()
 
     def silence_while(self, silenced: Callable[[], bool]) -> None:
-        """While ``silenced`` says so, too, none is greeted."""
+        """Greet no connection while ``silenced`` returns True, in addition to earlier conditions."""
         self._silences.append(silenced)
 
     async def bind(self) -> None:
@@ -116,22 +119,22 @@ _PAUSE_MIN_S, _PAUSE_MAX_S = 0.01, 0.5
 """A dying process may accept one last connection after it has closed the others: short at first."""
 
 WaitForDeath = Callable[[str, str], Awaitable[None]]
-"""(holder, endpoint): returns when there is proof that the holder's process, at that endpoint, is dead."""
+"""(holder, endpoint): return once there is proof that the holder's process, at that endpoint, is dead."""
 
 
 GreetsInTime = Callable[[str, str, float], Awaitable[bool]]
-"""(holder, endpoint, limit in seconds): whether the process at that endpoint greets as the holder by then."""
+"""(holder, endpoint, limit in seconds): return True if the process at that endpoint greets as the holder by then."""
 
 
 async def greets_in_time(holder: str, endpoint: str, limit_s: float) -> bool:
-    """`GreetsInTime`, by one connection."""
+    """Ask as `GreetsInTime`, by one connection."""
     host, _, port = endpoint.rpartition(":")
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(limit_s):
             reader, writer = await asyncio.open_connection(host, int(port), limit=1_024)
             return _names(await reader.readline(), holder)
-    except (OSError, TimeoutError, ValueError, OverflowError):  # the last two: an endpoint that is none
+    except (OSError, TimeoutError, ValueError, OverflowError):  # the last two: an invalid endpoint
         return False
     finally:
         if writer is not None:
@@ -139,7 +142,7 @@ async def greets_in_time(holder: str, endpoint: str, limit_s: float) -> bool:
 
 
 def _names(greeting: bytes, holder: str) -> bool:
-    """Whether a process greeted so, to the end of the line, that goes by that id."""
+    """Return True if the greeting is complete and of a process with that id."""
     whole = greeting.startswith(b"hascheduler ") and greeting.endswith(b"\n")
     return whole and f" {holder} ".encode() in greeting.replace(b"\n", b" ")
 
@@ -167,7 +170,7 @@ class LeaderProbe:
             if lease is None or lease.holder in ("", self._candidate_id) or not lease.endpoint:
                 await self._changed.wait()
                 continue
-            # Whichever ends first: the watch with its finding, or the reason for it.
+            # Either ends first: the watch with its finding, or the reason for it with a change.
             watch = asyncio.ensure_future(self._wait_for_death(lease.holder, lease.endpoint))
             changed = asyncio.ensure_future(self._changed.wait())
             try:
@@ -183,7 +186,7 @@ class LeaderProbe:
 
 
 async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
-    """`WaitForDeath`, by keeping a connection to the process."""
+    """Wait as `WaitForDeath`, by keeping a connection to the process."""
     host, _, port = endpoint.rpartition(":")
     greeted = False
     pause_s = _PAUSE_MIN_S
@@ -195,7 +198,7 @@ async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
             if greeted:
                 return
         except (OSError, TimeoutError, ValueError, OverflowError):
-            pass  # the last two: an endpoint that is none
+            pass  # the last two: an invalid endpoint
         else:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
@@ -204,9 +207,9 @@ async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
                     greeted, pause_s = True, _PAUSE_MIN_S
                     while await reader.read(256):
                         pass
-                    # The connection closed: look again at once.
+                    # The connection closed: connect again at once.
                     continue
-                if greeted and greeting.endswith(b"\n"):  # the holder's own, cut short, would prove nothing
+                if greeted and greeting.endswith(b"\n"):  # the holder's own greeting, cut short, would prove nothing
                     return
             except (OSError, TimeoutError, ValueError):
                 if greeted:

@@ -1,15 +1,16 @@
-"""Has the leader come to a stop, this replica's own loop or another replica? What each side does about it.
+"""Detect a stalled leader, or this replica's own stalled loop, and act on it.
 
-**A standby** feeds `LeaderSuspicion` with what its stream brings of the leader. In doubt it asks both witnesses: it
-writes beats of its own, which must come back, and connects to the leader's process, which must greet. Where the stream
-is alive and silent about the leader, and the process does not answer, it challenges the lease as it last saw it
-(`hascheduler.election.suspicion`; what follows a wrong guess is there too).
+**A standby** feeds `LeaderSuspicion` with the leader's signs in its stream. In doubt it asks both witnesses: it writes
+beats of its own, which must come back, and connects to the leader's process, which must greet. If the stream is alive
+and silent about the leader, and the process does not answer, it challenges the lease as it last saw it
+(`hascheduler.election.suspicion`, which also covers wrong guesses).
 
-**A leader** whose dispatch loop does not come round, while all else in its process does, ends its term and releases the
-lease, so that another need not wait for it. That is counted in turns of the event loop rather than by the clock: a
+**A leader** whose dispatch loop makes no progress, while everything else in its process does, ends its term and
+releases the lease, so that another need not wait for it. This counts turns of the event loop rather than time: a
 process without CPU, or one that was stopped itself, does not accuse its loop.
 
-Owner: `StandstillWatch` of the suspicion and of whether the loop hangs. With ``standstill_after_ms`` 0 it does nothing.
+`StandstillWatch` owns the suspicion and the finding that the loop hangs. With ``standstill_after_ms`` 0 it does
+nothing.
 """
 
 import asyncio
@@ -35,12 +36,15 @@ _QUESTIONS = 8
 _HANG_MIN_MS = 2_000
 """The dispatch loop may wait a second for room in the journal, while the database is slow."""
 _HANG_LOOKS = 4
-"""Apart by more than the loop ever pauses while it leads; it comes round once a second at least where it follows."""
+"""Checks are further apart than the loop ever pauses while it leads; a follower's loop turns once a second or more."""
 
 
 @dataclass
 class StandstillWatch:
-    """``beat_now`` has this replica write a beat at once; ``rounds`` counts how often its dispatch loop came round."""
+    """The watch over the leader and this replica's dispatch loop; owner of the suspicion.
+
+    ``beat_now`` makes this replica write a beat at once; ``rounds`` counts the turns of its dispatch loop.
+    """
 
     config: ReplicaConfig
     leader: Leader
@@ -59,7 +63,7 @@ class StandstillWatch:
         self._suspected_term = 0
         self._changed = asyncio.Event()
 
-    # What the stream brings
+    # Input from the stream
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
         known, self._lease = self._lease, lease
@@ -68,7 +72,7 @@ class StandstillWatch:
             self._changed.set()
 
     def sign_seen(self, replica_id: str) -> None:
-        """A beat or a journal entry of that replica."""
+        """Take a beat or a journal entry of that replica."""
         now = self.clock.mono_ms()
         comeback = self._suspicion.sign_seen(replica_id, now)
         if comeback is not None:
@@ -77,11 +81,11 @@ class StandstillWatch:
             self.metrics.suspected("wrong" if comeback is Comeback.WRONG else "right")
 
     def gone(self, replica_id: str) -> None:
-        """That replica's record was taken away, or has expired."""
+        """Forget that replica: its record was removed, or has expired."""
         self._suspicion.gone(replica_id)
 
     def heard(self, heard_ms: MonoMs | None) -> None:
-        """How far the stream is known to have brought everything."""
+        """Note how far the stream is known to have brought everything."""
         self._suspicion.heard(heard_ms, self.clock.mono_ms())
         self._judge()
 
@@ -117,7 +121,7 @@ class StandstillWatch:
                 asked_ms = self.clock.mono_ms()
                 await self._ask(lease, question_s)
                 self._judge()
-                # The beat that proves the whole threshold is sent when it is over, not up to a question later.
+                # Send the beat that proves the whole threshold when it is over, not up to a question later.
                 rest_s = question_s - (self.clock.mono_ms() - asked_ms) / 1_000
                 suspicious_in_s = self._suspicion.suspicious_in_ms(self.clock.mono_ms()) / 1_000
                 await self._wait(min(rest_s, suspicious_in_s) if suspicious_in_s > 0 else rest_s)
@@ -125,7 +129,7 @@ class StandstillWatch:
     async def _ask(self, lease: LeaseRecord, limit_s: float) -> None:
         greeted = await self.greets_in_time(lease.holder, lease.endpoint, limit_s)
         if self._lease is None or self._lease.holder != lease.holder:
-            return  # the answer is about a leader of before
+            return  # the answer is about an earlier leader
         if greeted:
             self._suspicion.greeted()
         else:

@@ -1,13 +1,13 @@
-"""The time that a replica goes by: nominal times are decided by it, and what fired early stays fired.
+"""The time of a replica: nominal times are decided by it, and an early fire can't be undone.
 
-No wall clock is believed alone. At each beat there are three readings of the time: this machine's wall clock, the
+No wall clock is trusted alone. At each beat there are three readings of the time: this machine's wall clock, the
 database's, and the time so far, which went on with the monotonic clock since the last beat. Two that agree are right::
 
-    wall, database          the time goes on as the wall clock has it
+    wall, database          the time goes on by the wall clock
     time so far, database   the wall clock was set: it is not followed
-    time so far, wall       the database's clock was set, or another primary has another one: it is not followed, and
-                            what it is off is left out for as long as the wall clock and the database differ; if
-                            instead it has drifted away bit by bit, there is no telling which is right
+    time so far, wall       the database's clock was set, or a new primary has another one: it is not followed, and its
+                            offset is ignored for as long as the wall clock and the database differ; if instead it has
+                            drifted away bit by bit, there is no telling which is right
     none                    as at a start with a wrong clock: such a replica does not lead
 
 The first line comes first. Two clocks that agree now outweigh the time so far, which may come from two clocks that were
@@ -15,7 +15,7 @@ wrong together and have been corrected one after the other. Then the time goes b
 keep what is decided.
 
 Between two beats the time is as good as the monotonic clock. Late fires are caught up with, early ones can't be taken
-back; so where the time is unknown, nothing is decided.
+back; so if the time is unknown, nothing is decided.
 """
 
 import structlog
@@ -44,7 +44,7 @@ class TrustedClock:
 
     @classmethod
     def over(cls, machine: Clock, skew_max_ms: int) -> "TrustedClock":
-        """``machine`` itself where it is one."""
+        """Return ``machine`` as a trusted clock: itself if it is one."""
         return machine if isinstance(machine, cls) else cls(machine, skew_max_ms)
 
     def wall_ms(self) -> WallMs:
@@ -59,7 +59,7 @@ class TrustedClock:
         return not self.wrong_because
 
     def compared(self, database_ms: WallMs, began_at: MonoMs, ended_at: MonoMs) -> None:
-        """The database read its clock between those two moments; the longer that was, the less it proves."""
+        """Take the time that the database read between those two moments; the longer that took, the less it proves."""
         wall = self._machine.wall_ms() - self._machine.mono_ms()
         before, self._database_level_ms = self._database_level_ms, (database_ms - ended_at, database_ms - began_at)
         if all(abs(wall - level) <= self._skew_max_ms for level in self._database_level_ms):
@@ -82,19 +82,19 @@ class TrustedClock:
         self._log_change(remark)
 
     def _off(self, level_ms: int) -> int:
-        """How far that level is ahead of the database's (behind: negative), if that is too far; else 0."""
+        """Return how far that level is ahead of the database's (behind: negative), if that is too far; else 0."""
         assert self._database_level_ms is not None
         low, high = (level - self._database_off_ms for level in self._database_level_ms)
         off_ms = level_ms - min(max(level_ms, low), high)
         return off_ms if abs(off_ms) > self._skew_max_ms else 0
 
     def _may_learn(self, wall: int) -> bool:
-        """Whether the time is known without the database: its clock alone has changed."""
+        """Return True if the time is known without the database: its clock alone has changed."""
         so_far = None if self.wrong_because else self._level_ms
         return so_far is not None and abs(wall - so_far) <= self._skew_max_ms
 
     def _was_set(self, before: tuple[int, int] | None) -> bool:
-        """Whether the database's clock has moved since the comparison before, not only gone on at another rate."""
+        """Return True if the database's clock has jumped since the comparison before, not only run at another rate."""
         assert self._database_level_ms is not None
         if before is None:
             return False

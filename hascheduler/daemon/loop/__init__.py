@@ -1,6 +1,6 @@
-"""From the change stream to decisions that are carried out, one loop a stage.
+"""From the change stream to applied decisions, one loop a stage.
 
-Each stage hands on in order and is bounded: a full inbox holds the stream back, a busy committer lets decisions gather
-in the core. `batch_delay` spaces exchanges out where there are many. The inbox lets inputs gather that no decision
-waits for: a lone job takes two steps of the core, one in which it is dispatched and one for all the rest.
+Each stage is ordered and bounded: a full inbox holds the stream back, a busy committer lets decisions gather in the
+core. If there are many exchanges, `batch_delay` spaces them out. The inbox lets inputs gather that no decision waits
+for: a lone job takes two steps of the core, one that dispatches it and one for all the rest.
 """

@@ -1,7 +1,7 @@
-"""Counts how attempts begin and end, from the core's inputs and from what the leader decides.
+"""Count how attempts begin and end, from the core's inputs and the leader's decisions.
 
-The stream says that a job waits again, and not always why: an attempt that this leader revoked is known by its
-decision, one that failed by the failure that is counted, and whatever else comes back was given back.
+The stream shows that a job waits again, but not always why: an attempt that this leader revoked is known by its
+decision, a failed one by the counted failure, and any other was given back.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 
 class AttemptMetrics:
-    """Owner of the attempts under way, as last seen. It counts only while ``counting``: one replica of all does."""
+    """Owner of the attempts in progress, as last seen. It counts only while ``counting``: only one replica does."""
 
     def __init__(self, metrics: ReplicaMetrics, counting: Callable[[], bool]) -> None:
         self._metrics = metrics
@@ -23,13 +23,13 @@ class AttemptMetrics:
         self._revoked: dict[str, tuple[int, str]] = {}
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Before the stream can show them."""
+        """Take the decisions before the stream can show them."""
         for decision in decisions:
             if isinstance(decision, Requeue | Fail) and decision.job_id in self._held:
                 self._revoked[decision.job_id] = (decision.attempt, attempt_end(decision.reason))
 
     def seen(self, inputs: Sequence[Input]) -> None:
-        """The core has taken those in."""
+        """Take the inputs that the core has seen."""
         counting = self._counting()
         for seen in inputs:
             match seen:
@@ -57,7 +57,7 @@ class AttemptMetrics:
         if number == attempt.attempt:
             outcome = end
         elif waits is None:
-            outcome = state  # None: deleted by hand, so its end is unknown
+            outcome = state  # None if deleted by hand, so its end is unknown
         elif waits.losses > attempt.losses:
             outcome = AttemptEnd.LOST
         elif waits.failures > attempt.failures:
@@ -69,7 +69,7 @@ class AttemptMetrics:
 
 
 def _is_first_start(before: JobRef | None, job: JobRef) -> bool:
-    """Whether the stream has just shown that the job started, and never had before."""
+    """Return True if the stream has just shown the first start of the job."""
     if job.state is not JobState.RUNNING or job.first_started_at_ms != job.started_at_ms:
         return False
     return before is None or before.state is not JobState.RUNNING or before.attempt != job.attempt

@@ -1,14 +1,14 @@
-"""Looks for what must not be: mirrors that differ, and broken invariants of the database.
+"""Check for errors that must not happen: mirrors that differ, and broken invariants of the database.
 
 Mirrors are compared by their digests at points of the stream that all pass. Such a *mark* is a beat of some replica:
-each notes its digest there and publishes it with its next beat, which comes later in the same stream. After a document
-was read beside the stream, digests count again once an own beat has returned that was sent after the reading. A replica
-that differs from the leader reads everything again, at most once in ten minutes; if it still differs then, that is for
-people.
+each replica notes its digest there and publishes it with its next beat, which comes later in the same stream. After a
+document was read outside the stream, digests count again once an own beat has returned that was sent after the read. A
+replica that differs from the leader reads everything again, at most once in ten minutes; if it still differs then,
+people have to act.
 
-The leader looks through the database every now and then: bounded, beside its work, and read-only. Each finding is
-logged once, and counted by kind: in the record of the replica, so that all replicas can show the counts, and as a
-metric. Nothing is decided by what it finds, and a look that fails is logged and left at that.
+The leader scans the database at intervals: bounded, alongside its work, and read-only. Each finding is logged once,
+and counted by kind: in the record of the replica, so that all replicas can show the counts, and as a metric. Findings
+decide nothing, and a failed scan is only logged.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from hascheduler.ports.invariant_scan import LIGHT, InvariantScan
 from hascheduler.schema.replica import LastCheck, ReplicaStatus
 
 log = structlog.get_logger(__name__)
-_PUBLISHED, _NOTED = 8, 512  # the first: more than there are marks between two beats of one replica
+_PUBLISHED, _NOTED = 8, 512  # more are published than there are marks between two beats of one replica
 _SHOWN_FOR_MS, _AGAIN_MS = 60_000, 600_000
 
 
 class DigestCheck:
-    """Owner of the digests of this mirror; ``leader`` gives the id of the replica that leads."""
+    """Owner of the digests of this mirror; ``leader`` returns the id of the replica that leads."""
 
     def __init__(self, replica_id: str, version: str, clock: Clock, feed: Feeder, leader: Callable[[], str]) -> None:
         self._replica_id, self._version = replica_id, version
@@ -44,17 +44,17 @@ class DigestCheck:
 
     @property
     def published(self) -> tuple[tuple[str, str], ...]:
-        """The newest marks, for the others."""
+        """Return the newest marks, for the others."""
         return tuple(list(self._own.items())[-_PUBLISHED:])
 
     @property
     def differing(self) -> Collection[str]:
-        """The ids of those whose mirrors differ from this one, or did a moment ago: it may be mended at once."""
+        """Return the ids of replicas whose mirrors differ from this one, or did recently: a repair may be quick."""
         since_ms = self._clock.mono_ms() - _SHOWN_FOR_MS
         return [id for id, at_ms in self._differed.items() if at_ms > since_ms]
 
     def folded(self, mirror: Mirror, marks: Iterable[Mark]) -> None:
-        """The mirror has folded some more of the stream; each batch comes here."""
+        """Note that the mirror has folded more of the stream; called for each batch."""
         for mark in marks:
             if mark.is_settled and mark.ahead == self._passed:
                 self._own[mark.point] = mark.digest
@@ -66,7 +66,7 @@ class DigestCheck:
             self._passed = mirror.ahead
 
     def seen(self, status: ReplicaStatus) -> None:
-        """Compare the marks that a replica publishes with those noted here, if both are of one version."""
+        """Compare the marks that a replica publishes with those noted here, if both run the same version."""
         differs = any(self._own.get(point, digest) != digest for point, digest in status.marks)
         if not differs or status.id == self._replica_id or status.version != self._version:
             return
@@ -78,19 +78,19 @@ class DigestCheck:
             self._feed.start_over(f"its mirror differs from that of the leader {status.id}")
 
     def restarted(self) -> None:
-        """The mirror is a new one."""
+        """Forget the digests: the mirror is a new one."""
         self._own.clear()
         self._passed = -1
 
 
 _LOGGED_MAX = 20
-"""New findings of one look that are logged one by one."""
+"""How many new findings of one scan are logged one by one."""
 
 Key = tuple[FindingKind, str]
 
 
 class InvariantChecker:
-    """Owner of what the last look found. Without a ``scan`` or an interval it never looks."""
+    """Owner of the findings of the last scan. Without a ``scan`` or an interval it never scans."""
 
     def __init__(self, scan: InvariantScan | None, interval_ms: int | None, *, leading: Callable[[], bool]) -> None:
         self._scan = scan
@@ -101,7 +101,7 @@ class InvariantChecker:
 
     @property
     def last_check(self) -> LastCheck | None:
-        """None while this replica does not lead, or has not looked yet."""
+        """Return the last check; None while this replica does not lead, or has not checked yet."""
         return self._last_check if self._leading() else None
 
     async def run(self) -> None:
@@ -118,7 +118,7 @@ class InvariantChecker:
         except StoreUnavailable as error:
             log.warning("audit_unanswered", error=str(error))
             return
-        except Exception:  # whatever is stored, it must not end the leader
+        except Exception:  # no stored document may end the leader
             log.exception("audit_failed")
             return
         self._log_new(report)

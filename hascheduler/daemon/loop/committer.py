@@ -1,4 +1,4 @@
-"""Carries decisions out in one term: into the journal, then applied, then handed to the publisher.
+"""Commit decisions in one term: into the journal, then applied, then handed to the publisher.
 
 ::
 
@@ -6,10 +6,11 @@
                        N + 2        N + 1       N            consecutive batches overlap
 
 Both stages keep the order, so a later entry never overtakes the insert of a job it moves. One batch may wait in front
-of each stage; while it does, decisions gather in the core and the next batch is larger: that is all the back-pressure.
+of each stage; while it does, decisions gather in the core and the next batch is larger. There is no other
+back-pressure.
 
-It also keeps the account of what is settled: ``applied_through`` is the last entry before the first of which a decision
-has neither come back in the stream nor lost.
+It also keeps the account of settled decisions: ``applied_through`` is the last entry before the first with a decision
+that has neither come back in the stream nor lost.
 """
 
 import asyncio
@@ -43,7 +44,8 @@ class _SubmittedBatch:
 class Committer:
     """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader.
 
-    ``due_ms`` says when a fire was due, for the metrics. ``observer`` learns of each batch once it is in the journal.
+    ``due_ms`` returns when a fire was due, for the metrics. ``observer`` is notified of each batch once it is in the
+    journal.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Committer:
         return self._account.applied_through
 
     async def ready(self) -> bool:
-        """Wait, for a bounded time, until `submit` has room; whether it has."""
+        """Wait, for a bounded time, until `submit` has room, and return True if it has."""
         if self._room.is_set():
             return True
         try:
@@ -92,7 +94,7 @@ class Committer:
         return True
 
     def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None:
-        """Take a batch; the caller has just seen `ready` and is the only one who submits."""
+        """Take a batch. The caller is the only one that submits, and `ready` has just returned True."""
         self._to_journal.put_nowait(_SubmittedBatch(decisions, majority))
         self._room.clear()
 
@@ -100,7 +102,7 @@ class Committer:
         self._account.settle(decisions)
 
     async def drained(self, timeout_s: float) -> bool:
-        """Wait until everything submitted has been applied and handed on; whether that happened in time."""
+        """Wait until everything submitted has been applied and handed on, and return True if that happened in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._to_journal.join()
@@ -110,7 +112,7 @@ class Committer:
         return True
 
     async def run(self) -> Deposed:
-        """Both stages, until another leader's entry is met in the journal."""
+        """Run both stages until the journal holds another leader's entry."""
         async with asyncio.TaskGroup() as stages:
             applying = stages.create_task(self._applying(), name="apply")
             deposed = await self._journaling()
@@ -150,7 +152,7 @@ class Committer:
             self._to_apply.task_done()
 
     def _count(self, pairs: Sequence[tuple[Decision, Settlement]], new: frozenset[Decision]) -> None:
-        """Each decision once, however often it is applied."""
+        """Count each decision once, however often it is applied."""
         now = self._clock.wall_ms()
         first = [pair for pair in pairs if pair[0] in new or pair[0] in self._unsure]
         self._unsure.difference_update(decision for decision, _ in first)
@@ -176,7 +178,7 @@ class Committer:
 
 
 async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:
-    """Apply the entry, again where no answer came; what is UNKNOWN even then, the stream or a repeat settles."""
+    """Apply the entry, and repeat while an answer is missing; the stream or a later repeat settles the rest."""
     answers = [await claims.apply(entry.decisions, entry.at_ms, majority=majority)]
     if Settlement.UNKNOWN not in answers[0]:
         return answers[0]  # nearly always: the machinery for repeats costs as much as the commit's own part of an entry
@@ -197,7 +199,7 @@ async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority
 
 
 class _OpenEntries:
-    """Which entries still have unsettled decisions."""
+    """Owner of the entries that still have unsettled decisions."""
 
     def __init__(self, began_seq: int) -> None:
         self._last_seq = began_seq
@@ -209,7 +211,7 @@ class _OpenEntries:
         return next(iter(self._open), self._last_seq + 1) - 1
 
     def open(self, entry: JournalEntry) -> frozenset[Decision]:
-        """Its decisions that no entry before it has, which is still open."""
+        """Open the entry, and return its decisions that no earlier open entry has."""
         self._last_seq = entry.head.seq
         new = frozenset(decision for decision in entry.decisions if decision not in self._entries_of)
         if entry.decisions:

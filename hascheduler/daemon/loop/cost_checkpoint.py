@@ -1,7 +1,7 @@
-"""Keeps a record of the leader's accounts in the database, so that a start after an outage of all replicas has it.
+"""Keep a record of the leader's accounts in the database, so that a start after an outage of all replicas has it.
 
-A replica that follows has the accounts from the stream; what this loop saves is read only before a snapshot. A record
-that is a few seconds old, or lost, costs a little fairness and nothing else, so a save that fails is only logged.
+A follower has the accounts from the stream; the record that this loop saves is read only before a snapshot. A record
+that is a few seconds old, or lost, costs a little fairness and nothing else, so a failed save is only logged.
 """
 
 import asyncio
@@ -20,13 +20,15 @@ log = structlog.get_logger(__name__)
 SAVE_EVERY_S = 10.0
 _ROWS_MAX = 10_000
 _CHARACTERS_MAX = 1_000_000
-"""The most characters of each kind: to write down more would hold up decisions, and the document has to stay below
-16 MiB. A character is up to four bytes, and keys stand in it twice."""
+"""The most characters of each kind: writing more would delay decisions, and the document has to stay below 16 MiB.
+
+A character is up to four bytes, and keys are in it twice.
+"""
 
 
 @dataclass
 class CostCheckpoint:
-    """``term`` is the present term while this replica decides, else None."""
+    """A loop that saves the accounts. ``term`` is the present term while this replica decides, else None."""
 
     core: Dispatcher
     store: AccountStore
@@ -42,7 +44,7 @@ class CostCheckpoint:
             await self.save()
 
     async def save(self) -> None:
-        """Save what has changed, if this replica leads."""
+        """Save the changes, if this replica leads."""
         term = self.term()
         if term is None:
             return
@@ -56,7 +58,7 @@ class CostCheckpoint:
             log.info("accounts_not_saved", error=str(error))
 
     async def load(self) -> AccountsSnapshot:
-        """What was saved last; `StoreUnavailable` when that can't be read. A record that is broken counts as none."""
+        """Return the saved accounts, or empty ones if broken; raise `StoreUnavailable` if they can't be read."""
         try:
             return await self.store.load(self.name)
         except InvalidInput as error:

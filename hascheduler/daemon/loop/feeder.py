@@ -1,4 +1,4 @@
-"""Keeps the mirror fed from the one change stream, and starts over where the stream can't go on.
+"""Feed the mirror from the one change stream, and start over if the stream can't go on.
 
 ::
 
@@ -7,9 +7,9 @@
         │ history lost, collection dropped         │ connection lost: resume after the last token
         └──────────────────────────────────────────┘
 
-Opening comes before reading, so nothing falls between the two. After a resync the mirror is a new one; the core is
-given `Resynced` first, so it forgets and does not lead. The owner loop retries for ever, with backoff and jitter:
-without a stream a replica has nothing else to do.
+The stream is opened before the snapshot is read, so there is no gap between the two. After a resync the mirror is a new
+one; the core gets `Resynced` first, so it forgets and does not lead. The owner loop retries for ever, with backoff and
+jitter: without a stream a replica has nothing else to do.
 """
 
 import asyncio
@@ -38,33 +38,35 @@ log = structlog.get_logger(__name__)
 
 _WAIT_MS = 1_000
 _FOLLOWER_DELAY_S = 0.2
-"""After each batch where nothing waits for it, until hurried: one by one, events cost a round trip each."""
+"""The pause after each batch if nothing waits for it, until hurried: one by one, events cost a round trip each."""
 FETCH_MAX = 1_000
 
 
 class FactSink(Protocol):
-    """Where the facts that the stream brings go."""
+    """The consumer of the facts of the stream."""
 
     async def take(self, folded: Folded) -> None:
-        """What the next fold gave; waits where there is no room for the facts."""
+        """Take the result of the next fold; wait while there is no room for the facts."""
         ...
 
     async def restarted(self) -> None:
-        """The mirror is a new one; the facts of its snapshot follow."""
+        """Note that the mirror is a new one; the facts of its snapshot follow."""
         ...
 
     def completed(self) -> None:
-        """The mirror has all there is; from here on the stream brings news."""
+        """Note that the mirror is complete; from here on the stream brings news."""
         ...
 
     def latency_sensitive(self) -> bool:
-        """Whether anything here waits for what the stream brings."""
+        """Return True if anything here waits for the stream."""
         ...
 
 
 class Feeder:
-    """Owner of the mirror. `hurry` where something begins to wait for what the stream brings; ``expects_lease`` while
-    this replica is about to hear in the stream that it may lead."""
+    """Owner of the mirror. Call `hurry` if something begins to wait for the stream.
+
+    ``expects_lease`` is True while this replica is about to learn from the stream that it may lead.
+    """
 
     def __init__(
         self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock, batch_delay: BatchDelay
@@ -86,28 +88,28 @@ class Feeder:
 
     @property
     def heard_ms(self) -> MonoMs | None:
-        """Whatever was written before then has come by in the stream."""
+        """Return the moment before which everything written has come by in the stream."""
         return self._heartbeat.heard_ms
 
     def due_ms(self, fire: Fire) -> int:
-        """When that fire was due, by its schedule as the mirror has it."""
+        """Return when that fire was due, by its schedule in the mirror."""
         schedule: ScheduleRef | None = self.mirror.nouns(Collection.SCHEDULES).get(fire.schedule)
         return fire.nominal_ms if schedule is None else due_ms(fire.schedule, schedule.trigger, fire.nominal_ms)
 
     def forget(self) -> None:
-        """Let go of the mirror, once `run` has ended."""
+        """Drop the mirror, once `run` has ended."""
         self.mirror = Mirror()
 
     def hurry(self) -> None:
-        """Read at once what the stream has."""
+        """Read at once what is in the stream."""
         self._hurry.set()
 
     def start_over(self, reason: str) -> None:
-        """Read everything again, as after lost history; the next turn of `run` does it."""
+        """Read everything again, as after lost history, in the next turn of `run`."""
         self._start_over = reason
 
     def want(self, job_ids: Iterable[str]) -> None:
-        """Have those jobs read again; the next turn of `run` does it."""
+        """Read those jobs again, in the next turn of `run`."""
         for job_id in job_ids:
             self.mirror.want(Collection.JOBS, job_id)
 
@@ -161,14 +163,14 @@ class Feeder:
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
                 self._delay.passed(len(batch.changes), self._clock.mono_ms())
-                # One that is behind rests when it has caught up: with a rest after each full batch it might never.
+                # A feeder that is behind rests once it has caught up: with a rest after each full batch it might not.
                 if not batch.is_full:
                     await self._rest(latency_sensitive=self.expects_lease or sink.latency_sensitive())
-            # Back-off starts over after every batch that got through.
+            # The backoff starts over after every successful batch.
             retry_state.attempt_number = 1
 
     async def _rest(self, *, latency_sensitive: bool) -> None:
-        """Let changes come together."""
+        """Wait while changes gather."""
         if latency_sensitive:
             await asyncio.sleep(self._delay.wait_s(self._clock.mono_ms()))
             return
@@ -184,7 +186,7 @@ class Feeder:
             async for changes in stream.snapshot():
                 read += len(changes)
                 await self._pass_on(self.mirror.fold(changes), sink)
-                # A large snapshot must not keep the lease loop from its turn.
+                # A large snapshot must not block the lease loop.
                 await asyncio.sleep(0)
         self._barrier = self._heartbeat.barrier()
         log.info("snapshot_read", documents=read)
@@ -198,7 +200,7 @@ class Feeder:
                     changes = await self._source.fetch(collection, part)
                     await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes), sink)
         except StoreUnavailable:
-            # The stream resumes after the patches that asked for these, so nothing would ask again.
+            # The stream resumes after the patches that wanted these documents, so nothing would want them again.
             for collection, id in wanted:
                 self.mirror.want(collection, id)
             raise

@@ -1,7 +1,7 @@
 """The inputs that wait for the core: one ordered, bounded queue with one reader, the stepper.
 
-Inputs that can wait (`hascheduler.dispatch.inputs.can_wait`) do not wake it: the next one that can't takes them along,
-or a bounded time does. Most of a job's inputs are of that kind, and a step has its price, however little it is given.
+Inputs that can wait (`hascheduler.dispatch.inputs.can_wait`) do not wake it: the next one that can't, or a bounded
+time, takes them along. Most of a job's inputs are of that kind, and a step has its price, however few inputs it gets.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from hascheduler.dispatch.inputs import Input, can_wait
 
 INPUTS_MAX = 20_000
 _WAITING_MAX_S = 0.05
-"""How long inputs that can wait do: as long as a follower lets the stream gather."""
+"""The longest wait of inputs that can wait: as long as a follower lets the stream gather."""
 _GATHERED_MAX = 500
-"""From how many on they are not kept waiting, or the step that takes them would be long."""
+"""From this many on they no longer wait, or the step that takes them would be long."""
 
 
 class Inbox:
-    """Facts wait for room, which holds the stream back; what this process reports of itself never waits.
+    """Owner of the waiting inputs. Facts wait for room, which holds the stream back; this process's reports don't.
 
-    ``ends_can_wait`` is set by the reader after each step: the core awaits the end of no job.
+    The reader sets ``ends_can_wait`` after each step: the core awaits the end of no job.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Inbox:
         self.ends_can_wait = False
 
     async def put(self, inputs: Sequence[Input]) -> None:
-        """Append facts; waits while the inbox is full. One batch may overshoot the bound, the next one waits."""
+        """Append facts; wait while the inbox is full. One batch may overshoot the bound, the next one waits."""
         if not inputs:
             return
         await self._room.wait()
@@ -42,12 +42,11 @@ class Inbox:
         self._append(inputs)
 
     def wake(self) -> None:
-        """Have the stepper take a turn although there are no inputs."""
+        """Make the stepper take a turn although there are no inputs."""
         self._some.set()
 
     async def wait(self, timeout_s: float) -> None:
-        """Return once there is something to take that can't wait, or has waited, or the time is over; gives way at
-        least once."""
+        """Return once an input can't wait or has waited, or on the timeout; yield to the loop at least once."""
         if self._some.is_set() or timeout_s <= 0:
             await asyncio.sleep(0)
             return

@@ -1,11 +1,11 @@
-"""How a replica proves that a processor's process is dead: a connection to each, as standbys keep one to the leader.
+"""Prove that a processor's process is dead, by a connection to each, as standbys keep one to the leader.
 
-Without a proof a processor is dead when its heartbeat has stood still for the heartbeat timeout, as before. With one
-its jobs run elsewhere at once. What counts as proof is `leadership.liveness`'s: the processor had greeted, the
-connection closed, and its endpoint now refuses, or answers as another process. Its handlers died with it, so none runs
-beside the next attempt. Every replica watches: a leader that has just begun must not start without a greeting.
+Without a proof a processor is dead once its heartbeat has stalled for the heartbeat timeout. With a proof its jobs run
+elsewhere at once. `leadership.liveness` defines the proof: the processor had greeted, the connection closed, and its
+endpoint now refuses, or answers as another process. Its handlers died with it, so none runs alongside the next attempt.
+Every replica watches: a new leader must not start without a greeting.
 
-A processor says its endpoint when it registers; one of 0.2.0 has none, nor has one that polls over HTTP.
+A processor registers with its endpoint; one of 0.2.0 has none, nor has one that polls over HTTP.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 
 
 class ProcessorProbe:
-    """Owner of the watches, one a registered processor that has an endpoint. ``died`` gets what the core must see.
+    """Owner of the watches, one a registered processor with an endpoint. ``died`` gets the input for the core.
 
-    Ids are unique per process start: one that is dead stays dead, also where a beat that it wrote before arrives later,
-    and after a fresh snapshot.
+    Ids are unique per process start, so a dead one stays dead, even if one of its earlier beats arrives later, and
+    after a fresh snapshot.
     """
 
     def __init__(self, died: Callable[[ProcessorLost], None], wait_for_death: WaitForDeath) -> None:
@@ -36,7 +36,7 @@ class ProcessorProbe:
         self._changed = asyncio.Event()
 
     def seen(self, inputs: Sequence[Input]) -> None:
-        """What the core has just seen."""
+        """Take the inputs that the core has just seen."""
         for each in inputs:
             match each:
                 case ProcessorSeen(processor) if processor.liveness_endpoint:
@@ -75,7 +75,7 @@ class ProcessorProbe:
         await self._wait_for_death(processor_id, endpoint)
         newest = self._newest.get(processor_id)
         if newest is None:
-            return  # it deregistered, and then ended: the proof and the end of this watch come in the same turn
+            return  # it deregistered and then ended: the proof and the end of this watch come in the same turn
         if newest.draining and newest.consuming:
             log.info("processor_ended", processor=processor_id, endpoint=endpoint)
         else:

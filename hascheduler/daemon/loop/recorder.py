@@ -1,7 +1,7 @@
-"""Records the leader's inputs and decisions from one moment on, complete or not at all.
+"""Record the leader's inputs and decisions from one moment on, complete or not at all.
 
-A recording begins with what the core knows, between two of its steps, and goes on with each step. It is a bounded
-queue: a reader that is too slow loses the recording, never the leader its time.
+A recording begins with the state of the core, between two of its steps, and goes on with each step. It is a bounded
+queue: a slow reader loses the recording, and never delays the leader.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _FACTS_AT_ONCE = 1_000
 
 
 class Recorder:
-    """Owner of the recordings under way. ``term`` is the present term while this replica decides, else None."""
+    """Owner of the recordings in progress. ``term`` is the present term while this replica decides, else None."""
 
     def __init__(self, core: Dispatcher, clock: Clock, *, term: Callable[[], int | None]) -> None:
         self._core = core
@@ -31,7 +31,7 @@ class Recorder:
         self._readers: dict[asyncio.Queue[RecordedStep | RecordingEnd], None] = {}
 
     def stepped(self, now: WallMs, inputs: Sequence[Input], decisions: tuple[Decision, ...]) -> None:
-        """The core took a step; called after each, at once."""
+        """Record a step of the core; called at once after each."""
         if not self._readers or not (inputs or decisions):
             return
         step = RecordedStep(now, tuple(inputs), decisions)
@@ -42,21 +42,21 @@ class Recorder:
                 self._end(queue, "read too slowly")
 
     def follows(self) -> None:
-        """This replica does not decide (any more)."""
+        """End all recordings: this replica does not decide (any more)."""
         for queue in list(self._readers):
             self._end(queue, "this replica no longer leads")
 
     def term(self) -> int | None:
-        """The term that would be recorded; None where nothing can be: this replica does not decide."""
+        """Return the term that would be recorded; None if this replica does not decide."""
         return self._term()
 
     @property
     def is_taken(self) -> bool:
-        """Whether there are as many recordings as there may be."""
+        """Return True if there are as many recordings as allowed."""
         return len(self._readers) >= RECORDINGS_MAX
 
     async def record(self, for_ms: int) -> AsyncIterator[RecordedStep | RecordingEnd]:
-        """What the core knows now, then its steps for so long; ends with the reason."""
+        """Yield the state of the core now, then its steps for this time; end with the reason."""
         loop = asyncio.get_running_loop()
         until = loop.time() + for_ms / 1_000
         with self._queue() as queue:

@@ -1,7 +1,7 @@
 """This replica's own record: written once a retry period, and awaited in its own stream.
 
-The echo is worth more than the record. It measures how far the stream lags, it shows that the mirror is fresh even
-when nothing else is written, and it is the barrier after a snapshot: what was written before this beat has been folded
+The echo is worth more than the record. It measures how far the stream lags, it shows that the mirror is fresh even if
+nothing else is written, and it is the barrier after a snapshot: everything written before this beat has been folded
 when the beat comes back.
 """
 
@@ -39,7 +39,7 @@ class ReplicaHeartbeat:
         self.lag_ms: int | None = None
         """From writing the last beat that came back to folding it; None before the first."""
         self.heard_ms: MonoMs | None = None
-        """Whatever was written before then has come by in the stream: when the last beat that came back was sent."""
+        """Everything written before then has come by in the stream: when the last beat that came back was sent."""
         self._others_heard_at: dict[str, MonoMs] = {}
         self._zone_data: dict[str, str] = {}
         self._hurry = asyncio.Event()
@@ -47,11 +47,11 @@ class ReplicaHeartbeat:
 
     @property
     def fresh(self) -> bool:
-        """Whether a beat came back lately enough for the mirror to be trusted."""
+        """Return True if a beat came back recently enough to trust the mirror."""
         return self._echoed_at is not None and self._clock.mono_ms() - self._echoed_at < self._config.stale_after_ms
 
     def barrier(self) -> int:
-        """The number of a beat that has not been written yet; `echoed` tells when it has come back."""
+        """Return the number of a beat that is not written yet; `echoed` returns True once it has come back."""
         self._hurry.set()
         return self._beat + 1
 
@@ -59,7 +59,7 @@ class ReplicaHeartbeat:
         return self._echoed_beat >= beat
 
     def seen(self, replica: ReplicaStatus) -> None:
-        """A replica's record came by in the stream."""
+        """Take a replica's record from the stream."""
         self._others_heard_at[replica.id] = self._clock.mono_ms()
         self._compare_zone_data(replica)
         if replica.id != self._config.replica_id or replica.beat <= self._echoed_beat:
@@ -74,12 +74,12 @@ class ReplicaHeartbeat:
             del self._sent[beat]
 
     def gone(self, replica_id: str) -> None:
-        """A replica's record was taken away, or has expired, which takes a minute or more."""
+        """Forget a replica: its record was removed, or has expired, which takes a minute or more."""
         self._others_heard_at.pop(replica_id, None)
         self._zone_data.pop(replica_id, None)
 
     def _compare_zone_data(self, replica: ReplicaStatus) -> None:
-        """Warn once of each other replica that may read a local time otherwise."""
+        """Warn once of each other replica that may read a local time differently."""
         other = replica.zone_data
         if other is None or other == ZONE_DATA_VERSION or self._zone_data.get(replica.id) == other:
             return
@@ -87,15 +87,17 @@ class ReplicaHeartbeat:
         log.warning("zone_data_differ", other=replica.id, own=ZONE_DATA_VERSION, others=other)
 
     def is_silent(self, replica_id: str) -> bool:
-        """Whether another replica's beats have stopped: it was killed, or is cut off. Where our own do not come back
-        either, it is the stream that is silent, and nothing is known of others."""
+        """Return True if another replica's beats have stopped: it was killed, or is cut off.
+
+        If our own do not come back either, the stream is silent, and nothing is known about the others.
+        """
         heard_at = self._others_heard_at.get(replica_id)
         if heard_at is None or replica_id == self._config.replica_id or not self.fresh:
             return False
         return self._clock.mono_ms() - heard_at >= self._config.stale_after_ms
 
     async def run(self, describe: Callable[[int], ReplicaStatus]) -> None:
-        """Once a retry period, write the status that ``describe`` gives for the beat of that number."""
+        """Write, once a retry period, the status that ``describe`` returns for the beat of that number."""
         while True:
             self._hurry.clear()
             self._beat += 1
@@ -114,7 +116,7 @@ class ReplicaHeartbeat:
             await in_time(self._hurry.wait(), self._config.retry_period_ms / 1000)
 
     async def leave(self) -> None:
-        """Take the record away; a failure is repaired by its expiry."""
+        """Remove the record; if that fails, it expires."""
         try:
             await self._board.remove(self._config.replica_id)
         except StoreUnavailable as error:

@@ -1,7 +1,7 @@
-"""Turns the core: takes the inputs that wait, asks for a step, hands its parts to the loops that carry them out.
+"""Turn the core: take the waiting inputs, ask for a step, and hand its parts to the loops that act on them.
 
-It checks, before every step, that this replica may still decide. Its progress is what the lease's renewal depends on:
-a loop that hangs, for whatever reason, loses the lease.
+Before every step it checks that this replica may still decide. The renewal of the lease depends on its progress: a loop
+that hangs, for whatever reason, loses the lease.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 _LEADING_PAUSE_MAX_MS = 250
 _FOLLOWING_PAUSE_MAX_MS = 1_000
-"""A turn that finds nothing to do costs more than most that do, as the processor has to be woken for it."""
+"""A turn without work costs more than most others, as the CPU has to be woken for it."""
 
 
 _LAG_MEMORY_MS = 1_000.0
@@ -50,7 +50,7 @@ class DecisionLag:
         self._at_ms = now
 
     def mean_ms(self, now: MonoMs) -> int | None:
-        """None where nothing was under way for a while."""
+        """Return the mean; None if no decision was outstanding for a while."""
         return None if self._at_ms is None or now - self._at_ms >= _LAG_KNOWN_MS else round(self._mean_ms)
 
     def clear(self) -> None:
@@ -58,7 +58,7 @@ class DecisionLag:
 
 
 class DecisionSink(Protocol):
-    """Where a leader's decisions go, for as long as its term lasts."""
+    """The consumer of a leader's decisions, for as long as its term lasts."""
 
     async def ready(self) -> bool: ...
 
@@ -68,27 +68,27 @@ class DecisionSink(Protocol):
 
 
 class Hearing(Protocol):
-    """How far what the stream delivers can be trusted to be all there is."""
+    """How far the stream can be trusted to have delivered everything."""
 
     @property
     def listening(self) -> bool:
-        """The stream is not silent: what is written comes by."""
+        """Return True if the stream is not silent: new writes come by."""
         ...
 
     @property
     def heard_ms(self) -> MonoMs | None:
-        """Whatever was written before then is in the inbox, or was."""
+        """Return the moment before which everything written is in the inbox, or was."""
         ...
 
 
 @dataclass(kw_only=True)
 class Stepper:
-    """``active_committer`` gives the present term's committer, or None when this replica must not decide.
+    """The loop that turns the core.
 
-    ``seen`` gets the inputs of each step, right after it; ``decided`` what is submitted, right before. ``rounds``
-    counts how often the loop came round, also where the committer had no room; ``turned_at_ms`` is when it last took a
-    step. At ``next_step_at_ms`` the core has something to decide of its own accord; None: only when it sees something
-    new.
+    ``active_committer`` returns the present term's committer, or None if this replica must not decide. ``seen`` gets
+    the inputs of each step, right after it; ``decided`` gets the decisions right before they are submitted. ``rounds``
+    counts the turns of the loop, even if the committer had no room; ``turned_at_ms`` is when it last took a step. The
+    core has to decide by itself at ``next_step_at_ms``; None if only a new input makes it decide.
     """
 
     core: Dispatcher
@@ -113,21 +113,21 @@ class Stepper:
 
     @property
     def decision_lag_ms(self) -> int | None:
-        """How long what this leader decides takes to come back in its stream; None: it decides nothing."""
+        """Return how long this leader's decisions take to come back in its stream; None if it decides nothing."""
         return self._decision_lag.mean_ms(self.clock.mono_ms())
 
     async def run(self) -> None:
         while True:
-            # A core with more to do than one step holds must not keep the other loops waiting: this gives way.
+            # If the core has more to do than fits one step, other loops must still run: this yields to them.
             await self.inbox.wait(self._pause_s())
-            # Nothing is held back after a quiet time.
+            # There is no delay after a quiet time.
             delay_s = self.batch_delay.wait_s(self.clock.mono_ms())
             if delay_s:
                 await asyncio.sleep(delay_s)
             committer = self.active_committer()
             room = await committer.ready() if committer is not None else True
-            # The lease may have been lost while waiting for room, and a new term may have begun. The time is read
-            # first: what the committer answers for is the clock as it was then.
+            # The lease may have been lost while waiting for room, and a new term may have begun. Read the time first:
+            # the committer vouches for the clock as it was then.
             now = self.clock.wall_ms()
             committer = self.active_committer()
             self.rounds += 1
@@ -182,7 +182,7 @@ class Stepper:
             inputs.append(ProcessorLost(processor_id, beat))
 
     def _pause_s(self) -> float:
-        """Until the core's next appointment, but never long: silence must be noticed, and progress shown."""
+        """Return the time until the core's next step, but never long: silence must be noticed, and progress shown."""
         longest_ms = _FOLLOWING_PAUSE_MAX_MS if self.active_committer() is None else _LEADING_PAUSE_MAX_MS
         if self.next_step_at_ms is None:
             return longest_ms / 1000

@@ -1,5 +1,5 @@
-"""What leaves the process: messages to processors, events of jobs, and what held requests wait for.
+"""Everything that leaves the process: messages to processors, events of jobs, and ends for held requests.
 
-Nothing here may hold up a decision: queues are bounded, what does not fit is dropped and repaired (a message is
-published again by the core, a follower that is too slow gets `Lagging`).
+Nothing here may delay a decision: queues are bounded, what does not fit is dropped and repaired (the core publishes a
+message again, a slow follower gets `Lagging`).
 """

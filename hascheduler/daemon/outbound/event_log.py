@@ -11,12 +11,12 @@ follower whose place the ring has given to a newer event was too slow.
       └ the events up to here are forgotten, so no follower can go on from before it
 
 Without an exchange nothing is published. A new leader goes on from `_OVERLAP_S` before the old one's last sign of life,
-in its own log: events that are published twice have the same ids. A slow broker disturbs no other loop; what leaves the
-log unpublished is counted and given up. A log begins where its replica began: a replica that leads within moments of
-its own start can't publish what the leader before it had not yet published.
+in its own log; events that are published twice have the same ids. A slow broker disturbs no other loop; events that
+leave the log unpublished are counted and given up. A log begins where its replica began: a replica that leads within
+moments of its own start can't publish the events that the leader before it had not yet published.
 
-`EventTail` brings the mirror's events of jobs into the log, whole and in order, after every batch of the stream. A
-change of a job that is unknown here does not say whose it is: a failed job that is retried, or one that was read ahead
+`EventTail` brings the mirror's events of jobs into the log, complete and in order, after every batch of the stream. A
+change of a job that is unknown here does not name its tenant: a failed job that is retried, or one that was read ahead
 of the stream and has ended. Then the document is read, on the side, and later events wait; if it can't be read, the
 event goes out as it is.
 """
@@ -45,7 +45,7 @@ EVENTS_MAX = 10_000
 FOLLOWERS_MAX = 100
 _AT_ONCE_MAX = 500
 _AHEAD_MAX_S = 60
-"""Another replica may be ahead of this one in the stream, but not for so long."""
+"""Another replica may be ahead of this one in the stream, but not by more."""
 _COME_AGAIN_S = 5
 
 TOO_OLD = "more has happened since than this replica remembers"
@@ -56,8 +56,8 @@ READ_ANEW = "this replica had to read everything again, and does not know what h
 class EventLog:
     """`hascheduler.ports.EventFeed`. Owner of the ring and of the number of followers.
 
-    It is *open* while it has every event, without a gap: from `begin` to the next `restart`; ``era`` counts how often
-    it has begun. Every event up to ``position`` was appended ("" before the first `begin`), those up to ``floor`` are
+    It is *open* while it has every event, without a gap: from `begin` to the next `restart`; ``era`` counts the
+    beginnings. Every event up to ``position`` was appended ("" before the first `begin`), those up to ``floor`` are
     forgotten. ``first`` is the place of the oldest event, ``end`` that of the next one; places are numbered from 0 on,
     and never twice.
     """
@@ -73,13 +73,13 @@ class EventLog:
         self.is_open = False
         self.is_closed = False
         self.news = asyncio.Event()
-        """Set at the next change. Take it before you look, and wait for it after."""
+        """Set at the next change. Take it before a check, and wait for it after."""
         self.followers = 0
 
-    # What comes in
+    # Input
 
     def begin(self, position: str) -> None:
-        """From now on every event after ``position`` is appended."""
+        """Open the log: from now on every event after ``position`` is appended."""
         self.is_open = True
         self.era += 1
         self.first = self.end
@@ -87,7 +87,7 @@ class EventLog:
         self._wake()
 
     def append(self, events: Sequence[Event], position: str) -> None:
-        """The events up to ``position``, in order; those that were appended before are left out."""
+        """Append the events up to ``position``, in order; leave out those that were appended before."""
         for event in events:
             if event.id <= self._newest:
                 continue
@@ -101,21 +101,21 @@ class EventLog:
         self._wake()
 
     def restart(self) -> None:
-        """The mirror is read again: events until the next `begin` are missing."""
+        """Close the log until the next `begin`, as the mirror is read again and events until then are missing."""
         self.is_open = False
 
     def close(self) -> None:
-        """This replica ends: every follower gets `Closing`."""
+        """End the log, as this replica ends: every follower gets `Closing`."""
         self.is_closed = True
         self._wake()
 
     def forget(self) -> None:
-        """Let go of all events, once it is closed."""
+        """Drop all events, once it is closed."""
         assert self.is_closed
         self.first = self.end
         self._ring = [None]
 
-    # What is known
+    # Reads
 
     def at(self, place: int) -> Event:
         event = self._ring[place % len(self._ring)]
@@ -123,7 +123,7 @@ class EventLog:
         return event
 
     def place_after(self, position: str) -> int:
-        """The place of the first event after ``position``."""
+        """Return the place of the first event after ``position``."""
         low, high = self.first, self.end
         while low < high:
             middle = (low + high) // 2
@@ -161,7 +161,7 @@ class LogFollower:
         self._era = 0
         self._place = 0
         if after is None:
-            # From now on, which is nowhere while the log is not open.
+            # From now on; there is no such position while the log is not open.
             after = events.position if events.is_open else ""
         self._after = after
 
@@ -180,7 +180,7 @@ class LogFollower:
                 return NewEvents((), self._after)
 
     def _look(self) -> NewEvents | Missed | Lagging | Closing | None:
-        """The next answer, or None; events that are not wanted are passed over."""
+        """Return the next answer, or None; skip events that are not wanted."""
         events = self._log
         if events.is_closed:
             return Closing()
@@ -204,7 +204,7 @@ class LogFollower:
         return None
 
     def _begin(self) -> Missed | None:
-        """Find the place to go on from; where there is none, go on from the newest event."""
+        """Find the place to go on from; if there is none, go on from the newest event."""
         events = self._log
         is_first, self._era = self._era == 0, events.era
         reason = ""
@@ -235,7 +235,7 @@ class EventPublisher:
         self._published_to = ""
 
     def other_leads(self) -> None:
-        """The stream has shown that another replica has the lease, and renews it."""
+        """Note that another replica has the lease, and renews it."""
         self._published_to = self._log.position
 
     async def run(self) -> None:
@@ -247,12 +247,12 @@ class EventPublisher:
 
     async def _publish_while_leading(self, exchange: EventExchange) -> None:
         while True:
-            while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # leading is asked for, not signalled
+            while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # leading is polled, not signalled
                 await asyncio.sleep(_LOOK_MS / 1_000)
             await self._publish_term(exchange)
 
     async def _publish_term(self, exchange: EventExchange) -> None:
-        """Publish until this replica leads no more, or its log has left the follower behind."""
+        """Publish until this replica no longer leads, or its log has left the follower behind."""
         follower = LogFollower(self._log, self._begin_after(), EventFilter())
         while self._leading():
             answer = await follower.next(_LOOK_MS)
@@ -271,7 +271,7 @@ class EventPublisher:
                     return
 
     async def _publish(self, exchange: EventExchange, events: Sequence[Event]) -> bool:
-        """Try until the broker has the events, or this replica leads no more; whether the broker has them."""
+        """Try until the broker has the events, or this replica no longer leads; return True if the broker has them."""
         pause_s = _AGAIN_S
         while self._leading():
             is_published = await exchange.publish(events)
@@ -296,7 +296,7 @@ _Batch = tuple[list[Event], str]
 
 
 class EventTail:
-    """Owner of the events that wait to be whole."""
+    """Owner of the events that wait to be complete."""
 
     def __init__(self, events: EventLog, fold: Feeder, source: ChangeSource) -> None:
         self._log = events
@@ -307,7 +307,7 @@ class EventTail:
         self._seen_to = ""
 
     def look(self, events: list[Event]) -> None:
-        """The mirror has folded some more of the stream. Events from before it was complete are left out."""
+        """Take the events of the latest fold of the mirror; leave out those from before it was complete."""
         position = self._fold.position
         if not self._fold.complete:
             self._seen_to = position
@@ -323,7 +323,7 @@ class EventTail:
             self._give_up()
 
     def restarted(self) -> None:
-        """The mirror is a new one."""
+        """Drop the waiting events, as the mirror is a new one."""
         self._waiting.clear()
         self._log.restart()
 
@@ -334,7 +334,7 @@ class EventTail:
             while self._waiting:
                 batch = self._waiting[0]
                 whole = await self._whole(batch[0])
-                # It may have been given up meanwhile.
+                # `_give_up` may have taken it meanwhile.
                 if self._waiting and self._waiting[0] is batch:
                     self._waiting.popleft()
                     self._log.append(whole, batch[1])
@@ -360,7 +360,7 @@ class EventTail:
                             try:
                                 found[change.id] = decode_job(change.id, change.fields)
                             except InvalidInput:
-                                continue  # the mirror sets it aside, with the reason
+                                continue  # the mirror quarantines it, with the reason
                     del unknown[:FETCH_MAX]
                 return found
             except StoreUnavailable as error:
@@ -374,6 +374,6 @@ class EventTail:
 def _identified(event: Event, job: JobRef | None) -> Event:
     if job is None or event.is_identified:
         return event
-    # A job that has ended as the event says had that attempt; of one that lives on, the number may be a later one.
+    # A job that has ended as in the event had that attempt; if it lives on, the number may be a later one.
     attempt = job.attempt if event.attempt is None and job.state == event.type.value else event.attempt
     return replace(event, tenant=job.tenant, definition=job.definition, attempt=attempt)

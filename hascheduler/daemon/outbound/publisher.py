@@ -1,10 +1,10 @@
-"""The messages to processors: dispatched attempts, and cancel requests. Bounded; sending them holds no other loop up.
+"""The messages to processors: dispatched attempts, and cancel requests. Bounded, and never in the way of another loop.
 
-The job document is the outbox, so a message may be lost: a dispatched job that does not start in time is published
-again by the core. Therefore a full queue drops, and a publish that stays unanswered is given up after a few tries.
+The job document is the outbox, so a message may be lost: the core publishes a dispatched job again if it does not start
+in time. Therefore a full queue drops, and a publish without an answer is given up after a few tries.
 
-With a fallback the core dispatches while the broker is away, too, and what would be published then goes there:
-MongoDB, where processors look for their jobs meanwhile.
+With a fallback the core also dispatches while the broker is away, and its messages go there: MongoDB, where processors
+find their jobs meanwhile.
 
 Each dispatched attempt has a span, from here until the broker has confirmed its message.
 """
@@ -45,17 +45,17 @@ log = structlog.get_logger(__name__)
 
 
 class MessageSpans:
-    """``traces`` None: messages carry no headers here."""
+    """The spans of messages; with ``traces`` None messages carry no headers."""
 
     def __init__(self, tracer: Tracer = NO_TRACING, traces: JobTraces | None = None) -> None:
         self._tracer = tracer
         self._traces = traces if tracer.enabled else None
 
     async def begin(self, sends: Sequence[Send], term: int | None) -> Sequence[Span]:
-        """One for each message, in their order; ``term`` is the present one while this replica decides.
+        """Begin a span for each message, in order; ``term`` is the present one while this replica decides.
 
-        `UNTRACED` where tracing is off, or the database does not answer in time: the processor reads the trace of its
-        job when it starts it.
+        It is `UNTRACED` if tracing is off, or the database does not answer in time: the processor reads the trace of
+        its job when it starts it.
         """
         published = [send.job_id for send in sends if isinstance(send, Publish)]
         if self._traces is None or not published:
@@ -68,7 +68,7 @@ class MessageSpans:
         return [self._span(send, jobs, term) for send in sends]
 
     def end(self, sends: Sequence[Send], spans: Sequence[Span], unconfirmed: Set[str]) -> None:
-        """``unconfirmed`` are the ids of messages of which the fate is unknown."""
+        """End the spans; ``unconfirmed`` holds the ids of messages with an unknown fate."""
         for send, span in zip(sends, spans, strict=True):
             if span is UNTRACED:
                 continue
@@ -99,7 +99,7 @@ BATCH_MAX = 1_000
 
 @dataclass
 class Publisher:
-    """Owner of the queue of messages, and of what is known of the broker."""
+    """Owner of the queue of messages, and of the known state of the broker."""
 
     transport: Transport
     inbox: Inbox
@@ -115,7 +115,7 @@ class Publisher:
     def offer(self, sends: Iterable[Send]) -> None:
         """Queue for publishing; what does not fit is dropped, and repaired later by its start timeout.
 
-        Processors that ask for their jobs have no queue: they look into the mirror.
+        Processors that poll for their jobs have no queue: they read the mirror.
         """
         dropped = 0
         for send in sends:
@@ -131,11 +131,11 @@ class Publisher:
 
     @property
     def accepting(self) -> bool:
-        """Whether the broker takes messages now."""
+        """Return True if the broker takes messages now."""
         return self.transport.accepting
 
     async def drained(self, timeout_s: float) -> bool:
-        """Wait until what was offered has been published or given up; return whether that happened in time."""
+        """Wait until everything offered has been published or given up, and return True if that happened in time."""
         return await in_time(self._queue.join(), timeout_s)
 
     async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
@@ -147,7 +147,7 @@ class Publisher:
             tasks.create_task(self._publish_again(), name="publish-again")
 
     def _look(self) -> None:
-        """Put into the inbox whether the broker takes messages: at first, and each time that it has turned."""
+        """Put the state of the broker into the inbox, at first and after each change."""
         known, accepting = self._known, self.transport.accepting
         if accepting is known:
             return
@@ -170,7 +170,7 @@ class Publisher:
                 self._unconfirmed.put_nowait(unsent)
 
     async def _publish_again(self) -> None:
-        """The second chance, on its own, so that a queue that is gone does not hold up the messages to the others."""
+        """Try once more, in a task of its own, so that a queue that is gone does not delay messages to the others."""
         while True:
             unsent = await self._unconfirmed.get()
             try:
@@ -185,7 +185,7 @@ class Publisher:
                 log.warning("publish_unknown", messages=still, job=first.job_id, attempt=first.attempt)
 
     async def _deliver(self, messages: list[tuple[str, Message]]) -> list[tuple[str, Message]]:
-        """Publish; the messages that the broker did not confirm."""
+        """Publish, and return the messages that the broker did not confirm."""
         transport = self.transport
         if self.fallback is not None and not transport.accepting:
             transport = self.fallback

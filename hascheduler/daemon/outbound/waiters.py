@@ -43,7 +43,7 @@ class Waiters:
 
     @contextmanager
     def waiting(self, name: str) -> Iterator[StreamWaiter]:
-        """A waiter that `notify` of that name wakes; `Overloaded` where there is no room, or this replica ends."""
+        """Open a waiter that `notify` of that name wakes; raise `Overloaded` without room, or if this replica ends."""
         if not self._open:
             raise Overloaded("this replica is about to end", retry_after_s=1)
         if self._count >= WAITERS_MAX:
@@ -62,7 +62,7 @@ class Waiters:
 
     @property
     def names(self) -> Set[str]:
-        """The names that requests wait for."""
+        """Return the names that requests wait for."""
         return self._by_name.keys()
 
     def notify(self, name: str) -> None:
@@ -70,13 +70,13 @@ class Waiters:
             waiter.notify()
 
     def notify_all(self) -> None:
-        """The stream has a gap: every request looks for itself."""
+        """Wake every waiter, as the stream has a gap: each request checks for itself."""
         for waiters in self._by_name.values():
             for waiter in waiters:
                 waiter.notify()
 
     def close(self) -> None:
-        """This replica ends: no request waits any longer."""
+        """End every wait, as this replica ends."""
         self._open = False
         for waiters in self._by_name.values():
             for waiter in waiters:

@@ -1,5 +1,5 @@
-"""Applies the leader's decisions to jobs, schedules and verdict records, in groups.
+"""Apply the leader's decisions to jobs, schedules and verdict records, in groups.
 
-Every decision stands in the journal, with a majority behind it, before it comes here. So whatever fails or is lost is
-applied again, and everything here is idempotent: each decision is answered by a `Settlement`.
+Every decision is in the journal, acknowledged by a majority, before it comes here. Whatever fails or is lost is applied
+again, so everything here is idempotent: each decision gets a `Settlement`.
 """

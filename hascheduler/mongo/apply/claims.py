@@ -1,9 +1,9 @@
-"""Applies the leader's decisions in groups: a few round trips a batch, however many decisions it holds.
+"""Apply the leader's decisions in groups: a few round trips a batch, however many decisions it holds.
 
-First what gives slots back, which the same batch may hand out again. Then the decisions about schedules (`outcomes`,
-`FailureCounts`): fires insert their jobs, as dispatched where the same batch decides that too. Then all other changes
-of jobs (`job_updates`). The journal has a majority behind it, so these writes wait for none unless the caller demands
-it: the leader applies again what gets lost with a primary.
+First come the decisions that free slots, which the same batch may fill again. Then the decisions about schedules
+(`outcomes`, `FailureCounts`): fires insert their jobs, as dispatched if the same batch decides that too. Then all other
+changes of jobs (`job_updates`). A majority has the journal, so these writes wait for no majority unless the caller asks
+for it: the leader applies again what is lost with a primary.
 """
 
 import asyncio
@@ -83,13 +83,13 @@ class MongoClaimStore:
                 settled.update((await self._resets.reset(resets)).items())
             if releases:
                 settled.update((await self._holds.release(releases, majority=majority)).items())
-            # The cursors and the jobs are different documents, so neither waits for the other.
+            # Cursors and jobs are different documents, so neither waits for the other.
             async with asyncio.TaskGroup() as tasks:
                 advancing = tasks.create_task(self._time_outcomes.advance(sequences, written, majority=majority))
                 moving = tasks.create_task(self._job_updates.carry_out(moves, at_ms, majority=majority))
         settled.update(zip(moves, moving.result(), strict=True))
         if not advancing.result():
-            # The jobs and records are written, the cursors may not be: the leader has to apply all of it again.
+            # The jobs and records are written, the cursors may not be: the leader must apply all of them again.
             over = (Settlement.DONE, Settlement.REFUSED)
             done = [outcome for outcome in outcomes if settled[outcome] in over]
             settled.update(dict.fromkeys(done, Settlement.UNKNOWN))
@@ -97,14 +97,13 @@ class MongoClaimStore:
 
 
 class FailureCounts:
-    """The part of the claims that concerns `CountFailures`: how many jobs of a schedule failed in a row, and its pause
-    after too many."""
+    """The part of the claim store for `CountFailures`: a schedule's failures in a row, and its pause after too many."""
 
     def __init__(self, database: Database) -> None:
         self._schedules = database[Collection.SCHEDULES.value]
 
     async def count(self, decisions: Sequence[CountFailures], *, majority: bool) -> dict[CountFailures, Settlement]:
-        """LOST where the schedule is gone, replaced by another one, or edited since its failures were counted."""
+        """Settle the counts; LOST if the schedule is gone, replaced, or edited since its failures were counted."""
         return {decision: await self._count(decision, majority=majority) for decision in decisions}
 
     async def _count(self, decision: CountFailures, *, majority: bool) -> Settlement:
@@ -124,7 +123,7 @@ class FailureCounts:
                 answer = await schedules.update_one(which, change)
                 if answer.matched_count:
                     return Settlement.DONE
-                # A repeat of a pause that was carried out meets the next revision.
+                # A repeat of an applied pause finds the next revision.
                 again = decision.pause_at_ms is not None and await schedules.find_one(repeated, ["_id"])
         except (StoreUnavailable, HistoryLost):
             return Settlement.UNKNOWN
@@ -132,7 +131,7 @@ class FailureCounts:
 
 
 class HoldReleases:
-    """The part of the claims that concerns `ReleaseHold`."""
+    """The part of the claim store for `ReleaseHold`."""
 
     def __init__(self, database: Database) -> None:
         self._holds = database[Collection.HOLDS.value]

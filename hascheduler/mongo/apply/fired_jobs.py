@@ -1,12 +1,12 @@
-"""Inserts the jobs of nominal times, as dispatched where the same batch dispatches them.
+"""Insert the jobs of nominal times, as dispatched if the same batch dispatches them.
 
-Where a fire makes a graph of jobs, all but the last are inserted first, in an order in which each comes after those
-that it waits for, and the last one when all of these are there: its insert is the fire, so after a crash between the
-two the same decision completes the graph. Of a fire that is refused, or lost as its schedule was edited or deleted
-between the two, nothing is left to run.
+If a fire makes a graph of jobs, all but the last are inserted first, each after those that it depends on, and the last
+one once all of them exist. That last insert is the fire: after a crash in between, the same decision completes the
+graph. If the fire is refused, or lost because its schedule was edited or deleted in between, no job of it is left to
+run.
 
-A job's trace begins here: a repeated insert makes a second span, and only the span of the job that was inserted
-ends, and is exported.
+A job's trace begins here: a repeated insert makes a second span, and only the span of the inserted job ends and is
+exported.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -34,12 +34,12 @@ _BeforeLast = tuple[Fire, str]
 
 
 class FiredJobs:
-    """The part of the claims that inserts the jobs of `Fire`."""
+    """The part of the claim store that inserts the jobs of `Fire`."""
 
     def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer) -> None:
         self._tracer = tracer
         self._job_retention_ms = job_retention_ms
-        # Local reads: it must see its own writes of a moment ago, with or without a majority.
+        # Local reads: they must see this store's latest writes, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
 
     async def insert(
@@ -50,11 +50,11 @@ class FiredJobs:
         *,
         majority: bool,
     ) -> tuple[Settlements, set[str]]:
-        """One settlement for each fire (with its stored schedule): DONE, UNKNOWN, or REFUSED where there can
-        be no job: it can't be stored, or its id belongs to a job of an earlier schedule of that name.
+        """Insert the jobs of these fires (each with its stored schedule), and return one settlement each.
 
-        A job whose first attempt is among ``claims`` (by job id) is inserted as dispatched, which saves a write and an
-        event for every mirror; the second answer has the ids of these jobs.
+        It is DONE, UNKNOWN, or REFUSED if there can be no job: it can't be stored, or a job of an earlier schedule of
+        that name has its id. A job whose first attempt is among ``claims`` (by job id) is inserted as dispatched, which
+        saves a write and an event for every mirror; the second result holds the ids of these jobs.
         """
         settled: Settlements = {}
         claimed: set[str] = set()
@@ -67,7 +67,7 @@ class FiredJobs:
                 makers[key] = JobMaker(fire.schedule, schedule, fire.keyed_by)
             maker = makers[key]
             if group and work + maker.work > WORK_AT_ONCE_MAX:
-                # What large payloads cost is cut, so that the loop turns meanwhile.
+                # Large payloads are split into groups, so that the event loop turns in between.
                 settled |= await self._insert_group(group, claims, at_ms, claimed, majority=majority)
                 group, work = {}, 0
             group[fire] = maker.fired(fire.nominal_ms, fire.after)
@@ -122,10 +122,10 @@ class FiredJobs:
     async def _insert_before_last(
         self, documents: Mapping[_BeforeLast, dict[str, Any]], own: dict[_BeforeLast, bool]
     ) -> Settlements:
-        """Insert the jobs of graphs that come before the last ones; the fires whose last jobs must not be inserted.
+        """Insert all jobs of graphs but the last ones, and return the fires whose last jobs must not be inserted.
 
-        With a majority, always: the last job must not survive the end of a primary that the others do not survive, as
-        what does not exist counts as succeeded. Those that are there then go into ``own``, and whether they are new.
+        Always with a majority: the last job must not survive a primary's failure that the others do not survive, as a
+        missing job counts as succeeded. Jobs that exist then are added to ``own``, with True if they are new.
         """
         existing: set[_BeforeLast] = set()
         settled = await self._inserted(documents, existing, majority=True)
@@ -137,10 +137,9 @@ class FiredJobs:
         return kept_back
 
     async def cancel_incomplete(self, lost: Sequence[Fire], at_ms: WallMs) -> None:
-        """Cancel what is there of the graphs of fires that will not be, except of those that happened all the same, and
-        of those that were decided again after an edit.
+        """Cancel the existing jobs of lost fires, unless the fire happened anyway or was decided again after an edit.
 
-        Which jobs a graph had, only their ids say: the schedule is gone, or another one by now.
+        The ids of the jobs are the only record of the graph: the schedule is gone or replaced by now.
         """
         # Refs follow a dot, and "/" is the character after it.
         ranges = [{"_id": {"$gte": fire.job_id, "$lt": f"{fire.job_id}/"}} for fire in lost]
@@ -162,14 +161,14 @@ class FiredJobs:
             await self._cancel(ids, at_ms)
 
     async def _cancel(self, ids: Sequence[str], at_ms: WallMs) -> None:
-        """Cancel the jobs of graphs whose last jobs can't be: nothing of them is to run."""
+        """Cancel the jobs of graphs that can't get their last job: none of them may run."""
         with faults("cancel the jobs of a fire that is none"):
             await self._jobs.with_options(write_concern=MAJORITY).update_many(
                 {"_id": {"$in": list(ids)}}, cancelled(at_ms, self._job_retention_ms)
             )
 
     async def _ids_of_others(self, existing: Mapping[_Key, Mapping[str, Any]]) -> dict[_Key, Settlement]:
-        """REFUSED for those whose id a job of another schedule has."""
+        """Return REFUSED for the jobs whose id a job of another schedule has."""
         if not existing:
             return {}
         makers = await self._makers([document["_id"] for document in existing.values()])
@@ -180,7 +179,7 @@ class FiredJobs:
         }
 
     async def found(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
-        """The fires whose jobs exist, made by the schedule that the fire is about."""
+        """Return the fires whose jobs exist, made by the schedule of the fire."""
         if not fires:
             return set()
         by_id = {fire.job_id: fire for fire in fires}
@@ -204,7 +203,7 @@ class FiredJobs:
         try:
             return await self._insert(documents, existing, majority=majority)
         except InvalidInput:
-            # The driver refuses to send one of them, which must not keep the others from firing: find it by halving.
+            # The driver refuses to send one of them, and the others must fire all the same: find it by halving.
             if len(documents) == 1:
                 return dict.fromkeys(documents, Settlement.REFUSED)
             in_order = list(documents.items())
@@ -215,7 +214,7 @@ class FiredJobs:
     async def _insert(
         self, documents: Mapping[_Key, dict[str, Any]], existing: set[_Key], *, majority: bool
     ) -> dict[_Key, Settlement]:
-        """Insert; those whose job id existed already go into ``existing``, whichever schedule made that job."""
+        """Insert, and add those whose job id existed to ``existing``, whichever schedule made that job."""
         jobs = self._jobs.with_options(write_concern=MAJORITY if majority else ONE)
         settled: dict[_Key, Settlement] = dict.fromkeys(documents, Settlement.DONE)
         in_order = list(documents)

@@ -1,8 +1,8 @@
-"""Applies decisions about existing jobs (dispatch, requeue, fail, cancel), grouped where many jobs get the same change.
+"""Apply decisions about existing jobs (dispatch, requeue, fail, cancel), grouped by equal changes.
 
-A wave holds at most one decision a job, so all its groups can go out in one unordered bulk write; a job with two
-decisions in one batch takes them in two waves, in their order. When as many documents matched as there were decisions,
-all are done. Otherwise each document is read back, which shows whether its decision was applied.
+A wave holds at most one decision a job, so all its groups go out in one unordered bulk write; a job with two decisions
+in one batch takes them in two waves, in order. If as many documents matched as there were decisions, all are done.
+Otherwise each document is read back, which shows if its decision was applied.
 """
 
 from collections import defaultdict
@@ -25,22 +25,22 @@ from hascheduler.ports import AttemptOutcome
 
 
 class JobUpdates:
-    """The part of the claims that concerns jobs that exist."""
+    """The part of the claim store for existing jobs."""
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
-        # Local reads: reading back must see writes of a moment ago, with or without a majority.
+        # Local reads: reading back must see the latest writes, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
         self._job_retention_ms = job_retention_ms
 
     async def free(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement] | None:
-        """One settlement a move, of one move a job; None without an answer."""
+        """Apply the moves, at most one a job, and return one settlement each; None without an answer."""
         try:
             return await self._carry_out_wave(moves, at_ms, majority=majority)
         except (StoreUnavailable, HistoryLost):
             return None
 
     async def carry_out(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
-        """One settlement a move; UNKNOWN from the first wave without an answer on."""
+        """Apply the moves and return one settlement each, UNKNOWN from the first wave without an answer on."""
         settled = [Settlement.UNKNOWN] * len(moves)
         for wave in _waves(moves):
             try:
@@ -61,13 +61,13 @@ class JobUpdates:
             except BulkWriteError as error:
                 if error.details.get("writeConcernErrors"):
                     return [Settlement.UNKNOWN] * len(moves)
-                matched = 0  # one document that can't be updated stopped its group: read all of them back
+                matched = 0  # a document that can't be updated stopped its group: read all of them back
         if matched == len(moves):
             return [Settlement.DONE] * len(moves)
         return await self._read_back(moves)
 
     async def settle_riding(self, dispatches: Sequence[Dispatch]) -> list[Settlement]:
-        """DONE where the insert of its job carried it out, now or earlier, LOST where it did not."""
+        """Return DONE for a dispatch that the insert of its job applied, now or earlier, else LOST."""
         if not dispatches:
             return []
         try:
@@ -100,7 +100,7 @@ class JobUpdates:
     ) -> list[UpdateMany]:
         if kind is not Cancel:
             return [self._write(kind, ids, attempt, value, at_ms)]
-        # At most one of the two matches a job: it has not started, or it is running.
+        # At most one of the two updates matches a job: it has not started, or it is running.
         selected: dict[str, Any] = {"_id": {"$in": ids}, "attempt": attempt}
         ended = AttemptOutcome(JobState.CANCELLED, error=value)
         kept_ms = self._job_retention_ms

@@ -1,17 +1,16 @@
-"""Applies the decisions about nominal times: inserts jobs, records verdicts, then advances the cursors.
+"""Apply the decisions about nominal times: insert jobs, record verdicts, then advance the cursors.
 
 ::
 
     read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.schedules.planner`)
                       ─► insert the jobs of times that fire, record those that do not
-                      ─► advance each cursor along its steps, as far as all of it is written
+                      ─► advance each cursor along its steps, as far as all of them are written
 
-The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A job that no
-database can hold is recorded as unstorable instead, and the update of the cursor counts it in the schedule. After a
-crash between these writes and the cursor, the journal entry is applied again. The update of a cursor demands the
-cursor that was read.
+The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A job too large to
+store is recorded as unstorable instead, and the cursor update counts it in the schedule. After a crash between these
+writes and the cursor, the journal entry is applied again. The cursor update requires the cursor that was read.
 
-Applies `ResetCursor`: the cursor goes back and the verdicts that are withdrawn go, in one transaction.
+`ResetCursor` moves the cursor back and deletes the withdrawn verdicts, in one transaction.
 """
 
 from collections import defaultdict
@@ -71,7 +70,7 @@ _WRITTEN, _DECIDED = CursorStep.WRITTEN, CursorStep.DECIDED
 
 
 class _Move(NamedTuple):
-    """One change of a cursor: where it must be, where it goes, and what is written with it."""
+    """One change of a cursor: its value before, its value after, and what is written with it."""
 
     before_ms: int
     nominal_ms: int
@@ -83,8 +82,7 @@ class _Move(NamedTuple):
 
 
 class TimeOutcomeWriter:
-    """The part of the claims that concerns `Fire` and `RecordVerdict`; records and cancelled jobs live for
-    ``kept_ms``."""
+    """The part of the claim store for `Fire` and `RecordVerdict`; keeps records and cancelled jobs for ``kept_ms``."""
 
     def __init__(self, database: Database, kept_ms: int, tracer: Tracer) -> None:
         self._schedules = database[Collection.SCHEDULES.value]
@@ -94,14 +92,14 @@ class TimeOutcomeWriter:
     async def write(
         self, outcomes: Sequence[TimeOutcome], claims: Mapping[str, Dispatch], at_ms: WallMs, *, majority: bool
     ) -> tuple[Settlements, set[str], list[CursorSteps]]:
-        """Write their jobs and records: one settlement each, the jobs inserted as dispatched, the cursor steps.
+        """Write jobs and records, and return a settlement each, the jobs inserted as dispatched, and the cursor steps.
 
-        DONE when it is written, now or before; REFUSED where no job can be stored, and that is recorded; LOST where
-        the schedule is gone or edited; UNKNOWN where there was no answer, or where one before it is missing.
+        DONE if it is written, now or before; REFUSED if no job can be stored and that is recorded; LOST if the schedule
+        is gone or edited; UNKNOWN if there was no answer, or if an earlier one is missing.
         """
         settled: dict[TimeOutcome, Settlement] = dict.fromkeys(outcomes, Settlement.UNKNOWN)
         try:
-            # Read for each batch: a cached template could have been edited since.
+            # Read for each batch: a cached template may be outdated by an edit.
             schedules = await self._read_schedules({outcome.schedule for outcome in outcomes})
             sequences = await self._cursor_steps(schedules, outcomes)
             steps = {outcome: step for sequence in sequences for outcome, step in sequence.links}
@@ -134,7 +132,7 @@ class TimeOutcomeWriter:
         return settled, claimed, sequences
 
     async def advance(self, sequences: Sequence[CursorSteps], settled: Settlements, *, majority: bool) -> bool:
-        """Advance the cursors; whether all are known to be where they should be."""
+        """Advance the cursors, and return True if all are known to have advanced."""
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
         moves: dict[_Move, list[str]] = defaultdict(list)
         for sequence in sequences:
@@ -188,14 +186,16 @@ class TimeOutcomeWriter:
         return fired | await self._records.found(verdicts)
 
     async def _unstorable(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
-        """The fires with a record of an unstorable job, and without a job."""
+        """Return the fires that have a record of an unstorable job, and no job."""
         recorded = await self._records.found_unstorable(fires)
         return recorded - await self._jobs.found([fire for fire in fires if fire in recorded])
 
 
 def _rounds(sequences: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[RecordVerdict]]]:
-    """Groups of decisions that may be written at once: in none a fire beside a verdict of its schedule that it
-    follows, or that follows it."""
+    """Return groups of decisions that may be written at once.
+
+    No group holds a fire and a verdict of the same schedule.
+    """
     rounds: list[tuple[list[Fire], list[RecordVerdict]]] = []
     for sequence in sequences:
         place, before = -1, None
@@ -215,7 +215,10 @@ def _rounds(sequences: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[Rec
 
 
 def _moved(move: _Move) -> Any:
-    """No edit, so ``rev`` stays. Counts are added once, as the same update moves the cursor that its filter demands."""
+    """Return the update of a cursor. It is no edit, so ``rev`` stays.
+
+    Counts are added once, as the same update moves the cursor that its filter requires.
+    """
     fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_fire_counts(move.tally)}
     fields |= encode_offsets(move.nominal_ms, move.offsets)
     if move.missed is not None:
@@ -224,13 +227,13 @@ def _moved(move: _Move) -> Any:
         return {"$set": fields} | ({"$inc": {"throttled": move.throttled}} if move.throttled else {})
     for name, more in (("throttled", move.throttled), ("unstorable", move.unstorable)):
         if more:
-            # A count that was broken by hand must not stop the leader.
+            # A count broken by hand must not stop the leader.
             fields[name] = {"$add": [{"$cond": [{"$isNumber": f"${name}"}, f"${name}", 0]}, more]}
     return [{"$set": fields}]
 
 
 def _written_in_a_row(sequence: CursorSteps, settled: Settlements) -> list[TimeOutcome]:
-    """The outcomes through which the cursor may advance. An unstorable job stays unstorable, so it holds nothing up."""
+    """Return the outcomes through which the cursor may advance; a job stays unstorable, so it blocks nothing."""
     written = []
     for outcome, step in sequence.links:
         if step in (CursorStep.NEXT, CursorStep.WRITTEN):
@@ -244,7 +247,7 @@ _RUNS_MAX = 1_000
 
 
 class CursorResets:
-    """The part of the claims that concerns `ResetCursor`."""
+    """The part of the claim store for `ResetCursor`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -252,7 +255,7 @@ class CursorResets:
         self._verdicts = database[Collection.VERDICTS.value]
 
     async def reset(self, decisions: Sequence[ResetCursor]) -> dict[ResetCursor, Settlement]:
-        """LOST if the schedule is gone or another one; DONE if the request is gone: it was carried out before."""
+        """Settle the resets; LOST if the schedule is gone or replaced, DONE if the request is gone (it was applied)."""
         settled = dict.fromkeys(decisions, Settlement.UNKNOWN)
         with suppress(StoreUnavailable, HistoryLost):
             for decision in decisions:
@@ -295,7 +298,7 @@ class CursorResets:
         return Settlement.DONE
 
     async def _runs(self, schedule: ScheduleRef, at_ms: int) -> list[VerdictRun]:
-        """Those that end after ``at_ms``, oldest first, and begin by the cursor; no more than `_RUNS_MAX`."""
+        """Return up to `_RUNS_MAX` runs that begin by the cursor and end after ``at_ms``, oldest first."""
         made = {"schedule_created_at_ms": schedule.created_at_ms}
         ids = {"$gt": verdict_id(schedule.name, at_ms), "$lte": verdict_id(schedule.name, schedule.cursor_ms)}
         later = await self._verdicts.find({"_id": ids, **made}).sort("_id", ASCENDING).limit(_RUNS_MAX).to_list(None)

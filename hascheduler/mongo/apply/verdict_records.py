@@ -1,4 +1,4 @@
-"""Writes the records of nominal times that do not fire, and of fires whose jobs can't be stored.
+"""Write the records of nominal times that do not fire, and of fires whose jobs can't be stored.
 
 A record always waits for a majority: no mirror has it, so its loss with a primary would go unnoticed.
 """
@@ -21,19 +21,19 @@ _VERDICT = ["verdict", "because_of", "schedule_created_at_ms"]
 
 
 class VerdictRecords:
-    """The part of the claims that writes records; each expires after ``kept_ms``."""
+    """The part of the claim store that writes records; each expires after ``kept_ms``."""
 
     def __init__(self, database: Database, kept_ms: int) -> None:
         self._verdicts = database[Collection.VERDICTS.value].with_options(write_concern=MAJORITY)
         self._kept_ms = kept_ms
 
     async def record(self, decisions: Sequence[RecordVerdict], at_ms: WallMs) -> dict[TimeOutcome, Settlement]:
-        """DONE where the record is written, now or before."""
+        """Record the decisions; DONE if the record is written, now or before."""
         runs: dict[TimeOutcome, VerdictRun] = {decision: decision.run for decision in decisions}
         return await self._record(runs, Settlement.DONE, at_ms)
 
     async def record_unstorable(self, fires: Sequence[Fire], at_ms: WallMs) -> dict[TimeOutcome, Settlement]:
-        """REFUSED where the record is written, now or before."""
+        """Record the jobs of these fires as unstorable; REFUSED if the record is written, now or before."""
         runs: dict[TimeOutcome, VerdictRun] = {
             fire: VerdictRun(fire.schedule, Verdict.UNSTORABLE, fire.nominal_ms, fire.nominal_ms, 1) for fire in fires
         }
@@ -65,7 +65,7 @@ class VerdictRecords:
         return settled
 
     async def _replace_stale(self, documents: Mapping[str, dict[str, Any]]) -> None:
-        """Replaces records of an earlier schedule of that name, which no request can reach any more."""
+        """Replace the records of an earlier schedule of that name, which no request can reach any more."""
         if not documents:
             return
         stored = await self._verdicts.find({"_id": {"$in": list(documents)}}, _RUN).to_list(None)
@@ -78,17 +78,17 @@ class VerdictRecords:
                 )
 
     async def found(self, decisions: Sequence[RecordVerdict]) -> set[TimeOutcome]:
-        """The decisions whose records exist."""
+        """Return the decisions whose records exist."""
         if not decisions:
             return set()
         by_id = {verdict_id(decision.schedule, decision.run.first_ms): decision for decision in decisions}
         with faults("look for records"):
             documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _RUN).to_list(None)
-        # A record with the same first time may be another leader's, and end elsewhere.
+        # A record with the same first time may be another leader's, with another end.
         return {by_id[document["_id"]] for document in documents if _is(document, by_id[document["_id"]])}
 
     async def found_unstorable(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
-        """The fires with a record that their job could not be stored."""
+        """Return the fires with a record that their job could not be stored."""
         if not fires:
             return set()
         by_id = {verdict_id(fire.schedule, fire.nominal_ms): fire for fire in fires}

@@ -1,1 +1,1 @@
-"""Reads the database for the check of invariants, which `hascheduler.check` judges. Nothing here writes."""
+"""Read the database for the check of invariants, which `hascheduler.check` judges. Nothing here writes."""

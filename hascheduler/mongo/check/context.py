@@ -41,7 +41,7 @@ class ScanPace:
         self.looked_at: Counter[str] = Counter()
 
     async def pause(self) -> None:
-        """Sleep for the pause between batches; `ScanTimeOver` after the time limit."""
+        """Sleep for the pause between batches; raise `ScanTimeOver` after the time limit."""
         await asyncio.sleep(self._bounds.pause_s)
         if self._until_s is not None and asyncio.get_running_loop().time() > self._until_s:
             raise ScanTimeOver
@@ -53,7 +53,7 @@ class ScanPace:
     async def batches(
         self, section: str, cursor: Any, size: int | None = None
     ) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """The documents of ``cursor`` in batches, with a pause after each."""
+        """Yield the documents of ``cursor`` in batches, with a pause after each."""
         size = size or self._bounds.batch
         cursor = cursor.batch_size(size)
         try:
@@ -79,7 +79,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def server_now_ms(database: Database) -> int:
-    """The database's clock, which all instants are compared with."""
+    """Return the database's time, with which all instants are compared."""
     with faults("ask for the time"):
         answer = await database.command("hello")
     now_ms = expiry_ms(answer.get("localTime"))
@@ -88,7 +88,7 @@ async def server_now_ms(database: Database) -> int:
 
 
 def expiry_ms(value: object) -> int | None:
-    """A BSON date (`expire_at`) in ms; None for any other value. Dates beyond Python's years are read as numbers."""
+    """Return a BSON date (`expire_at`) in ms, even beyond Python's years; None for any other value."""
     if isinstance(value, datetime):
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
         return int((moment - _EPOCH).total_seconds() * 1_000)
@@ -144,7 +144,7 @@ def _take(collection: Collection, document: Mapping[str, Any], into: CheckContex
 
 
 async def long_expired(database: Database, indexes: PresentIndexes, now: int, expiry_max_ms: int) -> Sequence[Finding]:
-    """The oldest document of each collection that expired longer than ``expiry_max_ms`` ago and still exists."""
+    """Return the oldest document of each collection that expired more than ``expiry_max_ms`` ago and still exists."""
     found = []
     before = datetime.fromtimestamp((now - expiry_max_ms) / 1_000, UTC)
     for collection in Collection:

@@ -1,4 +1,4 @@
-"""Checks that the collections and their indexes exist, in the shape that `hascheduler.mongo.schema` defines."""
+"""Check that the collections and their indexes exist, in the shape that `hascheduler.mongo.schema` defines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _MAKE = "hascheduler migrate creates it (so does each replica at its start)"
 
 
 class PresentIndexes:
-    """The existing indexes by collection; None for a collection that does not exist."""
+    """The existing indexes by collection; None if the collection does not exist."""
 
     def __init__(self, found: Mapping[str, Found | None]) -> None:
         self._found = found
@@ -58,12 +58,15 @@ class PresentIndexes:
 
     @property
     def keys_are_unique(self) -> bool:
-        """Whether a unique index refuses a second job for an idempotency key."""
+        """Return True if a unique index refuses a second job for an idempotency key."""
         return bool((self._found[Collection.JOBS] or {}).get("idempotency_key", {}).get("unique"))
 
 
 async def duplicate_idempotency_keys(database: Database) -> Sequence[Finding]:
-    """Idempotency keys of several jobs. Worth asking only without the unique index: it groups all jobs with keys."""
+    """Return the idempotency keys that several jobs have.
+
+    Ask only if the unique index is missing: this groups all jobs with keys.
+    """
     pipeline: list[dict[str, Any]] = [
         {"$match": {"idempotency_key": {"$gt": ""}}},
         {

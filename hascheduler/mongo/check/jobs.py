@@ -1,4 +1,4 @@
-"""Reads the live jobs for the check, by state; and the jobs of unknown states."""
+"""Read the live jobs for the check, by state, and the jobs of unknown states."""
 
 from collections.abc import AsyncIterator
 from collections.abc import Collection as SomeOf
@@ -51,7 +51,7 @@ class JobScan:
                 )
 
     async def occupying(self) -> None:
-        """Jobs that hold a slot. Always reads all of them, as it counts the slots."""
+        """Check the jobs that hold a slot. Always read all of them, to count the slots."""
         states = sorted(state.value for state in OCCUPYING)
         async for jobs in self._read(self._in_order({"$in": states})):
             for job in jobs:
@@ -59,12 +59,12 @@ class JobScan:
                 self._report([check_job(job, self._context)])
 
     async def pending(self, only: SomeOf[str] | None, limit: int | None) -> None:
-        """Pending jobs: all of them, those with the ids in ``only``, or the first ``limit``."""
+        """Check pending jobs: all of them, those with the ids in ``only``, or the first ``limit``."""
         state = JobState.PENDING.value
         if only is None:
             found = self._in_order(state)
         else:
-            # Left alone, MongoDB may look through all pending jobs for them, or sort.
+            # Without the hint MongoDB may scan all pending jobs for them, or sort.
             found = self._jobs.find({"state": state, "_id": {"$in": sorted(only)}}, _FIELDS).hint(BY_ID)
         if limit is not None:
             found = found.limit(limit)
@@ -75,12 +75,12 @@ class JobScan:
                 self._report([check_wait(job, self._context, self._occupied)])
 
     def _in_order(self, state: Any) -> Any:
-        """A cursor in the order of the index, which is the oldest first of each state."""
+        """Return a cursor in the order of the index: the oldest of each state first."""
         order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
         return self._jobs.find({"state": state}, _FIELDS).sort(order)
 
     async def _read(self, found: Any) -> AsyncIterator[list[JobRef]]:
-        """Those that can be read; all others are reported."""
+        """Yield the readable jobs, and report all others."""
         async with aclosing(self._pace.batches("live jobs", found)) as batches:
             async for documents in batches:
                 decoded = [decode_or_finding(Collection.JOBS, document) for document in documents]
@@ -88,7 +88,7 @@ class JobScan:
                 yield [job for job in decoded if not isinstance(job, Finding)]
 
     async def _ended(self, ids: SomeOf[str]) -> dict[str, EndedJob]:
-        """The jobs of ``ids`` that have ended, and of each batch the first to fail or be cancelled."""
+        """Return the jobs of ``ids`` that have ended, and for each batch its first job to fail or be cancelled."""
         ended = await self._failed_of([id for id in sorted(ids) if is_batch(id)])
         in_order = sorted(id for id in ids if not is_batch(id))
         for start in range(0, len(in_order), _ASKED_MAX):

@@ -1,4 +1,4 @@
-"""Reads the journal for the check: heads in their order, and decisions that are not known to be applied."""
+"""Read the journal for the check: heads in order, and decisions not known to be applied."""
 
 from collections.abc import Collection as SomeOf
 from collections.abc import Mapping
@@ -52,12 +52,12 @@ class JournalScan:
 
     @property
     def tails(self) -> Mapping[str, DatedHead]:
-        """The newest entry of each journal."""
+        """Return the newest entry of each journal."""
         return {name: journal.last for name, journal in self._journals.items() if journal.last is not None}
 
     @property
     def beginnings(self) -> Mapping[str, DatedHead]:
-        """For each journal an entry of its highest term."""
+        """Return for each journal an entry of its highest term."""
         return {name: journal.began for name, journal in self._journals.items() if journal.began is not None}
 
     async def follow(self, names: SomeOf[str], entries_max: int | None) -> None:
@@ -79,7 +79,7 @@ class JournalScan:
                         self._follow_one(document)
 
     async def unapplied(self, only: SomeOf[str] | None = None) -> None:
-        """Report decisions that were never applied within the grace: of all entries, or of those named in ``only``."""
+        """Report decisions not applied within the grace: of all entries, or of those named in ``only``."""
         for name, tail in self.tails.items():
             span = {"$gt": journal_id(name, tail.head.applied_through), "$lte": journal_id(name, tail.head.seq)}
             cursor = self._journal.find({"_id": span}).sort("_id", ASCENDING).limit(_UNSETTLED_MAX)
@@ -144,7 +144,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
 
 
 def _is_sound(decision: Decision) -> bool:
-    """Checks the types of the fields: decoding trusts the leader that wrote them."""
+    """Check the types of the fields: decoding trusts the leader that wrote them."""
     match decision:
         case Fire() | RecordVerdict():
             named: tuple[object, object] = (decision.schedule, decision.nominal_ms)

@@ -1,4 +1,4 @@
-"""Scans the database for broken invariants: the order of the reads; `hascheduler.check` judges what is read.
+"""Scan the database for broken invariants: the order of the reads; `hascheduler.check` judges what is read.
 
 ::
 
@@ -44,7 +44,7 @@ class Deployment:
 
 
 class MongoInvariantScan:
-    """`hascheduler.ports.InvariantScan`. Owner of what the next bounded scan continues after."""
+    """`hascheduler.ports.InvariantScan`. Owner of the place from which the next bounded scan continues."""
 
     def __init__(self, database: Database, deployment: Deployment) -> None:
         self._database = database
@@ -76,7 +76,7 @@ class MongoInvariantScan:
 
 
 class _Pass:
-    """One pass of reads in their order, each after the reads that its rules depend on."""
+    """One pass of reads in order, each after the reads that its rules depend on."""
 
     def __init__(
         self,
@@ -103,11 +103,11 @@ class _Pass:
 
     @property
     def after_schedule(self) -> str:
-        """The schedule after which the next scan begins; "" if this pass reached the end."""
+        """Return the schedule after which the next scan begins; "" if this pass reached the end."""
         return "" if self._schedules is None else self._schedules.compared_through
 
     async def look_at_all(self, after_schedule: str) -> bool:
-        """Return whether all was looked at within the time limit."""
+        """Read everything, and return True if it was done within the time limit."""
         with suppress(ScanTimeOver):
             indexes = await PresentIndexes.of(self._database)
             self._report(indexes.check())
@@ -124,7 +124,7 @@ class _Pass:
         return False
 
     async def look_again(self, suspects: Suspects) -> bool:
-        """The same reads for the suspects alone."""
+        """Repeat the reads for the suspects alone."""
         with suppress(ScanTimeOver):
             indexes = await PresentIndexes.of(self._database)
             await self._leadership(1)
@@ -142,7 +142,7 @@ class _Pass:
         return False
 
     async def _leadership(self, entries_max: int | None) -> None:
-        """The small collections, then the journal and the leases, which are one of them."""
+        """Check the small collections, then the journal and the leases, which are one of them."""
         await read_small_collections(self._database, self._pace, self._context, self._report)
         leases = self._context.leases
         await self._journal.follow({self._deployment.scheduler, *leases}, entries_max)
@@ -157,7 +157,7 @@ class _Pass:
 
     @property
     def _decides(self) -> bool:
-        """Whether a live replica leads, or could, and people have not paused everything."""
+        """Return True if a live replica leads, or could, and there is no pause of everything."""
         if EVERYTHING in self._context.pauses:
             return False
         replicas = self._context.replicas
@@ -187,6 +187,6 @@ class _Pass:
 
 
 def _ids(suspects: Iterable[Mapping[str, Finding]], prefix: str) -> set[str]:
-    """The ids of the suspects in one collection."""
+    """Return the ids of the suspects in one collection."""
     documents = {document for of_kind in suspects for document in of_kind}
     return {document.removeprefix(prefix) for document in documents if document.startswith(prefix)}

@@ -1,9 +1,9 @@
-"""Reads the schedules for the check: each keeps up with the time, and has one verdict for each nominal time.
+"""Read the schedules for the check: each keeps up with the time, and has one verdict for each nominal time.
 
-The verdicts of a schedule are the ids of its fired jobs and its recorded runs. Both are ranges of ``_id``, and of jobs
-only the id is read, so that an index alone answers. Records of an earlier schedule of that name are left out; its jobs
-are recognized by their times, as a schedule's times begin after its creation. (Where clocks went back, such a job
-prevents a fire, which is recorded as unstorable.)
+The verdicts of a schedule are the ids of its fired jobs and its recorded runs. Both are ranges of ``_id``, and only the
+id of a job is read, so an index alone answers. Records of an earlier schedule of that name are left out; its jobs are
+recognized by their times, as a schedule's times begin after its creation. (If clocks went back, such a job prevents a
+fire, which is recorded as unstorable.)
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -47,8 +47,10 @@ _PAYLOADS_AT_ONCE = 10
 
 
 class ScheduleScan:
-    """Verdicts decided after ``kept_since_ms`` can't have expired. Those of a schedule whose partition is held may
-    be in another database, so they are not compared. Owner of the progress through the schedules."""
+    """Owner of the progress through the schedules. Verdicts decided after ``kept_since_ms`` can't have expired.
+
+    If a schedule's partition is held, its verdicts may be in another database, so they are not compared.
+    """
 
     def __init__(
         self,
@@ -76,11 +78,10 @@ class ScheduleScan:
         self.compared_through = ""
         """The name of the last schedule whose verdicts were compared, or that had none to compare."""
         self.left_out = False
-        """Whether some schedules were not compared, as there were too many."""
+        """True if some schedules were not compared, because there were too many."""
 
     async def check(self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None) -> None:
-        """Report on the schedules that ``which`` selects, in the order of names; ``led``: there is a leader,
-        and is not paused.
+        """Report on the schedules that ``which`` selects, by name; ``led``: there is a leader that is not paused.
 
         The verdicts of at most ``compared_max`` schedules are compared with their times.
         """
@@ -96,7 +97,7 @@ class ScheduleScan:
         await self._payloads(which)
 
     async def _payloads(self, which: Mapping[str, Any]) -> None:
-        """Only of schedules that render their payload: others were stored already as large as their jobs will be."""
+        """Check the payloads that schedules render; others were stored as large as those of their jobs."""
         found = self._schedules.find({**which, "render": True}, list(PAYLOAD_FIELDS)).sort("_id", ASCENDING)
         async with aclosing(self._pace.batches("filled payloads", found, _PAYLOADS_AT_ONCE)) as batches:
             async for documents in batches:
@@ -106,7 +107,7 @@ class ScheduleScan:
     def _on_its_days(self, schedule: ScheduleRef) -> ScheduleRef:
         try:
             return with_calendars(schedule, self._calendars)
-        except MissingCalendar:  # it is held: whatever is due is overdue
+        except MissingCalendar:  # it is held, so everything due is overdue
             return without_calendars(schedule)
 
     async def _check_one(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> None:
@@ -116,7 +117,7 @@ class ScheduleScan:
             return
         try:
             next_nominal(schedule.trigger, 0)  # a cron expression is parsed when its times are computed
-            # By other time-zone data a local time may be due later.
+            # With other time-zone data a local time may be due later.
             led = led and (self._is_of_own_data or not offset_zones(schedule))
             self._report(check_cursor(self._on_its_days(schedule), self._now, self._config, led=led))
             if compare and partition_of(schedule.template.tenant) not in self._held:
@@ -132,7 +133,7 @@ class ScheduleScan:
         self._compared += 1
         from_ms: int = firsts[0]
         through_ms = times[-1].through_ms
-        if offset_zones(schedule):  # other time-zone data may have put some before or after all that are known here
+        if offset_zones(schedule):  # other time-zone data may have put some times before or after all known here
             from_ms, through_ms = max(from_ms - DAY_MS, schedule.created_at_ms + 1), schedule.cursor_ms
         stored = StoredVerdicts(self._database, self._pace, schedule.identity, from_ms, through_ms)
         async with aclosing(stored.fires()) as fires, aclosing(stored.runs()) as runs:
@@ -141,7 +142,7 @@ class ScheduleScan:
 
 
 async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) -> int:
-    """How long finished jobs and records are kept: the setting, or less where stored documents expire earlier."""
+    """Return how long finished jobs and records are kept: the setting, or less if stored documents expire earlier."""
     kept = [set_ms]
     for collection, ended in ((Collection.JOBS, "finished_at_ms"), (Collection.VERDICTS, "decided_at_ms")):
         if not indexes.has(collection, "expire_at"):
@@ -163,14 +164,14 @@ async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) 
 
 
 def certain_since_ms(now: int, kept_ms: int) -> int:
-    """The instant since which no document can have expired, by any clock that wrote its end."""
+    """Return the instant since which no document can have expired, by any clock that wrote its end."""
     return now - kept_ms + kept_ms // 5 + 5 * MINUTE_MS
 
 
 class StoredVerdicts:
     """The verdicts of ``schedule`` from ``first_ms`` through ``last_ms``.
 
-    `unreadable_records` has the findings about records that can't be read.
+    `unreadable_records` holds the findings about unreadable records.
     """
 
     def __init__(self, database: Database, pace: ScanPace, schedule: ScheduleId, first_ms: int, last_ms: int) -> None:

@@ -1,11 +1,11 @@
-"""Counts jobs by state, with bounded work: exactly where an index says it, or few documents are to be looked at.
+"""Count jobs by state, with bounded work: exactly if an index holds the count, or if there are few documents to read.
 
 ::
 
-    states, instants alone         the index of the states is counted, and no document read
-    an index has few that can be   all of these are read, and counted by their states: exact
-    else, a state that few are in  those are read: exact
-    what is left                   of the index that reaches back the furthest the newest are read: at least so many
+    states, instants alone         count the index of the states, read no document
+    an index with few candidates   read all of these, and count them by state: exact
+    else, a state with few jobs    read those: exact
+    the rest                       read the newest of the index that reaches back the furthest: at least this many
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ from hascheduler.mongo.state_updates import BY_ID
 from hascheduler.ports import JobCounts, JobSelection
 
 EXAMINED_MAX = 10_000
-"""Documents that are read at once; in all, of one count, at most twice as many."""
+"""How many documents are read at once; one count reads at most twice as many."""
 _AT = "submitted_at_ms"
 _BY_STATE = "state_submitted"
 
 
 @dataclass(frozen=True, slots=True)
 class _Some:
-    """Documents along an index, the newest first where it has an order: what they match, and what else must hold."""
+    """Documents along an index, newest first if it has an order: what they match, and what else must hold."""
 
     index: str
     match: Mapping[str, Any]
@@ -63,12 +63,12 @@ class JobCounter:
             return await self._in_part(which, states, limit)
 
     async def _keys(self, which: JobSelection, state: JobState, limit: int) -> int:
-        """How many keys the index of the states has for that state, in the time that ``which`` bounds."""
+        """Return how many keys the index of the states has for that state, in the time that ``which`` bounds."""
         query = {"state": state.value, **_instants(which)}
         return int(await self._jobs.count_documents(query, hint=_BY_STATE, limit=limit))
 
     async def _few(self, which: JobSelection) -> _Some | None:
-        """An index range that holds all that match, and few others."""
+        """Return an index range that holds all matching jobs and few others, if there is one."""
         every = job_query(which)
         if which.id_prefix is not None and await begin_few(self._jobs, which.id_prefix, self._examined_max):
             return _Some(BY_ID, {"_id": begins_with(which.id_prefix)}, every)
@@ -95,11 +95,11 @@ class JobCounter:
         return _capped(counted, frozenset(others), limit)
 
     async def _edge_ms(self, range: IndexRange, which: JobSelection) -> int | None:
-        """None: the range has no more documents than may be read at once."""
+        """Return None if the range has no more documents than may be read at once."""
         return await range.edge_ms(self._jobs, None, which.since_ms, most_ms(which), self._examined_max)
 
     async def _read(self, some: _Some) -> dict[str, int]:
-        """By state, as it is stored: how many match."""
+        """Return how many match, by state as it is stored."""
         cursor = await awaited(self._jobs.aggregate(some.pipeline(self._examined_max), hint=some.index))
         return {str(row["_id"]): int(row["count"]) for row in await cursor.to_list(None)}
 

@@ -1,8 +1,8 @@
-"""Lists jobs, the newest by submission first, along an index: see `hascheduler.mongo.queries`.
+"""List jobs, newest submission first, along an index: see `hascheduler.mongo.queries`.
 
-Of several indexes the one is read whose range is short enough to be read whole, or else that reaches back the furthest.
-The ids are in another order than the list. So where few ids begin as is asked, those jobs are read and sorted; where
-many do, the list is read as if nothing was said of ids, and each job is asked for its own.
+Among several indexes it reads the one whose range is short enough to be read whole, or else the one that reaches back
+the furthest. The ids have another order than the list. So if few ids begin with the prefix, those jobs are read and
+sorted; if many do, the list is read as usual, and each job's id is checked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,19 +28,19 @@ from hascheduler.ports import (
 )
 
 _AT_ONCE = 1_000
-"""Failed jobs that are decoded in one turn of the event loop."""
+"""How many failed jobs are decoded in one turn of the event loop."""
 _ERROR_BEGINNING = {
     "$substrCP": [{"$cond": [{"$eq": [{"$type": "$error"}, "string"]}, "$error", ""]}, 0, ERROR_BEGINNING_MAX]
 }
 _NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_results": False}
 _AT = "submitted_at_ms"
 _INDEXED = ("batch", "target", "schedule", "state", "tenant", "definition")
-"""The attributes with an index of their own, ``<attribute>_submitted``; the one that most often tells most first."""
+"""The attributes with an index of their own, ``<attribute>_submitted``; the usually most selective one first."""
 _SUBMITTED = IndexRange("submitted", _AT, [{}], {})
 
 
 class JobLists:
-    """The part of the job store that lists; a page meets at most ``scanned_max`` jobs that do not match."""
+    """The part of the job store that lists; a page reads at most ``scanned_max`` jobs that do not match."""
 
     def __init__(self, database: Database, scanned_max: int = SCANNED_MAX) -> None:
         self._jobs = database[Collection.JOBS.value]
@@ -73,7 +73,7 @@ class JobLists:
     async def _found(
         self, which: JobSelection, after: ListPosition | None, limit: int, projection: Mapping[str, Any]
     ) -> tuple[Any | None, IndexRange, int | None]:
-        """A cursor (None: nothing can be found), what gives the positions, and the instant at which to go on."""
+        """Return a cursor (None: nothing can match), the range that gives positions, and the instant to continue at."""
         if which.id_prefix is not None and await begin_few(self._jobs, which.id_prefix, self._scanned_max):
             of_ids = job_query(which)
             if after is not None:
@@ -87,7 +87,7 @@ class JobLists:
         return range.find(self._jobs, range.matching(query), projection).limit(limit), range, edge_ms
 
     async def _chosen(self, which: JobSelection, after: ListPosition | None) -> tuple[IndexRange, int | None]:
-        """What to read, and the instant at which to end, exclusively; None: read all of it."""
+        """Return the range to read, and the instant at which to end, exclusively; None to read all of it."""
         ranges = job_ranges(which)
         if not ranges[0].rest:
             return ranges[0], None
@@ -102,13 +102,13 @@ class JobLists:
 
 
 async def begin_few(jobs: Any, prefix: str, few_max: int) -> bool:
-    """Whether no more ids than that begin so: looked up in the index of the ids alone."""
+    """Return True if at most ``few_max`` ids begin with ``prefix``, by the index of the ids alone."""
     ids = jobs.find({"_id": begins_with(prefix)}, {"_id": True}).hint(BY_ID)
     return not await ids.skip(few_max).limit(1).to_list(None)
 
 
 def job_ranges(which: JobSelection) -> Sequence[IndexRange]:
-    """All ways to find what ``which`` selects, one at least."""
+    """Return all ways to find the jobs that ``which`` selects, at least one."""
     query = {name: value for name, value in job_query(which).items() if name != _AT}
     # The ids of a schedule's jobs begin with its name.
     schedule = None if which.id_prefix is None else schedule_of(f"{which.id_prefix}0")
@@ -126,5 +126,5 @@ def _range(name: str, query: Mapping[str, Any]) -> IndexRange:
 
 
 def most_ms(which: JobSelection) -> int | None:
-    """Return the last instant that ``which`` may have; None: any."""
+    """Return the last instant that ``which`` allows; None if any."""
     return None if which.until_ms is None else which.until_ms - 1

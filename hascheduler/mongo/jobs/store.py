@@ -1,4 +1,4 @@
-"""The store of jobs: what the API reads and changes of one job, and the parts that do the rest."""
+"""The store of jobs: reads and changes one job for the API, and delegates the rest to its parts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -146,7 +146,7 @@ class MongoJobStore(Submissions, BulkChanges):
         return [KnownJob(row["batch"], str(row.get("tenant")), decode_job_state(row)) for row in found]
 
     async def _changed(self, job_id: str, change: Pipeline, doing: str) -> str | None:
-        """The state that the job was in before ``change``; None when there is no such job."""
+        """Apply ``change`` and return the state that the job was in before; None if there is no such job."""
         with faults(doing):
             before = await self._jobs.find_one_and_update(
                 {"_id": job_id}, change, projection={"state": True}, return_document=ReturnDocument.BEFORE
@@ -155,6 +155,6 @@ class MongoJobStore(Submissions, BulkChanges):
 
 
 def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:
-    """``change``, a ``$set`` stage, where ``condition`` holds; elsewhere the document stays as it is."""
+    """Return a pipeline that applies ``change``, a ``$set`` stage, if ``condition`` holds, and else changes nothing."""
     fields = change["$set"]
     return [{"$replaceWith": {"$cond": [condition, {"$mergeObjects": ["$$ROOT", fields]}, "$$ROOT"]}}]

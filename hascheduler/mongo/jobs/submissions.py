@@ -1,15 +1,15 @@
-"""Inserts jobs, each once: by its id, by its idempotency key and by its unique key, where it has those.
+"""Insert jobs, each once: by its id, and by its idempotency key and its unique key, if it has them.
 
 The keys are a unique index over (tenant, key) of the jobs themselves. So the winning insert and the reservation of its
 key are one write, however many equal submits race. A losing submit reads the winner, after a write that changes nothing
 but waits for the winner's majority. A key is free again `IDEMPOTENCY_MS` after its job was submitted: the next submit
 takes it from that job.
 
-Unique keys are a unique index likewise. Where the job that holds one keeps it, the submit is answered with that job.
-Where it gives it away (`hascheduler.model.documents.job.fate_of`), the submit takes it by a compare-and-set on
-the state and attempt that it has seen, and inserts again. A submit that may replace the holder cancels it last, and
-only while it is not dispatched. At one replica such submits of one key go one after another, apart from all others:
-they would only race, and no other submit is to wait for them.
+Unique keys are a unique index likewise. If the holder keeps its key, the submit is answered with that job. If it gives
+the key up (`hascheduler.model.documents.job.fate_of`), the submit takes it by a compare-and-set on the state and
+attempt that it has seen, and inserts again. A submit that may replace the holder cancels it last, and only while it is
+not dispatched. At one replica such submits of one key go one after another, apart from all others: they would only
+race, and no other submit should wait for them.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from hascheduler.ports import AttemptOutcome, Submission, SubmitAnswer
 
 _TRIES = 5
 _REPLACE_TRIES = 20
-"""Each that fails is one at which another replica has inserted a job of that key."""
+"""Each failed try means that another replica has inserted a job of that key."""
 _KEYS_AT_ONCE = 16
-"""How many submits of one batch that may replace others are under way at once."""
+"""How many submits of one batch that may replace others run at once."""
 _ENCODED_AT_ONCE = 100
 _TOGETHER_LIMIT_S = 15.0
-"""A thousand jobs of two megabytes in one transaction."""
+"""Enough for a thousand jobs of two megabytes in one transaction."""
 _UNCHANGED = {"$max": {"rev": 0}}
 _Request = tuple[NewJob, dict[str, Any]]
 """A job and its document."""
@@ -56,7 +56,7 @@ class Submissions:
         self._turns = _Turns()
 
     async def submit(self, job: NewJob) -> Submission:
-        """Concurrent submits share an exchange."""
+        """Insert the job. Concurrent submits share an exchange."""
         document = new_job_document(job)
         with translated("submit the job"):
             encode(document)  # a document that can't be stored must fail alone, before it is batched with others
@@ -128,8 +128,11 @@ class Submissions:
         return submissions
 
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
-        """In a transaction. It reads nothing, and what it inserts is new, so none waits for it but one under the same
-        keys, and what it leaves when its replica dies is nothing."""
+        """Insert the jobs in a transaction.
+
+        It reads nothing and inserts only new documents, so only submits of the same keys wait for it, and it leaves
+        nothing behind if its replica dies.
+        """
         documents = []
         for job in jobs:
             documents.append(new_job_document(job))
@@ -161,7 +164,7 @@ class Submissions:
         with faults("submit the jobs"):
             for _ in range(_TRIES):
                 collided = await self._insert_some(requests, left, answers)
-                # Those that are left collided with a job that has given its key away, or is gone.
+                # The rest collided with a job that has given up its key, or is gone.
                 met = await self._collisions([requests[place][0] for place in collided]) if collided else []
                 for place, submission in zip(collided, met, strict=True):
                     answers[place] = submission
@@ -178,7 +181,7 @@ class Submissions:
         for place, document in zip(places, documents, strict=True):
             answers[place] = Submission(SubmitAnswer.NEW, document)
         try:
-            # Inserted in the given order: a reader of the stream sees a job after the jobs that it waits for.
+            # Inserted in the given order: a reader of the stream sees a job after those that it depends on.
             await self._jobs.insert_many(documents, ordered=False)
         except BulkWriteError as error:
             failures = error.details.get("writeErrors", ())
@@ -193,12 +196,15 @@ class Submissions:
         return []
 
     async def _take_unique_key(self, job: NewJob, replaced: dict[str, None]) -> NewJob:
-        """Ask the holder of the job's key for it, and return the job as it is to be inserted next. The holder joins
-        ``replaced`` if it gives way to this one or to one that does, and is cancelled only if it has no key by then."""
+        """Ask the holder of the job's key for it, and return the job as it should be inserted next.
+
+        The holder joins ``replaced`` if it gives way to this job or to one that does, and is cancelled only if it has
+        no key by then.
+        """
         assert job.unique is not None
         holder = await self._jobs.find_one({"unique_key": job.unique.digest}, _HOLDER_FIELDS)
         if holder is None:
-            # It may be there without a majority. A write waits for that, even one that changes nothing.
+            # It may exist without a majority. A write waits for that, even one that changes nothing.
             await self._jobs.update_one({"unique_key": job.unique.digest}, _UNCHANGED)
             return job
         if fate_of(holder, job) is HolderFate.REPLACED:
@@ -210,16 +216,16 @@ class Submissions:
     async def _cancel(self, ids: Mapping[str, None], replaced_by: str, at_ms: WallMs) -> None:
         if not ids:
             return
-        # The job that holds the key now is the newest: a job without it gave it away.
+        # The job that holds the key now is the newest: a job without it has given it up.
         undispatched = {"_id": {"$in": list(ids)}, "state": JobState.PENDING.value, "attempt": 0, "unique_key": None}
         end = AttemptOutcome(JobState.CANCELLED, error=replaced_error(replaced_by))
         update = to_terminal(end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
         await self._jobs.update_many(undispatched, update, hint=BY_ID)
 
     async def _collisions(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
-        """The stored job that each of ``jobs`` collided with; None: it is gone, or gave its key away, so try again.
+        """Return the stored job that each job collided with; None, to try again, if it is gone or gave up its key.
 
-        A job that holds the unique key of one that may replace it is none of them.
+        A job that holds the unique key of one that may replace it does not count.
         """
         keys: dict[str, list[str]] = {}
         for job in jobs:
@@ -261,7 +267,7 @@ class Submissions:
         return answers
 
     async def _take_expired_key(self, met: Mapping[str, Any], job: NewJob) -> bool:
-        """Whether the key of ``met`` has run out; if so it is taken from that job."""
+        """Take the key from ``met`` if it has expired, and return True if so."""
         if int(met.get("submitted_at_ms") or 0) + IDEMPOTENCY_MS > job.submitted_at_ms:
             return False
         await self._jobs.update_one(
@@ -275,7 +281,7 @@ _HOLDER_FIELDS = ("state", "attempt", "unique_key", "unique_since_ms", "submitte
 
 
 def _release(holder: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The write by which ``holder`` gives its unique key away, unless it has moved since it was read."""
+    """Return the write that releases the unique key of ``holder``, unless it has changed since it was read."""
     seen = {name: holder.get(name) for name in ("_id", "unique_key", "state", "attempt")}
     return seen, {"$unset": {"unique_key": ""}}
 
@@ -285,7 +291,7 @@ def _unsettled() -> StoreUnavailable:
 
 
 class _Turns:
-    """Owner of the queues of submits, one a key: one at a time, in the order in which they came."""
+    """Owner of the queues of submits, one a key: one at a time, in order of arrival."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, tuple[asyncio.Lock, int]] = {}

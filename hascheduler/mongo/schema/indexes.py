@@ -1,9 +1,9 @@
-"""The indexes of each collection, and what creates the collections and indexes that are missing.
+"""The indexes of each collection, and the creation of missing collections and indexes.
 
 Idempotent, and safe from several replicas at once. The collections are created explicitly because the stream takes a
-dropped one for lost history, and a resync needs something to read. The server refuses an index whose name an index of
-another shape has, and one whose shape an index of another name has: both are a `DatabaseUnfit` that names the two
-indexes and the command that drops the existing one. Which of the two is right is for people to decide.
+dropped one for lost history, and a resync needs something to read. The server refuses an index if one of another shape
+has its name, or one of another name has its shape: both raise `DatabaseUnfit`, which names the two indexes and the
+command that drops the existing one. People have to decide which of the two is right.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,20 +23,22 @@ _REACH_LIMIT_S = 2.0
 _BUILD_LIMIT_S = 60.0
 _NAMESPACE_EXISTS = 48
 _SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
-"""The options that make an index another one."""
+"""The options that make an index a different one."""
 _ORDER = [("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
 """The order in which jobs are listed, see `hascheduler.mongo.jobs.lists`."""
 
 
 def _listed_by(attribute: str, *, where_given: bool = False) -> IndexModel:
-    """``where_given``: without jobs that lack the attribute. The planner knows that an equality with a text implies
-    `$gt ""`."""
+    """Return the index for lists by that attribute; with ``where_given`` without jobs that lack it.
+
+    The planner knows that an equality with a text implies `$gt ""`.
+    """
     options = {"partialFilterExpression": {attribute: {"$gt": ""}}} if where_given else {}
     return IndexModel([(attribute, ASCENDING), *_ORDER], name=f"{attribute}_submitted", **options)
 
 
 INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
-    # Of these, moves of a job touch the one by state only: what the others hold never changes.
+    # A move of a job touches only the index by state: the keys of the others never change.
     Collection.JOBS: (
         IndexModel(_ORDER, name="submitted"),
         # The snapshot reads the live states.
@@ -47,14 +49,14 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
         # Without submitted jobs, which are most jobs of a busy deployment.
         _listed_by("schedule", where_given=True),
         _listed_by("batch", where_given=True),
-        # Which job holds an idempotency key.
+        # The job that holds an idempotency key.
         IndexModel(
             [("tenant", ASCENDING), ("idempotency_key", ASCENDING)],
             name="idempotency_key",
             unique=True,
             partialFilterExpression={"idempotency_key": {"$gt": ""}},
         ),
-        # Which job holds a unique key; that is a digest, which tenant and definition belong to.
+        # The job that holds a unique key; the key is a digest that covers tenant and definition.
         IndexModel(
             [("unique_key", ASCENDING)],
             name="unique_key",
@@ -76,7 +78,7 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
     ),
     Collection.BUCKETS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.VERDICTS: (
-        # Those of all schedules, by when they were decided.
+        # The verdicts of all schedules, by when they were decided.
         IndexModel([("verdict", ASCENDING), ("decided_at_ms", ASCENDING), ("_id", ASCENDING)], name="verdict_decided"),
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),
     ),
@@ -87,13 +89,18 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
 SUPERSEDED: Mapping[Collection, tuple[str, ...]] = {
     Collection.JOBS: ("state", "definition", "schedule", "target", "tenant", "batch"),
 }
-"""The indexes of 0.2.0, which listed jobs by id, that this release has no use for. `migrate` drops them when no replica
-of 0.2.0 is left: such a replica makes them at its start, and names one of them in its queries."""
+"""The indexes of 0.2.0, which listed jobs by id, that this release does not need.
+
+`migrate` drops them once no replica of 0.2.0 is left: such a replica creates them at its start, and names one of them
+in its queries.
+"""
 
 
 async def reach(database: Database) -> None:
-    """Returns if the primary answers and accepts our credentials; else raises `StoreUnavailable`, and `InvalidInput`
-    where it is not a member of a replica set."""
+    """Return if the primary answers and accepts our credentials; else raise `StoreUnavailable`.
+
+    Raise `InvalidInput` if it is not a member of a replica set.
+    """
     with faults("reach the database", _REACH_LIMIT_S):
         hello = await database.command("hello")
         address = await awaited(database.client.address)
@@ -101,7 +108,7 @@ async def reach(database: Database) -> None:
 
 
 async def ensure_collections_and_indexes(database: Database) -> None:
-    """Creates what is missing; `StoreUnavailable` when that was not possible."""
+    """Create what is missing; raise `StoreUnavailable` if that was not possible."""
     await reach(database)
     with faults("create the collections and indexes", _BUILD_LIMIT_S):
         for collection in Collection:
@@ -112,7 +119,7 @@ async def ensure_collections_and_indexes(database: Database) -> None:
 
 
 async def create_collection(database: Database, name: str) -> None:
-    """Does nothing if the collection exists."""
+    """Create the collection unless it exists."""
     command: dict[str, Any] = {"create": name, "writeConcern": {"w": "majority"}}
     try:
         await database.command(command)
@@ -124,7 +131,7 @@ async def create_collection(database: Database, name: str) -> None:
 def require_compatible(
     collection: Collection, models: Sequence[IndexModel], existing: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """`DatabaseUnfit` if an existing index (``existing``, by name) prevents the creation of one of ``models``."""
+    """Raise `DatabaseUnfit` if one of the ``existing`` indexes (by name) prevents the creation of one of ``models``."""
     for model in models:
         wanted = _shape(model.document)
         for name, info in existing.items():

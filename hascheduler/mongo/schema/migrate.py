@@ -2,13 +2,13 @@
 
 The protocol between releases is in `hascheduler.model.schema_version`. The steps, in this order::
 
-    collections ─► indexes, one by one ─► superseded indexes, unless an older replica lives that uses them
+    collections ─► indexes, one by one ─► superseded indexes, unless an older replica that uses them lives
                 ─► do all live processes read the new version? ─► the version
 
 Each step is checked on its own and changes nothing if it is done. So a killed migration continues where it stopped, and
-several at once share the work. What people must decide is a `DatabaseUnfit` that names it: before anything is changed,
-a version that this release does not read, or an index of another shape; before the last step, the processes that would
-not read the new version. No earlier step does anything that the older release would notice.
+several at once share the work. If people have to decide, a `DatabaseUnfit` names what: before any change, a version
+that this release does not read, or an index of another shape; before the last step, the processes that would not read
+the new version. No earlier step does anything that the older release would notice.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
 _UNAUTHORIZED = 13
 _INDEX_NOT_FOUND = 27
 _BUILD_LIMIT_S = 7 * 86_400.0
-"""An index of a large collection takes long, and the operator who waits for it has asked for that."""
+"""An index of a large collection takes long to build, and the operator who waits for it has asked for it."""
 _REPORT_EVERY_S = 10.0
 _HEARD_LATELY_MS = 60_000
 
@@ -56,23 +56,23 @@ ReportStep = Callable[[str, MigrationStep, Mapping[str, Any]], None]
 
 
 async def require_readable(database: Database) -> None:
-    """`DatabaseUnfit` if the database has a version that this release does not read."""
+    """Raise `DatabaseUnfit` if the database has a version that this release does not read."""
     await reach(database)
     await _readable_version(database)
 
 
 async def prepare(database: Database) -> None:
-    """What a replica does at its start: as `migrate`, except that it never raises the version; people do that."""
+    """Prepare the database for a replica's start: as `migrate`, but never raise the version, which people do."""
     await reach(database)
     await _missing(database)
     await ensure_collections_and_indexes(database)
 
 
 async def migrate(database: Database, report: ReportStep, *, dry_run: bool = False) -> Migration:
-    """Brings the database to what this release needs, or (``dry_run``) only lists what is missing.
+    """Bring the database to what this release needs, or (``dry_run``) only list what is missing.
 
-    `DatabaseUnfit` where people must decide, or a right is missing; `StoreUnavailable` may be raised after some of the
-    steps, and the next migration continues from there.
+    Raise `DatabaseUnfit` if people have to decide, or a right is missing. `StoreUnavailable` may be raised after some
+    of the steps, and the next migration continues from there.
     """
     before = await _readable_version(database)
     steps = await _missing(database)
@@ -95,7 +95,7 @@ async def migrate(database: Database, report: ReportStep, *, dry_run: bool = Fal
 
 
 async def _carry_out(step: MigrationStep, database: Database, report: ReportStep) -> bool:
-    """False where a superseded index may not be dropped: it only costs."""
+    """Take the step; return False if a superseded index may not be dropped, which costs only speed."""
     match step.kind:
         case StepKind.COLLECTION:
             report("migrating", step, {})
@@ -120,11 +120,11 @@ async def _carry_out(step: MigrationStep, database: Database, report: ReportStep
     return True
 
 
-# What exists
+# Reads
 
 
 async def _readable_version(database: Database) -> int | None:
-    """The database's version, None if it has none; `DatabaseUnfit` if this release can't read it."""
+    """Return the database's version, None if it has none; raise `DatabaseUnfit` if this release can't read it."""
     with _exchange("read the schema version"):
         document = await database[Collection.META.value].find_one({"_id": SCHEMA_ID})
     if document is None:
@@ -140,7 +140,7 @@ async def _readable_version(database: Database) -> int | None:
 
 
 async def _missing(database: Database) -> list[MigrationStep]:
-    """The missing steps, in order; `DatabaseUnfit` if one of them is impossible."""
+    """Return the missing steps, in order; raise `DatabaseUnfit` if one of them is impossible."""
     version = await _readable_version(database)
     with _exchange("look at the collections and indexes"):
         names = set(await database.list_collection_names())
@@ -168,7 +168,7 @@ async def _superseded(database: Database) -> list[MigrationStep]:
 
 
 async def _older_replicas(database: Database) -> bool:
-    """Whether a replica was heard of within a minute that may use superseded indexes."""
+    """Return True if there was a heartbeat within a minute of a replica that may use superseded indexes."""
     uses_them = {"$lt": [{"$ifNull": ["$indexes", 1]}, schema_version.INDEX_GENERATION]}
     query = {"$expr": {"$and": [_heard_lately(REPLICA_KEPT_MS), uses_them]}}
     with _exchange("read the heartbeats in replicas"):
@@ -176,12 +176,15 @@ async def _older_replicas(database: Database) -> bool:
 
 
 def _heard_lately(kept_ms: int) -> dict[str, Any]:
-    # By the server's clock, as it is the server that lets the records expire.
+    # By the server's clock, as the server lets the records expire.
     return {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
 
 
 async def _require_all_read_it(database: Database) -> None:
-    """A process that starts after this check refuses the new version, or learns of it through its stream."""
+    """Raise `DatabaseUnfit` if a live process does not read the new version.
+
+    A process that starts after this check refuses the new version, or learns of it through its stream.
+    """
     behind: list[str] = []
     for collection, kept_ms in ((Collection.REPLICAS, REPLICA_KEPT_MS), (Collection.PROCESSORS, REGISTRATION_KEPT_MS)):
         reads_it = {"$gte": [{"$ifNull": ["$reads", UNSTATED_VERSION]}, schema_version.NEWEST_VERSION]}
@@ -197,7 +200,7 @@ async def _require_all_read_it(database: Database) -> None:
         )
 
 
-# What changes it
+# Writes
 
 
 async def _build(step: MigrationStep, database: Database, report: ReportStep) -> None:
@@ -213,7 +216,7 @@ async def _build(step: MigrationStep, database: Database, report: ReportStep) ->
 
 
 async def _reporting(work: Coroutine[Any, Any, Any], report: Callable[[int], None]) -> None:
-    """Runs ``work`` to its end; calls ``report`` every `_REPORT_EVERY_S` with the seconds since its start."""
+    """Run ``work`` to its end, and call ``report`` every `_REPORT_EVERY_S` with the seconds since its start."""
     began = asyncio.get_running_loop().time()
     task = asyncio.ensure_future(work)
     try:
@@ -235,7 +238,7 @@ async def _raise_version(database: Database, version: int) -> None:
 
 @contextmanager
 def _exchange(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
-    """`faults`; a missing right is a `DatabaseUnfit`, as waiting does not help."""
+    """Apply `faults`, but raise `DatabaseUnfit` for a missing right, as waiting does not help."""
     with faults(doing, limit_s):
         try:
             yield

@@ -1,10 +1,10 @@
-"""The pipeline of the change stream, how one of its events becomes a `Change`, and the positions of events.
+"""The pipeline of the change stream, the conversion of its events to `Change`, and the positions of events.
 
 The server projects every event to the lean fields, so a payload never travels to a mirror::
 
     insert, replace                    PUT     (a pipeline update of a small document arrives as a replace)
-    update                             PATCH, or nothing where no lean field changed
-    update of a part of a lean field   READ    the description does not hold the whole field, so the document is read
+    update                             PATCH, or no change if no lean field changed
+    update of a part of a lean field   READ    the description lacks the whole field, so the document is read
     delete                             DELETE
     drop, rename, dropDatabase,        LOST    the stream ends without the deletes: read everything again
     invalidate
@@ -12,9 +12,9 @@ The server projects every event to the lean fields, so a payload never travels t
 This project's code writes whole fields only; parts of fields change, and fields are removed, only by hand. Of the
 journal only inserts become changes: entries never change, and no reader needs to know that they were trimmed.
 
-A position is the cluster time of an event, and which of the events of that time it is. A write has a time of its own,
-but the writes of a transaction share theirs, and so do documents that were inserted at once where the server replicates
-those as a transaction. Their order is the same in every stream.
+A position is the cluster time of an event and its number among the events of that time. A write has a time of its own,
+but the writes of a transaction share theirs, and so do documents inserted at once if the server replicates them as a
+transaction. Their order is the same in every stream.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from hascheduler.model.values.instants import from_datetime
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _OF_ANY_COLLECTION = ["rename", "dropDatabase", "invalidate"]
-"""A rename concerns us also where its target is one of our collections."""
+"""A rename also concerns us if its target is one of our collections."""
 _NESTED = [
     collection.value
     for collection in (
@@ -60,13 +60,13 @@ class Reread:
 
 
 def event_pipeline() -> list[dict[str, Any]]:
-    """The ``$match`` and ``$project`` that the stream is opened with."""
+    """Return the ``$match`` and ``$project`` with which the stream is opened."""
     ours = [collection.value for collection in MIRRORED]
     fields = sorted({field for lean in LEAN_FIELDS.values() for field in lean})
     update = "updateDescription"
     touched = {"$map": {"input": {"$objectToArray": {"$ifNull": [f"${update}.updatedFields", {}]}}, "in": "$$this.k"}}
     return [
-        # No finer filter: the server evaluates each condition for each event, at 4 us for an event that it delivers.
+        # No finer filter: the server evaluates each condition for each event, at 4 us for a delivered event.
         {"$match": {"$or": [{"ns.coll": {"$in": ours}}, {"operationType": {"$in": _OF_ANY_COLLECTION}}]}},
         {
             "$project": {
@@ -87,8 +87,10 @@ def event_pipeline() -> list[dict[str, Any]]:
 
 
 def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread | None:
-    """Return the change that ``event`` at that position is, with the fields that are lean in its own collection; None:
-    it changes nothing for a mirror. Raise `HistoryLost` where the stream ends without the deletes."""
+    """Return ``event`` as a change with the lean fields of its collection; None if a mirror is not affected.
+
+    Raise `HistoryLost` if the stream ends without the deletes.
+    """
     operation = event["operationType"]
     if operation in _LOSSES:
         if operation == "rename" and not _is_ours(event):
@@ -111,13 +113,13 @@ def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread |
 
 
 def written_at_ms(event: Mapping[str, Any]) -> int | None:
-    """When the server took the write, by its clock; None from servers before 6.0."""
+    """Return when the server took the write, by its clock; None from servers before 6.0."""
     at = event.get("wallTime")
     return from_datetime(at) if isinstance(at, datetime) else None
 
 
 def position_after(last: str, moment: Timestamp | None) -> str:
-    """The position of the event after the one at ``last`` ("": the first event) whose cluster time is ``moment``.
+    """Return the position of an event at ``moment`` that follows the one at ``last`` ("": the first event).
 
     An event without a time concerns no document, and keeps the position before it.
     """
@@ -140,7 +142,7 @@ def _lean(fields: dict[str, Any] | None, lean: frozenset[str]) -> dict[str, Any]
 
 
 def _part_of(lean: frozenset[str], event: Mapping[str, Any], description: Mapping[str, Any]) -> bool:
-    """Whether the update removed a lean field, or changed one in part."""
+    """Return True if the update removed a lean field, or changed one in part."""
     touched, removed = event.get("touched"), description.get("removedFields")
     truncated = description.get("truncatedArrays")
     if not (touched or removed or truncated):

@@ -1,4 +1,4 @@
-"""Reads the live documents for a mirror, projected to the lean fields, in slices.
+"""Read the live documents for a mirror, projected to the lean fields, in slices.
 
 While the caller works on one slice, the server already gathers the next: its part is some ten seconds of the time that
 a million documents take.
@@ -21,21 +21,21 @@ from hascheduler.mongo.faults import end_exchange, faults, local_faults
 
 SLICE_MAX = 1_000
 _BATCHES_AT_ONCE = 20
-"""Of a thousand jobs each."""
+"""Batches have up to a thousand jobs each."""
 _TURNS_TO_SEND = 6
-"""So many turns of the loop are more than the driver takes until it has sent a request."""
+"""The driver sends a request within fewer turns of the loop."""
 
 _LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
     Collection.JOBS: {"state": {"$in": sorted(state.value for state in LIVE)}},
 }
 _WAITS_FOR = "waits_for"
 _FEW_DEPENDENCIES = 20
-"""Of a job in a whole slice: a thousand such jobs have at most as many as `_SMALL_SLICE_MAX` jobs with more."""
+"""The most of a job in a whole slice: a thousand such jobs have no more than `_SMALL_SLICE_MAX` jobs with more."""
 _SMALL_SLICE_MAX = 20
 
 
 async def live_documents(database: Database, session: Any) -> AsyncGenerator[Sequence[Change], None]:
-    """Every live document as a PUT, as ``session`` sees it: all but finished jobs and older journal entries."""
+    """Yield every live document as a PUT, as ``session`` sees it: all but finished jobs and older journal entries."""
     yield await _newest_journal_entries(database, session)
     for collection in MIRRORED:
         if collection is Collection.JOURNAL:
@@ -47,7 +47,7 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
         try:
             while documents := await next_slice:
                 next_slice = asyncio.create_task(_next_slice(cursor, collection), name="snapshot: next slice")
-                # The caller's work begins once the request is under way.
+                # The caller's work begins once the request is sent.
                 for _ in range(_TURNS_TO_SEND):
                     await asyncio.sleep(0)
                 if collection is Collection.JOBS:
@@ -57,7 +57,7 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
         finally:
             await end_exchange(next_slice)
             await cursor.close()
-        # Few at once: a start takes no more memory than what is kept of them.
+        # Few at once: a start must take no more memory than the documents kept.
         for start in range(0, len(large), _SMALL_SLICE_MAX):
             some = {**which, "_id": {"$in": large[start : start + _SMALL_SLICE_MAX]}}
             with faults(f"read large {collection}"):
@@ -67,7 +67,7 @@ async def live_documents(database: Database, session: Any) -> AsyncGenerator[Seq
 
 
 def _slice_projection(collection: Collection) -> Mapping[str, Any]:
-    """The lean fields; of the dependencies of a job no more than tell that it has many."""
+    """Return the lean fields, with only as many dependencies of a job as show that it has many."""
     fields: dict[str, Any] = dict.fromkeys(LEAN_FIELDS[collection], True)
     return fields | ({_WAITS_FOR: {"$slice": _FEW_DEPENDENCIES + 1}} if collection is Collection.JOBS else {})
 
@@ -86,8 +86,10 @@ async def _next_slice(cursor: Any, collection: Collection) -> list[dict[str, Any
 async def present_documents(
     database: Database, session: Any, collection: Collection, ids: Sequence[object]
 ) -> list[Change]:
-    """A PUT for each document that exists, a DELETE for each that does not, in the order of ``ids``; for the id of a
-    batch among the jobs, what the database has of it (`BatchSeen`)."""
+    """Return a PUT for each document that exists and a DELETE for each that does not, in the order of ``ids``.
+
+    For the id of a batch among the jobs, return what the database has of it (`BatchSeen`).
+    """
     batches = [id for id in ids if collection is Collection.JOBS and isinstance(id, str) and is_batch(id)]
     if batches:
         others = [id for id in ids if id not in batches]
@@ -100,7 +102,7 @@ async def present_documents(
             .to_list(None)
         )
     found = [_put(collection, document) for document in documents]
-    # By comparison, not by hash: an id that was written by hand may be an object.
+    # By comparison, not by hash: an id written by hand may be an object.
     present = [change.id for change in found]
     return found + [Change(collection, Operation.DELETE, id, {}) for id in ids if id not in present]
 
@@ -127,7 +129,10 @@ async def _read_batches(database: Database, session: Any, batches: Sequence[str]
 
 
 async def _newest_journal_entries(database: Database, session: Any) -> list[Change]:
-    """One read a journal, from the last name to the first: the newest entry below all entries of the name before."""
+    """Return the newest entry of each journal, in one read each.
+
+    The reads go from the last name to the first: each finds the newest entry below all entries of the name before.
+    """
     journal = database[Collection.JOURNAL.value]
     newest: list[Change] = []
     # An object, so that the range holds objects only.
@@ -153,5 +158,5 @@ def _projection(collection: Collection) -> list[str]:
 
 
 def _put(collection: Collection, document: dict[str, Any]) -> Change:
-    """Takes ownership of ``document``."""
+    """Return the document as a PUT, and take ownership of it."""
     return Change(collection, Operation.PUT, document.pop("_id"), document)

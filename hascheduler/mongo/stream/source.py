@@ -1,12 +1,12 @@
-"""The one ordered change stream of the database, and the gap-free way to begin with it.
+"""The one ordered change stream of the database, and the gap-free start of it.
 
 A fresh stream starts at the operation time T of a ping. Its snapshot is read in a session that has seen T, so each
-write is in the snapshot, or in the stream, or in both; nothing falls in between. A resumed stream goes on after its
-token and needs no snapshot. Our token is the server's, together with the position of the last event.
+write is in the snapshot, in the stream, or in both. A resumed stream goes on after its token and needs no snapshot. Our
+token is the server's, together with the position of the last event.
 
 The cursor is driven by its two commands, ``aggregate`` and ``getMore``, because a reply of the server is one batch with
-one token, which is what the port hands out; the driver's own change stream gives the events one by one, at several
-times the cost, and resumes silently.
+one token, which is what the port returns; the driver's own change stream yields single events, at several times the
+cost, and resumes silently.
 
 `MongoChangeStream` owns the cursor and at most one exchange, in a task of its own, whose result is kept until it is
 fetched. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
@@ -41,9 +41,11 @@ _OF_DATABASE = "$cmd.aggregate"
 
 
 class MongoChangeSource:
-    """`hascheduler.ports.ChangeSource`. Remembers only the newest cluster time that any of its streams has delivered,
-    and whether one of them has seen a collection dropped. ``prepare`` is what is left to do before the first
-    one is opened."""
+    """`hascheduler.ports.ChangeSource`. ``prepare`` must succeed before the first stream is opened.
+
+    It remembers only the newest cluster time that any of its streams has delivered, and if one saw a collection
+    dropped.
+    """
 
     def __init__(self, database: Database, prepare: Callable[[], Awaitable[None]] | None = None) -> None:
         self._database = database
@@ -75,8 +77,10 @@ class MongoChangeSource:
         return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since=since, position=position)
 
     async def _recreate_collections(self) -> None:
-        """The next write into a dropped collection creates it again, but without its indexes. If this fails, the next
-        resync tries again, and `hascheduler.check` reports what is missing."""
+        """Create dropped collections with their indexes; the next write would create them without.
+
+        If this fails, the next resync tries again, and `hascheduler.check` reports what is missing.
+        """
         with suppress(StoreUnavailable, DatabaseUnfit):
             await ensure_collections_and_indexes(self._database)
             self._seen.dropped = False
@@ -84,7 +88,7 @@ class MongoChangeSource:
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         if not ids:
             return []
-        # In a session after what the caller has seen: a new primary may not have caught up with that.
+        # In a session after the newest moment the caller has seen: a new primary may lag behind it.
         async with session_after(self._database, self._seen.moment) as session:
             return await present_documents(self._database, session, collection, ids)
 
@@ -142,7 +146,7 @@ class MongoChangeStream:
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if self._since is None:
             raise InvariantBroken("a resumed change stream has no snapshot")
-        # The slices are closed before their session is: they are read ahead.
+        # Close the slices before their session, as they are read ahead.
         async with (
             session_after(self._database, self._since) as session,
             aclosing(live_documents(self._database, session)) as slices,
@@ -155,7 +159,7 @@ class MongoChangeStream:
             await end_exchange(self._exchange)
         self._exchange = None
         self._error = StoreUnavailable("the change stream is closed")
-        # The server closes an abandoned cursor after its own time-out.
+        # The server closes an abandoned cursor after its own timeout.
         with suppress(StoreUnavailable, HistoryLost, TimeoutError):
             async with asyncio.timeout(_CLOSE_LIMIT_S):
                 if self._cursor_id:

@@ -1,1 +1,1 @@
-"""What processors write: registrations, heartbeats, and the start and end of their attempts."""
+"""Writes of processors: registrations, heartbeats, and the start and end of their attempts."""

@@ -1,8 +1,8 @@
-"""Ends attempts, many in one exchange: running → the handler's outcome, for jobs that this processor still holds.
+"""End attempts, many in one exchange: running → the handler's outcome, for jobs that this processor still holds.
 
-Attempts with equal outcomes share a write. When as many documents matched as finishes were requested, all are done;
-otherwise each finish is written alone. That may repeat a write, which is harmless: a job that the first write has ended
-shows it in the record of the attempt.
+Attempts with equal outcomes share a write. If as many documents matched as finishes were requested, all are done;
+otherwise each finish is written alone. That may repeat a write, which is harmless: the record of the attempt shows if
+the first write has ended the job.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from hascheduler.mongo.work.starts import StartedAttempts
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 
 LATE_RESULTS_KEPT_MAX = 3
-"""Each may take 1.5 MiB as BSON: with more of them a job could grow beyond what MongoDB holds, and never end."""
+"""Each may take 1.5 MiB as BSON: with more, a job could grow beyond MongoDB's limit, and never end."""
 ENDS = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
 _SINGLY_AT_ONCE = 16
-"""They must not occupy the whole connection pool."""
+"""Single writes must not occupy the whole connection pool."""
 _SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED)
 _RUNNING = {"state": {"$in": source_states(Move.FINISH)}}
 
@@ -67,7 +67,7 @@ class Finishes:
         try:
             together = await self._finish_many(simple) == len(simple) if simple else False
         except InvalidInput:
-            together = False  # one of them can't be stored: the single writes show which
+            together = False  # one of them can't be stored; the single writes show which
         done = {id(finish) for finish, _ in simple} if together else set()
         answers: list[FinishAnswer | Exception] = []
         for first in range(0, len(finishes), _SINGLY_AT_ONCE):
@@ -76,7 +76,7 @@ class Finishes:
         return answers
 
     async def _finish_many(self, finishes: Sequence[tuple[Finish, AttemptTimes | None]]) -> int:
-        # None of them an update of one, which the driver would repeat after a break: for that the server would make one
+        # Only updates of many: the driver would repeat an update of one after a break, for which the server makes one
         # more write each. Here the caller repeats.
         writes: list[UpdateMany] = []
         alike: dict[tuple[int, str, AttemptTimes | None], list[Finish]] = defaultdict(list)
@@ -100,7 +100,7 @@ class Finishes:
     def _ending(
         self, finish: Finish, selected: dict[str, Any], times: AttemptTimes | None, at_ms: WallMs
     ) -> tuple[dict[str, Any], Any]:
-        """The filter and the update for the jobs of ``selected``, whose attempts end as ``finish`` does."""
+        """Return the filter and the update for the jobs of ``selected``, whose attempts end as ``finish`` does."""
         outcome, kept_ms = finish.outcome, self._job_retention_ms
         if times is None:
             return selected, to_terminal(outcome, outcome.state.value, at_ms, kept_ms=kept_ms)
@@ -168,11 +168,11 @@ class Finishes:
 
 
 def attempt_filter(job_id: str, attempt: int, processor_id: str) -> dict[str, Any]:
-    """The filter for a job whose attempt that processor holds."""
+    """Return the filter for a job whose attempt that processor holds."""
     return {"_id": job_id, "attempt": attempt, "processor": processor_id}
 
 
 def ended_attempt_filter(job_id: str, attempt: int, processor_id: str, outcomes: list[str]) -> dict[str, Any]:
-    """The filter for a job in which that attempt has ended with one of ``outcomes``."""
+    """Return the filter for a job in which that attempt has ended with one of ``outcomes``."""
     record = {"number": attempt, "processor": processor_id, "outcome": {"$in": outcomes}}
     return {"_id": job_id, "attempts": {"$elemMatch": record}}

@@ -1,9 +1,9 @@
-"""Starts attempts, many in one exchange: dispatched → running, for jobs that this processor still holds.
+"""Start attempts, many in one exchange: dispatched → running, for jobs that this processor still holds.
 
-A lone start is one command, which returns the job that it has started. For several the jobs are read while the write is
-under way. Only its holder changes a held job. So if the write matched every requested start, the jobs that were read
-are the jobs that were started; otherwise they are read again after the write, and then with a majority, as a deposed
-primary may still show writes that will be rolled back.
+A lone start is one command, which returns the job that it has started. For several, the jobs are read during the write.
+Only its holder changes a held job. So if the write matched every requested start, the jobs that were read are the jobs
+that were started; otherwise they are read again after the write, and then with a majority, as a deposed primary may
+still show writes that will be rolled back.
 """
 
 import asyncio
@@ -31,13 +31,12 @@ STARTED_ATTEMPTS_MAX = 20_000
 
 
 class StartedAttempts:
-    """Owner of the times of the newest `STARTED_ATTEMPTS_MAX` attempts of this process, so that their ends need no
-    pipeline.
+    """Owner of the times of this process's newest `STARTED_ATTEMPTS_MAX` attempts, which end without a pipeline.
 
     The record of an attempt is made of fields that its end clears, which in general takes a pipeline; that costs the
-    server twice as much as a plain update. Times that were remembered are part of the filter, so with wrong ones the
-    write matches nothing, and the pipeline is used after all. A job that a key keeps for longer than
-    ``job_retention_ms`` is not remembered.
+    server twice as much as a plain update. Remembered times are part of the filter, so with wrong ones the write
+    matches nothing, and the pipeline is used after all. A job that a key keeps for longer than ``job_retention_ms`` is
+    not remembered.
     """
 
     def __init__(self, job_retention_ms: int) -> None:
@@ -45,7 +44,7 @@ class StartedAttempts:
         self._times: dict[tuple[str, int], AttemptTimes] = {}
 
     def remember(self, job: Mapping[str, Any], started_at_ms: int) -> None:
-        """``job`` as it was read when its attempt was started."""
+        """Remember the times of ``job`` as it was read when its attempt was started."""
         dispatched_at_ms, kept_until = job.get("dispatched_at_ms"), job.get("kept_until")
         expires_at_ms = started_at_ms + self._job_retention_ms
         is_kept_longer = kept_until is not None and (
@@ -67,8 +66,8 @@ _FIELDS = (
     "submitted_at_ms", "dispatched_at_ms", "started_at_ms", "first_started_at_ms", "failures", "losses", "trace",
     "kept_until",
 )  # fmt: skip
-# A running job matches too and stays as it is: that is the repeat after an unknown answer. Even a write that changes
-# nothing waits for the majority, so the first one's success is then certain.
+# A running job matches too and stays as it is: the repeat after an unknown answer. Even a write that changes nothing
+# waits for the majority, so the success of the first write is then certain.
 _STATES = sorted({*source_states(Move.START), JobState.RUNNING.value})
 _Read = dict[str, Mapping[str, Any]]
 """Jobs by id, with `_FIELDS`."""
@@ -94,8 +93,8 @@ class Starts:
         self._definitions_cache = DefinitionCache(database)
 
     async def carry_out(self, starts: Sequence[Start]) -> Sequence[StartedJob | Exception | None]:
-        """One answer each: the job that runs now; None for a duplicate, or where the processor has lost the job."""
-        # All starts of one exchange have one instant, whatever their callers' clocks said.
+        """Start the attempts, and return each running job; None for a duplicate, or if the processor lost the job."""
+        # All starts of one exchange have one instant, whatever their callers' clocks show.
         at_ms = max(start.at_ms for start in starts)
         with faults("start the attempts"):
             jobs, matched = await (self._start_many if len(starts) > 1 else self._start_one)(starts, at_ms)
@@ -119,14 +118,14 @@ class Starts:
             started = StartedJob.of(job, _plain(job.get("payload")), rules, at_ms)
             self._started_attempts.remember(job, started.started_at_ms)
             return started
-        except Exception as error:  # its document can't be read, which must not fail the other starts
+        except Exception as error:  # an unreadable document must not fail the other starts
             return error
 
     async def _start_one(self, starts: Sequence[Start], at_ms: WallMs) -> tuple[_Read, int]:
         [start] = starts
         states, update = first_start(at_ms) if start.attempt == 1 else _any_start(at_ms)
-        # Not the driver's method, which repeats the command after a break: for that the server would keep an image of
-        # each job, in two more writes. Here the caller repeats, as after a break of an exchange of many.
+        # Not the driver's method, which repeats the command after a break: for that the server keeps an image of each
+        # job, in two more writes. Here the caller repeats, as it does for an exchange of many.
         answer = await self._database.command(
             {
                 "findAndModify": Collection.JOBS.value,
@@ -155,7 +154,7 @@ class Starts:
         return _both(await asyncio.gather(reading, writing, return_exceptions=True))
 
     async def _write(self, starts: Sequence[Start], at_ms: WallMs, *, again: bool = False) -> int:
-        """How many jobs matched. ``again``: running jobs match too, and stay as they are."""
+        """Return how many jobs matched; with ``again`` running jobs match too, and stay as they are."""
         groups: dict[tuple[int, str], list[str]] = defaultdict(list)
         for start in starts:
             groups[(start.attempt, start.processor_id)].append(start.job_id)
@@ -174,7 +173,7 @@ class Starts:
 class DefinitionCache:
     """Definitions for processors: timeouts and retries of the jobs they start, at most `DEFINITION_AGE_MAX_S` old.
 
-    Owner of the definitions that were read lately.
+    Owner of the recently read definitions.
     """
 
     def __init__(self, database: Database) -> None:
@@ -197,13 +196,13 @@ class DefinitionCache:
 
 
 def first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
-    """Source states and update for a job that has never run: no pipeline, which costs the server twice as much."""
+    """Return source states and update of a first start: no pipeline, which costs the server twice as much."""
     fields = {"state": JobState.RUNNING.value, "started_at_ms": at_ms, "first_started_at_ms": at_ms, "progress": None}
     return source_states(Move.START), {"$set": fields, "$inc": {"rev": 1}}
 
 
 def _any_start(at_ms: WallMs) -> tuple[list[str], list[dict[str, Any]]]:
-    """The same for any job; it leaves a running one as it is."""
+    """Return source states and update of the start of any job; they leave a running one as it is."""
     starting = {"$in": ["$state", source_states(Move.START)]}
     fields = {
         "state": JobState.RUNNING.value,
@@ -216,7 +215,7 @@ def _any_start(at_ms: WallMs) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 def _both(answers: tuple[_Read | BaseException, int | BaseException]) -> tuple[_Read, int]:
-    """Raises the error of either. Both have ended by then, so neither exchange goes on in the background."""
+    """Return both answers, or raise the error of either; both exchanges have ended by then."""
     jobs, matched = answers
     if isinstance(matched, BaseException):
         raise matched
@@ -240,7 +239,7 @@ def _is_held(job: Mapping[str, Any] | None, start: Start) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` without the driver's own kind of integer, which handlers should not have to know."""
+    """Return ``value`` without the driver's own type of integer, which handlers should not have to know."""
     match value:
         case Int64():
             return int(value)

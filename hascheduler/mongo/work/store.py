@@ -28,20 +28,25 @@ from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, Sta
 
 REGISTRATION_KEPT_MS = 600_000
 _EXPIRY = {"expire_at": {"$add": ["$$NOW", REGISTRATION_KEPT_MS]}, "reads": NEWEST_VERSION}
-"""A registration outlives its last heartbeat for a while, so that people can see it, and then expires. ``reads`` is the
-newest form of documents that its writer reads: the processor, or the replica that serves a polling one over HTTP."""
+"""A registration outlives its last heartbeat for a while, so that people can see it, and then expires.
+
+``reads`` is the newest version of documents that its writer reads: the processor, or the replica that serves a polling
+one over HTTP.
+"""
 
 
 _FINISHES_PAUSE_S = 0.03
-"""Only a slot waits for the end of a job. With 500 jobs a second on two cores this pause saves a third of the writes,
-and all jobs start an eighth sooner."""
+"""Only a slot waits for the end of a job.
+
+With 500 jobs a second on two cores this pause saves a third of the writes, and all jobs start an eighth sooner.
+"""
 
 
 class MongoWorkStore:
     """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later.
 
-    ``require_own`` raises `StoreUnavailable` until the database is known to be the right one: nobody registers before,
-    and who is not registered is given nothing.
+    ``require_own`` raises `StoreUnavailable` until the database is known to be the right one: nobody registers before
+    that, and a processor that is not registered gets no jobs.
     """
 
     def __init__(
@@ -56,7 +61,7 @@ class MongoWorkStore:
             Finishes(database, job_retention_ms, started).carry_out, "finish attempts", pause_s=_FINISHES_PAUSE_S
         )
 
-    # The processor
+    # Registration of the processor
 
     async def register(self, processor: ProcessorRef) -> None:
         if self._require_own is not None:
@@ -162,9 +167,9 @@ _COUNTED_MAX = 1_000
 
 
 async def count_servers(database: Database, definitions: frozenset[str], dead_after_ms: int) -> int | None:
-    """Return how many processors take jobs there that run some of these definitions, at most a thousand.
+    """Return how many processors that run some of these definitions take jobs there, at most a thousand.
 
-    None: the database does not answer. A registration tells by when it expires when its last heartbeat was written.
+    Return None if the database does not answer. The expiry of a registration shows when its last heartbeat was written.
     """
     last_beat = {"$add": ["$$NOW", REGISTRATION_KEPT_MS - dead_after_ms]}
     wanted: dict[str, Any] = {"draining": False, "$expr": {"$gt": ["$expire_at", last_beat]}}
