@@ -146,12 +146,3 @@ def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() 
     assert attempt_of(standby, 510).proposed.term == 2
     assert elector.next_attempt(at(500 + 2 * RETRY_MS - 1), WALL) is None
     assert attempt_of(elector, 500 + 2 * RETRY_MS).proposed.term == 2
-
-
-def test_a_release_that_did_not_get_through_leaves_the_lease_for_a_new_term() -> None:
-    elector = leader()
-    held = elector.record
-    assert elector.release(at(500), WALL) is not None
-    attempt = attempt_of(elector, 500 + 2 * RETRY_MS)
-    assert attempt.expected == held
-    assert attempt.proposed.term == 2

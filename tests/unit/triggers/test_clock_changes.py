@@ -3,35 +3,14 @@
 The random test asks a slow reader of the rules, which looks at the wall clock minute by minute.
 """
 
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import format_instant, parse_instant
 from hascheduler.schema.trigger import Cron, Trigger
-from hascheduler.triggers import clock_changes, count_nominal, latest_nominal, next_nominal
+from hascheduler.triggers import clock_changes, count_nominal, next_nominal
 from hascheduler.triggers.zones import zone_of
-from tests.tiers import examples
-
-# Months in which the clock was or will be changed: by an hour, half an hour, a quarter, two hours, a day; at midnight;
-# twice in a week (Boa Vista).
-MONTHS = {
-    "Europe/London": ("2027-03", "2027-10"),
-    "America/New_York": ("2027-03", "2027-11"),
-    "Australia/Lord_Howe": ("2027-04", "2027-10"),
-    "Africa/Casablanca": ("2026-02", "2026-03"),
-    "Pacific/Apia": ("2011-12", "2010-09"),
-    "Pacific/Kwajalein": ("1993-08",),
-    "Asia/Beirut": ("2027-03", "2027-10"),
-    "America/Havana": ("2028-03", "2028-11"),
-    "Antarctica/Troll": ("2027-03", "2027-10"),
-    "Asia/Kathmandu": ("1985-12",),
-    "America/Caracas": ("2007-12", "2016-05"),
-    "America/Boa_Vista": ("2000-10",),
-}
 
 # Each: the zone, from (UTC, excluded), and for some expressions the local times that follow, with their offsets.
 NIGHTS = [
@@ -82,67 +61,6 @@ def test_the_night_of_a_clock_change(timezone: str, after: str, expression: str,
         nominal_ms = following
         found.append(local(cron, nominal_ms))
     assert found == expected
-
-
-@st.composite
-def around_a_change(draw: st.DrawFn) -> tuple[str, int, int]:
-    """A zone, and from when (exclusive) until when, in seconds, around a change of its clock."""
-    timezone = draw(st.sampled_from(sorted(MONTHS)))
-    begin = datetime.fromisoformat(draw(st.sampled_from(MONTHS[timezone])) + "-01T00:00:00+00:00")
-    begin_ms = int(begin.timestamp()) * 1_000
-    changes = list(clock_changes(Trigger(Cron("0 0 * * *", timezone)), begin_ms - 1, begin_ms + 31 * 86_400_000))
-    assert changes
-    at_minute = draw(st.sampled_from(changes)).at_ms // 60_000
-    after_minute = at_minute + draw(st.integers(-1_800, 240))
-    return timezone, after_minute * 60, (after_minute + draw(st.integers(1, 3_000))) * 60
-
-
-@given(
-    around_a_change(),
-    st.sets(st.integers(0, 59), min_size=1, max_size=4),
-    st.sets(st.integers(0, 23), min_size=1) | st.sampled_from([1, 2, 3]),
-)
-@settings(max_examples=examples(250))
-def test_around_a_change_they_are_those_of_the_rules(
-    window: tuple[str, int, int], minutes: set[int], hours: set[int] | int
-) -> None:
-    timezone, after_s, through_s = window
-    hour = f"*/{hours}" if isinstance(hours, int) else ",".join(map(str, sorted(hours)))
-    trigger = Trigger(Cron(f"{','.join(map(str, sorted(minutes)))} {hour} * * *", timezone))
-    expected = _by_the_rules(ZoneInfo(timezone), minutes, hours, after_s, through_s)
-    found = []
-    nominal_ms = next_nominal(trigger, after_s * 1_000)
-    while nominal_ms is not None and nominal_ms <= through_s * 1_000:
-        found.append(nominal_ms // 1_000)
-        nominal_ms = next_nominal(trigger, nominal_ms)
-    assert found == expected
-    assert count_nominal(trigger, after_s * 1_000, through_s * 1_000) == len(expected)
-    if expected:
-        assert latest_nominal(trigger, through_s * 1_000) == expected[-1] * 1_000
-
-
-def _by_the_rules(zone: ZoneInfo, minutes: set[int], hours: set[int] | int, after_s: int, through_s: int) -> list[int]:
-    def is_named(wall_s: int) -> bool:
-        hour = wall_s // 3_600 % 24
-        return wall_s // 60 % 60 in minutes and (hour % hours == 0 if isinstance(hours, int) else hour in hours)
-
-    found = []
-    # What the clock has shown at the latest, from well before any fold that may matter.
-    shown_s = _wall_s(zone, after_s - 2 * 86_400)
-    for at_s in range(after_s - 2 * 86_400 + 60, through_s + 60, 60):
-        wall_s = _wall_s(zone, at_s)
-        if isinstance(hours, int):
-            fires = is_named(wall_s)
-        else:  # for the first time it shows it, or has jumped over it
-            fires = any(is_named(passed_s) for passed_s in range(shown_s + 60, wall_s + 60, 60))
-        shown_s = max(shown_s, wall_s)
-        if fires and at_s > after_s:
-            found.append(at_s)
-    return found
-
-
-def _wall_s(zone: ZoneInfo, at_s: int) -> int:
-    return int(datetime.fromtimestamp(at_s, zone).replace(tzinfo=UTC).timestamp())
 
 
 def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
@@ -231,12 +149,6 @@ def test_changes_at_midnight_name_the_day_and_show_its_fires(
     (change,) = list(clock_changes(Trigger(cron), begin_ms, begin_ms + 31 * 86_400_000))
     assert change.explanation == words
     assert [local(cron, at_ms) for at_ms in change.nominal_ms] == fires
-
-
-def test_changes_a_week_apart_are_told_apart() -> None:
-    trigger = Trigger(Cron("0 12 * * *", "America/Boa_Vista"))  # 2000: summer time, for a week
-    changes = list(clock_changes(trigger, parse_instant("2000-10-01T00:00Z"), parse_instant("2000-11-01T00:00Z")))
-    assert [change.kind for change in changes] == ["gap", "fold"]
 
 
 def test_a_zone_without_clock_changes_has_none() -> None:
