@@ -216,17 +216,6 @@ def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
     assert [block.because for block in explanation.blocks] == ["1 of at most 1 jobs of 'log' run"]
 
 
-def test_a_hold_means_nothing_where_each_shard_has_a_part_of_the_cap() -> None:
-    for definition in (Definition(name="log", max_concurrency=8), Definition(name="log", max_concurrency=4)):
-        even = running_now(scene_of(definition))
-        assert (
-            even
-            == running_now(scene_of(definition, HoldSeen(HELD)))
-            == running_now(scene_of(definition, HoldSeen(LIFTED)))
-        )
-    assert running_now(scene_of(Definition(name="log", max_concurrency=7), HoldSeen(HELD), part=(0, 1))) == 7
-
-
 def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised() -> None:
     scene = scene_of(Definition(name="log", max_concurrency=2), HoldSeen(Hold(CAP, 1, is_held=False)))
     assert running_now(scene) == 2
@@ -234,12 +223,6 @@ def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised
     assert ended(scene, 3, 1) == ()
     assert ended(scene, 4, 1) == (ReleaseHold(CAP, 2),)
     assert scene.at(5).decisions == (), "it is promised already"
-
-
-def test_a_lifted_or_released_hold_needs_no_release() -> None:
-    scene = scene_of(SINGLE)
-    for hold in (Hold(CAP, 3, is_held=True, released=3), Hold(CAP, 4, is_held=False)):
-        assert released(scene.at(hold.rev, HoldSeen(hold)).decisions) == []
 
 
 def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None:
@@ -292,10 +275,3 @@ def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> No
     tiers_too = Definition(name="log", max_concurrency=1, tier=4)
     scene = scene_of(tiers_too, HoldSeen(LIFTED))
     assert scene.core.short_of(wall(1)) == frozenset(), "its part of the tier is used up as well"
-
-
-def test_a_core_without_a_free_slot_is_short_of_no_cap() -> None:
-    scene = Scene(DefinitionSeen(SINGLE), HoldSeen(LIFTED), *processors("p", slots=1), **SHARD)
-    scene.at(1, *jobs(*(make_job(f"j{n}", sequence=n) for n in range(9))))
-    assert running_now(scene) == 1
-    assert scene.core.short_of(wall(1)) == frozenset()

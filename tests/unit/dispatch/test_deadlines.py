@@ -144,14 +144,6 @@ def test_the_deadline_decides_where_the_criteria_before_it_leave_jobs_equal(poli
     assert order_of(scene_of(*waiting, policy=policy), 2) == ["soon", "late"]
 
 
-def test_jobs_of_one_aged_priority_go_by_their_deadlines_whatever_their_ages() -> None:
-    """Both have waited for less than the minute after which a priority grows."""
-    old = expiring("old", 90_000, submitted_at_ms=wall(-50_000))
-    assert order_of(scene_of(old, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["young", "old"]
-    older = expiring("old", 90_000, submitted_at_ms=wall(-70_000))
-    assert order_of(scene_of(older, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["old", "young"]
-
-
 def test_why_names_the_deadlines_that_decide() -> None:
     waiting = (expiring("soon", 30_000, sequence=2), expiring("late", 90_000, sequence=1), expiring("never", None))
     scene = scene_of(*waiting)

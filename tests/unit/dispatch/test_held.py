@@ -81,19 +81,6 @@ def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
     assert explanation.position.ahead == 0
 
 
-# Drains
-
-
-def test_why_a_job_waits_names_the_drained_processor() -> None:
-    scene = Scene(PauseSeen(P_IS_DRAINED), *processors("p"), *jobs(make_job("a")))
-    explanation = scene.why("a", 5)
-    [block] = explanation.blocks
-    assert block.rule is BlockReason.UNSCHEDULABLE
-    assert "p is drained since " in block.because
-    assert block.because.endswith(" by deployer: its node is replaced")
-    assert "undrained" in block.unblocked_by
-
-
 # Held partitions: nothing of them is decided, and what runs goes on
 
 

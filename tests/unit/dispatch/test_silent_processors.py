@@ -122,12 +122,6 @@ def recalled(id: str, attempt: int = 1, unstarted: int = 1) -> JobRef:
     return make_job(id, rev=3 * attempt, attempt=attempt, unstarted=unstarted)
 
 
-def why(core: Dispatcher, job_id: str, span_ms: int) -> str:
-    explanation = core.explain(job_id, wall(span_ms))
-    assert explanation is not None
-    return "; ".join(block.because for block in explanation.blocks)
-
-
 def missed(*ids: str, slots: int = 4) -> Scene:
     """The processor p has not taken up those jobs, by now."""
     scene = Scene(*processors("p", slots=slots), *jobs(*(dispatched(id, "p") for id in ids)))
@@ -180,15 +174,3 @@ def test_the_next_leader_knows_who_rests() -> None:
     assert (step.decisions, replayed.rests) == ((), leader.core.rests)
     assert standby.core.rests == leader.core.rests
     assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()
-
-
-def test_why_names_the_processor_that_did_not_take_up_jobs() -> None:
-    scene = missed("a", "b", "c")
-    assert why(scene.core, "a", MISSED_MS) == (
-        "no slot is free: p did not take up 3 jobs in a row, and rests until 2023-11-15T00:00:00.000Z"
-    )
-    scene.at(MISSED_MS + RESTS_MS[0])
-    assert why(scene.core, "b", MISSED_MS + RESTS_MS[0]) == (
-        "no slot is free: p did not take up 3 jobs in a row, and gets no more until it has taken up the "
-        "one that it was given last"
-    )

@@ -60,18 +60,6 @@ def limited(*names: str, **limits: object) -> Scene:
     return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
 
 
-def test_fires_stop_where_the_tenants_jobs_wait_and_each_time_is_accounted_for() -> None:
-    scene = limited(*"abcde", max_pending=5)
-    decisions = run(scene, 6_000)
-    assert scene.core.pending("default") == 5
-    counts = told(decisions)
-    assert counts[Verdict.FIRED] == 5
-    # Of each schedule the newest may wait still, and those since it was looked at last.
-    assert 5 * (60 - 12) <= counts.total() <= 5 * 60
-    assert set(counts) == {Verdict.FIRED, Verdict.THROTTLED}
-    assert {each.run.because_of for each in decisions if isinstance(each, RecordVerdict)} == {MAX_PENDING}
-
-
 def test_one_that_found_no_room_in_time_is_throttled() -> None:
     allowance = FireAllowance(0, MAX_PENDING)
     schedule = make_schedule("s", trigger=Trigger(Interval(10**9, wall(1_000))))

@@ -195,15 +195,6 @@ def test_a_time_whose_job_would_have_expired_is_missed(
     assert in_words(concluded(schedule, 60.5)) == expected
 
 
-def test_a_missed_time_says_that_its_job_would_have_expired() -> None:
-    late = expiring(schedule_of(SchedulePolicy(3_000, CatchUp.LATEST)), 0.4)
-    in_time = expiring(schedule_of(SchedulePolicy(100_000, CatchUp.LATEST)), 5)
-    by_policy = expiring(schedule_of(SchedulePolicy(3_000, CatchUp.NONE)), 5)
-    found = [concluded(schedule, 60.5) for schedule in (late, in_time, by_policy)]
-    reasons = [[each.run.because_of for each in of_one if isinstance(each, RecordVerdict)] for of_one in found]
-    assert reasons == [["expired"], ["expired"], [None]]
-
-
 def test_a_time_that_has_its_job_already_is_not_missed_as_that_expired() -> None:
     schedule = expiring(schedule_of(SchedulePolicy(grace_ms=100_000)), 5)
     found = concluded(schedule, 60.5, live=[fire_job_id("s", wall(20_000))])

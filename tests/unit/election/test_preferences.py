@@ -72,3 +72,13 @@ def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], r
     assert {shard: set(order) for shard, order in orders.items()} == {
         shard: set(order) for shard, order in candidates_of(shards, replicas, most).items()
     }
+
+
+def test_without_replicas_none_is_preferred() -> None:
+    assert preferred_leaders(["default"], ()) == {"default": ()}
+
+
+def test_leaders_of_64_shards_with_2_candidates_each_are_spread() -> None:
+    orders = preferred_leaders([f"{index:04d}" for index in range(64)], [f"replica-{n}" for n in range(20)], 2)
+    led = Counter(order[0] for order in orders.values())
+    assert max(led.values()) <= 6  # of 3.2 on average

@@ -326,3 +326,8 @@ def test_a_suspicion_of_another_than_the_holder_is_none_of_the_lease() -> None:
     elector = candidate(lease())
     elector.holder_stands_still("third", at(3_000))
     assert elector.next_attempt(at(3_000), WALL) is None
+
+
+def test_the_threshold_leaves_room_for_beats_that_are_far_apart() -> None:
+    suspicion = LeaderSuspicion("me", 10, RETRY_MS)
+    assert suspicion.threshold_ms(at(0)) == RETRY_MS * 7 // 4

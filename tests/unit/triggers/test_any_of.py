@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Single, Times, Trigger
 from hascheduler.triggers import (
     check_trigger,
-    clock_changes,
     count_nominal,
     due_ms,
     latest_nominal,
@@ -187,25 +186,3 @@ def test_calendars_take_the_one_zone_of_the_expressions() -> None:
     check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat", PARIS))), calendars=CalendarUse(("a",))))
     check_trigger(Trigger(AnyOf((DAILY, Interval(HOUR_MS, WallMs(0)))), calendars=CalendarUse(("a",))))
     check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat"))), calendars=CalendarUse(("a",), (), "Asia/Tokyo")))
-
-
-def test_a_clock_change_is_told_for_each_expression_that_it_concerns() -> None:
-    from_ms, until_ms = parse_instant("2027-01-01T00:00:00Z"), parse_instant("2027-12-31T00:00:00Z")
-    night = Cron("30 2 * * *", PARIS)
-    spring, autumn = clock_changes(Trigger(AnyOf((night, DAILY))), from_ms, until_ms)
-    assert spring.explanation == (
-        "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; '30 2 * * *': 02:30 does not exist, it fires once, right"
-        " after, at 03:00"
-    )
-    assert autumn.explanation.endswith("; '30 2 * * *': 02:30 comes twice, it fires the first time only")
-    both = clock_changes(Trigger(AnyOf((DAILY, Cron("30 1 * * *", "America/New_York")))), from_ms, until_ms)
-    assert [(format_instant(change.at_ms)[:10], change.explanation.partition("; ")[0][17:]) for change in both] == [
-        ("2027-03-14", "the clock of America/New_York goes from 02:00 to 03:00"),
-        ("2027-03-28", "the clock of Europe/Paris goes from 02:00 to 03:00"),
-        ("2027-10-31", "the clock of Europe/Paris goes from 03:00 to 02:00"),
-        ("2027-11-07", "the clock of America/New_York goes from 02:00 to 01:00"),
-    ]
-    notes = [
-        one.note for one, _ in zip(upcoming("s", Trigger(AnyOf((night, DAILY))), spring.at_ms - 1), "ab", strict=False)
-    ]
-    assert notes == ["for 02:30, which does not exist that day", None]
