@@ -112,3 +112,13 @@ def test_live_copies_in_a_silently_held_partition_are_not_counted() -> None:
     assert counted() == ({"pending": 2}, 2)
     mirror.fold([held("tenant", 3), Change(Collection.HOLDS, DELETE, held("tenant", 3).id, {})])
     assert counted() == ({"pending": 2}, 2)
+
+
+def test_names_without_a_live_job_leave_the_tables() -> None:
+    mirror = Mirror()
+    mirror.fold([job("a"), job("b")])
+    assert mirror.live_counts.of_tenant == {"tenant": {"pending": 2}}
+    mirror.fold([job("a", 2, "running"), job("b", 2, "failed")])
+    assert mirror.live_counts.of_tenant == {"tenant": {"running": 1}}
+    mirror.fold([job("a", 3, "succeeded")])
+    assert (mirror.live_counts.of_definition, mirror.live_counts.of_lane, mirror.live_counts.of_tenant) == ({}, {}, {})
