@@ -275,3 +275,10 @@ def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> No
     tiers_too = Definition(name="log", max_concurrency=1, tier=4)
     scene = scene_of(tiers_too, HoldSeen(LIFTED))
     assert scene.core.short_of(wall(1)) == frozenset(), "its part of the tier is used up as well"
+
+
+def test_a_core_without_a_free_slot_is_short_of_no_cap() -> None:
+    scene = Scene(DefinitionSeen(SINGLE), HoldSeen(LIFTED), *processors("p", slots=1), **SHARD)
+    scene.at(1, *jobs(*(make_job(f"j{n}", sequence=n) for n in range(9))))
+    assert running_now(scene) == 1
+    assert scene.core.short_of(wall(1)) == frozenset()
