@@ -54,27 +54,6 @@ async def test_a_hundred_thousand_finished_jobs_are_scanned_in_constant_memory(h
     assert (finding.kind, finding.document) == (FindingKind.VERDICT_MISSING, "schedules/busy")
 
 
-async def test_a_long_recorded_run_is_one_step(healthy: Healthy) -> None:
-    """A night's outage of a schedule that fires each second."""
-    first_ms = healthy.cursor_ms - 40_000 * EVERY_MS
-    run = {
-        "_id": f"dark:{first_ms + EVERY_MS}",
-        "schedule": "dark",
-        "verdict": "missed",
-        "first_ms": first_ms + EVERY_MS,
-        "last_ms": healthy.cursor_ms,
-        "count": 40_000,
-        "because_of": None,
-    }
-    await healthy.database.schedules.insert_one(healthy.schedule("dark", created_at_ms=first_ms, since_ms=first_ms))
-    await healthy.database.verdicts.insert_one(run | {"expire_at": healthy.expire_at(3_600_000)})
-    report = await healthy.scan().look(AT_ONCE)
-    assert report.findings == ()
-    await healthy.database.verdicts.update_one({"_id": run["_id"]}, {"$set": {"last_ms": healthy.cursor_ms - EVERY_MS}})
-    [finding] = (await healthy.scan().look(AT_ONCE)).findings
-    assert finding.what.startswith("1 nominal time ")
-
-
 @pytest.mark.usefixtures("new_database")
 async def test_every_read_is_a_range_of_an_index_and_nothing_is_written(mongodb_uri: str, healthy: Healthy) -> None:
     commands = SentCommands()

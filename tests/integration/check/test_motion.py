@@ -61,22 +61,6 @@ async def test_a_document_that_changes_between_two_looks_is_no_finding(healthy: 
     assert (await scan.look(AT_ONCE)).findings == ()
 
 
-async def test_a_schedule_that_catches_up_is_not_overdue(healthy: Healthy) -> None:
-    trigger = {"type": "interval", "every_ms": 60_000, "anchor_ms": 0}
-    schedule = healthy.stands("slow", trigger=trigger)
-    await healthy.database.schedules.insert_one(schedule)
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1}
-    first_ms = (schedule["cursor_ms"] // 60_000 + 1) * 60_000
-    scan = MovingScan(healthy.database, Deployment(CONFIG, "default"))
-
-    async def decides() -> None:
-        await healthy.database.jobs.insert_one(healthy.job(f"fire:slow:{first_ms}", "succeeded"))
-        await healthy.database.schedules.update_one({"_id": "slow"}, {"$set": {"cursor_ms": first_ms}})
-
-    scan.motion = decides
-    assert (await scan.look(AT_ONCE)).findings == ()
-
-
 async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy) -> None:
     """A missing leader is one finding, not one for every schedule."""
     await healthy.database.schedules.insert_one(healthy.stands())
@@ -154,14 +138,6 @@ async def test_a_job_that_some_limit_may_hold_back_does_not_wait_in_vain(healthy
     assert report.findings == ()
 
 
-async def test_a_job_that_the_deployments_cap_holds_back_does_not_wait_in_vain(healthy: Healthy) -> None:
-    await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
-    assert (await healthy.scan(max_concurrency=2).look(AT_ONCE)).findings == ()
-    assert (await healthy.scan(max_concurrency=3).look(AT_ONCE)).counts == {"waiting_in_vain": 1}
-    await healthy.database.tenants.update_one({"_id": "acme"}, {"$set": {"max_running": 2}})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
-
-
 async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> None:
     """The oldest fires are gone, and what is still there says that it is kept for no longer."""
     await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
@@ -197,19 +173,6 @@ async def test_after_max_fires_a_schedule_owes_no_verdicts(healthy: Healthy) -> 
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
     await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(20)}"})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
-
-
-async def test_a_journal_whose_oldest_entries_were_trimmed_has_no_gap(healthy: Healthy) -> None:
-    await healthy.database.journal.delete_many({"_id.seq": {"$lte": 2}})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
-
-
-async def test_entries_dated_by_a_slow_clock_may_be_trimmed_out_of_order(healthy: Healthy) -> None:
-    """A leader whose clock was a day behind: its entries were old the moment they were written."""
-    yesterday_ms = healthy.now - 90_000_000
-    await healthy.database.journal.update_many({"_id.seq": {"$gte": 5}}, {"$set": {"at_ms": yesterday_ms}})
-    await healthy.database.journal.delete_one({"_id.seq": 4})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
 
 
 async def test_times_are_compared_unless_their_partition_is_held(healthy: Healthy) -> None:

@@ -33,14 +33,6 @@ async def stored(databases: Sequence[Database]) -> Stored:
     return await Stored(databases[:3]).made()
 
 
-async def test_a_healthy_deployment_has_no_findings_and_a_misplaced_job_is_one(stored: Stored) -> None:
-    assert keys(await stored.look()) == []
-    await stored.job(0, "job:x", ONE)
-    # A list in the place of a tenant hides none of those after it.
-    await stored.databases[0]["jobs"].insert_one({"_id": "job:y", "tenant": ["a", ONE], "submitted_at_ms": 5})
-    assert keys(await stored.look()) == [(FindingKind.MISPLACED, "default: jobs/job:x")]
-
-
 async def test_of_many_jobs_one_of_each_tenant_is_read_from_an_index(mongodb_uri: str, stored: Stored) -> None:
     second = stored.databases[1]
     many = [{"_id": f"job:{each}", "tenant": f"{ONE}", "submitted_at_ms": each} for each in range(100, 1_100)]

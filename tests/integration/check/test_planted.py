@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from bson import Int64
 
 from hascheduler.check.finding import FindingKind
 from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Requeue
@@ -341,12 +340,6 @@ async def test_a_document_that_expired_long_ago_is_found(healthy: Healthy) -> No
         await admin.command({"setParameter": 1, "ttlMonitorEnabled": True})
     assert (finding.kind, finding.document) == (FindingKind.NOT_EXPIRED, "jobs/job:x")
     assert "ttlMonitorEnabled" in finding.hint
-
-
-async def test_leases_that_are_kept_elsewhere_are_not_checked(healthy: Healthy) -> None:
-    await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"term": Int64(1)}})
-    assert (await healthy.scan(leases_here=False).look(AT_ONCE)).findings == ()
-    assert (await healthy.scan().look(AT_ONCE)).findings != ()
 
 
 async def test_an_unapplied_verdict_is_found_by_its_schedule(healthy: Healthy) -> None:

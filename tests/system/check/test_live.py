@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -149,46 +148,3 @@ async def test_a_defect_planted_in_a_live_system_is_reported_everywhere(processe
     assert 0 < len(lines) <= terms
     for line in lines:
         assert (line["level"], line["kind"], line["document"]) == ("error", "verdict_missing", "schedules/tick")
-
-
-async def test_a_change_that_one_replica_misses_raises_the_alarm_and_is_repaired(
-    processes: Processes, tmp_path: Path
-) -> None:
-    """Its stream is filtered by what is planted in that process alone."""
-    (tmp_path / "sitecustomize.py").write_text(_DEAF)
-    await processes.together("one", "two")
-    await processes.replica("deaf", PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
-    await processes.schedule("heard", "1h")
-    await processes.schedule("unheard", "1h")
-
-    async def noticed() -> bool:
-        # It resyncs at once, perhaps before the others have received its digests, or it those of the one that follows.
-        metrics = (await processes.http.get(processes.replicas["deaf"].url + "/metrics")).text
-        return any(f"hascheduler_mirrors_differ {others}.0" in metrics for others in (1, 2))
-
-    await eventually(noticed, "it notices that it differs from the leader", 60)
-    assert "deaf" in {line["replica"].split(".")[0] for line in processes.logged("mirrors_differ")}
-
-    async def mended() -> bool:
-        answers = [
-            (await processes.http.get(replica.url + "/v1/cluster")).json() for replica in processes.replicas.values()
-        ]
-        return {answer["counts"]["schedules"] for answer in answers} == {2}
-
-    await eventually(mended, "the deaf replica has resynced")
-    assert len([line for line in processes.logged("stream_lost") if "differs" in line["error"]]) == 1
-
-
-_DEAF = """
-import hascheduler.mongo.stream.source as stream
-
-_change_of = stream.change_of
-
-
-def change_of(event, position=""):
-    change = _change_of(event, position)
-    return None if getattr(change, "id", None) == "unheard" else change
-
-
-stream.change_of = change_of
-"""

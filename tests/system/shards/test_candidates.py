@@ -112,38 +112,6 @@ async def again(processes: ShardedProcesses, before: Mapping[str, list[str]]) ->
     return await settled(processes) == before
 
 
-async def test_work_over_http_goes_by_any_replica(processes: ShardedProcesses) -> None:
-    await processes.together(*NAMES, **TWO)
-    await settled(processes)
-    urls = [process.url for process in processes.replicas.values()]
-    http, jobs, done = processes.http, set[str](), set[str]()
-    for tenant in TENANTS:
-        job = await http.post(f"{urls[0]}/v1/jobs", json={"definition": "elsewhere", "tenant": tenant})
-        jobs.add(job.json()["id"])
-
-    async def told() -> bool:
-        cluster = (await http.get(f"{urls[0]}/v1/cluster")).json()
-        return all(shard["counts"]["pending"] == 1 for shard in cluster["shards"])
-
-    await eventually(told, "every shard's job is told of")
-    for number in range(4 * len(TENANTS)):
-        if done == jobs:
-            break
-        first, second, third = (urls[(number + step) % 3] for step in range(3))
-        asked = {"name": f"remote-{number}", "definitions": ["elsewhere"], "slots": 1}
-        processor = (await http.post(f"{first}/v1/work/processors", json=asked)).json()["processor"]
-        fetched = await http.post(f"{second}/v1/work/fetch", json={"processor": processor, "wait": "3s"})
-        assert fetched.status_code == 200, fetched.text
-        for attempt in fetched.json()["attempts"]:
-            named = {"processor": processor, "job": attempt["job"], "attempt": attempt["attempt"]}
-            assert (await http.post(f"{third}/v1/work/start", json=named)).status_code == 200
-            ended = await http.post(f"{first}/v1/work/finish", json={**named, "outcome": "succeeded"})
-            assert ended.json()["answer"] == "done"
-            done.add(attempt["job"])
-        assert (await http.delete(f"{third}/v1/work/processors/{processor}")).status_code == 204
-    assert done == jobs
-
-
 async def test_partitions_and_small_caps_move_between_shards_that_the_leader_of_the_home_does_not_follow(
     processes: ShardedProcesses,
 ) -> None:

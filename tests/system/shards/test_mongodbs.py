@@ -1,8 +1,6 @@
 """Shards in two MongoDBs: partitions move between them, one MongoDB that stands still holds up its own shards alone,
 and a wrong URI does not make a second database of a shard."""
 
-import asyncio
-import json
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -70,51 +68,6 @@ async def two(
         finally:
             with suppress(ProcessLookupError):
                 os.kill(other_mongodb.pid, signal.SIGCONT)
-
-
-@pytest.mark.thorough
-async def test_a_partition_moves_there_and_back_while_leaders_are_killed_and_nothing_is_missed_or_not_found(
-    two: ProcessesOfTwo,
-) -> None:
-    await two.together("one", "two", "three")
-    for index in range(SHARD_COUNT):
-        await two.processor(f"worker-{index}")
-    tenant = TENANTS[1]
-    await two.schedule("tick", f"{EVERY_MS}ms", tenant=tenant)
-    await two.fired(5, "tick")
-    waiting = [(await two.post("/v1/jobs", {"definition": "later", "tenant": tenant}))["id"] for _ in range(20)]
-
-    async def ask_for_ever() -> None:
-        """A job that is on its way is never said not to exist."""
-        while True:
-            with suppress(httpx.TransportError):  # its replica was killed
-                answer = await two.http.get(f"{two.any_url()}/v1/jobs/{waiting[0]}")
-                assert answer.status_code in (200, 503), answer.text
-            await asyncio.sleep(0.01)
-
-    asking = asyncio.create_task(ask_for_ever())
-    for number, to in enumerate((2, 1, 3, 1)):
-        applying = asyncio.create_task(
-            two.command("shards", "apply", "--tenant", tenant, "--to", SHARDS[to], "--json"), name="apply"
-        )
-        if number % 2:
-            victim = (await two.leaders())[SHARDS[0]]
-            await victim.kill()
-            await two.replica(victim.name)
-        status, out, err = await applying
-        assert status == 0, err
-        assert json.loads(out)["shards"][to]["partitions"]
-        assert {tuple(await two.stored(id)) for id in waiting} == {(to,)}
-        await two.fired(3, "tick")
-    assert not asking.done(), asking.exception()
-    asking.cancel()
-    for id in waiting:
-        await two.post(f"/v1/jobs/{id}/cancel", {})
-    await two.settled()
-    two.assert_no_gap("tick", EVERY_MS, 20)
-    two.assert_no_effect_twice()
-    status, out, err = await two.command("check", "--json")
-    assert status == 0, out + err
 
 
 async def test_a_mongodb_that_stands_still_holds_up_its_own_shards_alone(two: ProcessesOfTwo) -> None:

@@ -66,17 +66,3 @@ async def test_a_deployment_of_one_shard_grows_and_is_divided(processes: Sharded
     assert [each["name"] for each in (await processes.get("/v1/schedules"))["items"]] == [
         f"s-{index}" for index in range(SHARD_COUNT)
     ]
-
-
-async def test_what_can_not_be_moved_is_refused_in_one_line(processes: ShardedProcesses) -> None:
-    await processes.replica("one")
-    for options, said in (
-        (("apply",), "--even: nothing is to move; expected --even, or --tenant or --partition with --to"),
-        (("plan", "--tenant", "a", "--to", "0009"), "--to: there is no shard '0009'; expected one of"),
-        (("plan", "--partition", "256", "--to", "0001"), "--partition: 256; expected 0 to 255"),
-        (("plan", "--partition", "1"), "--to: is missing; expected one of"),
-        (("plan", "--even", "--to", "0001"), "--even: stands beside --tenant, --partition or --to"),
-    ):
-        status, _, err = await processes.command("shards", *options)
-        assert (status, len(err.splitlines())) == (2, 1), err
-        assert said in err

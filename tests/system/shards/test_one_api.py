@@ -5,48 +5,6 @@ from tests.system.processes import eventually
 from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
 
 
-async def test_jobs_and_schedules_of_all_shards_are_one_list(processes: ShardedProcesses) -> None:
-    one, two = await processes.together("one", "two")
-    jobs = {}
-    for index, tenant in enumerate(TENANTS):
-        job = await processes.post("/v1/jobs", {"definition": "later", "tenant": tenant})
-        jobs[job["id"]] = index
-        await processes.schedule(f"s-{index}", "1h", tenant=tenant)
-    for id, index in jobs.items():
-        assert await processes.stored(id) == [index]
-        assert (await processes.http.get(f"{two.url}/v1/jobs/{id}")).json()["id"] == id
-
-    listed: list[str] = []
-    after = ""
-    while True:
-        page = (await processes.http.get(f"{two.url}/v1/jobs?limit=3{after}")).json()
-        listed += [job["id"] for job in page["items"]]
-        if page["next"] is None:
-            break
-        after = f"&after={page['next']}"
-    assert sorted(listed) == sorted(jobs)
-    assert [each["name"] for each in (await processes.get("/v1/schedules"))["items"]] == [
-        f"s-{index}" for index in range(SHARD_COUNT)
-    ]
-
-    async def seen() -> bool:
-        cluster = await processes.get("/v1/cluster")
-        assert [shard["name"] for shard in cluster["shards"]] == SHARDS
-        counts = [(shard["counts"]["pending"], shard["counts"]["schedules"]) for shard in cluster["shards"]]
-        return bool(cluster["counts"]["pending"] == SHARD_COUNT and counts == [(1, 1)] * SHARD_COUNT)
-
-    await eventually(seen, "the cluster shows what each shard has")
-    taken = await processes.http.post(
-        f"{one.url}/v1/schedules",
-        json={
-            "name": "s-0",
-            "trigger": {"type": "interval", "every": "1h"},
-            "job": {"definition": "log", "tenant": TENANTS[1]},
-        },
-    )
-    assert taken.status_code == 409
-
-
 async def test_what_would_cross_shards_is_refused_with_a_clear_word(processes: ShardedProcesses) -> None:
     await processes.replica("one")
     url = processes.any_url()

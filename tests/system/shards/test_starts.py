@@ -51,16 +51,3 @@ async def test_before_the_first_replica_migrate_makes_all_databases(processes: S
     await processes.replica("one")
     status, _, said = await processes.command("migrate", "--json")
     assert status == 0, said
-
-
-async def test_a_layout_that_was_broken_by_hand(processes: ShardedProcesses) -> None:
-    replica = await processes.replica("one")
-    assert await replica.terminate() == 0
-    await processes.database.routing.update_one({}, {"$set": {"partitions": [0, 1, 2]}})
-    for command in (["serve"], ["processor", "processors.log"], ["migrate"], ["check"], ["shards", "plan"]):
-        status, said = await ended(processes, *command)
-        assert status == 2
-        assert said == (
-            "hascheduler: layout.partitions: 3 partitions, in the layout that the database"
-            f" {processes.database_name!r} has; expected 256"
-        )

@@ -49,19 +49,6 @@ def test_wrong_usage_is_status_2(options: list[str], said: str) -> None:
     assert said in ended.err
 
 
-def test_a_uri_that_is_none_is_wrong_usage() -> None:
-    ended = invoke("check", "--job-retention", "1d", "--database", "nowhere", "--mongodb-uri", "http://here")
-    assert ended.status == 2
-    assert "HASCHEDULER_MONGODB_URI: not a MongoDB URI" in ended.err
-
-
-def test_the_help_points_to_the_log_of_changes() -> None:
-    text = " ".join(invoke("--help").out.split())
-    assert "check " in text
-    assert "audit-log" in text
-    assert "hascheduler audit-log" in " ".join(invoke("check", "--help").out.split())
-
-
 def test_its_old_name_still_works_and_is_announced_as_deprecated() -> None:
     assert "\n  audit " not in invoke("--help").out
     ended = invoke("audit", "--json", "--watch")
@@ -78,17 +65,6 @@ REPORT = CheckReport(
     looked_at={"jobs": 1_200, "schedules": 34},
     complete=False,
 )
-
-
-def test_hidden_findings_are_counted_and_an_incomplete_scan_is_announced() -> None:
-    from rich.console import Console
-
-    console = Console(width=120, no_color=True)
-    with console.capture() as captured:
-        console.print(_picture(REPORT, "db"))
-    shown = captured.get()
-    assert "overdue 7 (1 shown); 1,234 documents of db looked at; there is more than was looked at" in shown
-    assert f"since {2**52} ms" in shown
 
 
 def test_json_has_the_whole_report() -> None:
@@ -109,3 +85,14 @@ def test_json_has_the_whole_report() -> None:
             }
         ],
     }
+
+
+def test_hidden_findings_are_counted_and_an_incomplete_scan_is_announced() -> None:
+    from rich.console import Console
+
+    console = Console(width=120, no_color=True)
+    with console.capture() as captured:
+        console.print(_picture(REPORT, "db"))
+    shown = captured.get()
+    assert "overdue 7 (1 shown); 1,234 documents of db looked at; there is more than was looked at" in shown
+    assert f"since {2**52} ms" in shown

@@ -34,12 +34,3 @@ def test_several_shards_do_nearly_as_many_times_as_much_as_one() -> None:
     figures = re.search(rf"([\d.]+) times as many jobs, of {shards}", run.stdout)
     assert figures is not None, run.stdout
     assert 0.9 * shards <= float(figures[1]) <= 1.03 * shards
-
-
-def test_leaders_on_one_core_do_no_more_than_one() -> None:
-    """Else the time that a decision takes would be modelled wrong."""
-    run = simulate("--grow", "2", "--replicas", "1", "--cores", "--jobs", "1")
-    assert run.returncode == 0, run.stdout + run.stderr
-    figures = re.search(r"([\d.]+) times as many jobs, of 2", run.stdout)
-    assert figures is not None, run.stdout
-    assert float(figures[1]) < 1.2

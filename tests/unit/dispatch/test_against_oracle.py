@@ -1,17 +1,22 @@
 """The fast planner decides what the slow, obvious one decides, under every policy, whatever happens in between."""
 
 from itertools import product
-from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
 from hascheduler.dispatch.queue import class_queues, fifo_buckets, pending_queue
+from hascheduler.dispatch.timers import Timers
+from hascheduler.mirror.changes import JobGone, ProcessorGone
 from hascheduler.model.policy import PRESETS
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, CoreVsOracle
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
+from tests.unit.dispatch.nouns import make_job, wall
+from tests.unit.dispatch.scene import Scene, jobs, processors
 
 RUNS = in_tier(check=1, test=40)
 STEPS = 40
@@ -38,13 +43,6 @@ def test_any_policy_decides_as_the_oracle_does(part: int) -> None:
 def test_each_preset_decides_as_the_oracle_does(preset: str) -> None:
     for seed in range(10_000, 10_000 + 3 * RUNS):
         check(seed, CoreVsOracle(seed, PRESETS[preset]))
-
-
-def test_policies_that_nobody_has_tried_before_decide_as_the_oracle_does() -> None:
-    """Another seed each time; a failure names the one that replays it."""
-    for _ in range(RUNS):
-        seed = Random().randrange(10**9)
-        check(seed, CoreVsOracle(seed))
 
 
 @pytest.mark.parametrize("part", range(5))
@@ -86,3 +84,81 @@ def test_nor_does_forgetting_what_is_empty_as_soon_as_can_be(part: int, monkeypa
         monkeypatch.setattr(owner, limit, 2)
     for seed in range(20_000 + part * RUNS, 20_000 + (part + 1) * RUNS):
         check(seed, CoreVsOracleFaults(seed))
+
+
+# Which waiting jobs no processor could ever run
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> None:
+    for seed in range(30_000 + part * 20, 30_000 + part * 20 + in_tier(check=4, test=20)):
+        rivals = CoreVsOracle(seed)
+        for step in range(40):
+            rivals.step()
+            oracle = rivals.oracle
+            due = [job for job in oracle.waiting.values() if (job.not_before_ms or 0) <= rivals.now]
+            expected = sorted(job.id for job in due if not oracle.could_run(job))
+            assert rivals.core.unschedulable() == expected, f"Rivals({seed}), step {step}"
+            # Those that a processor takes, though it lacks a resource for them, are runnable, and unschedulable too.
+            assert len(due) - len(expected) <= rivals.core.runnable <= len(due), f"Rivals({seed}), step {step}"
+
+
+def test_jobs_that_begin_later_wait_for_others_or_have_no_processor_are_not_runnable() -> None:
+    scene = Scene(*processors("p", definitions=frozenset({"x"}), slots=1))
+    other = make_job("other", definition="y")
+    scene.at(0, *jobs(make_job("due", definition="x"), make_job("later", definition="x", not_before_ms=wall(5)), other))
+    scene.at(1, *jobs(make_job("next", definition="x"), make_job("third", definition="x", waits_for=("other",))))
+    # One is dispatched.
+    assert (scene.core.pending(), scene.core.runnable) == (5, 1)
+    scene.at(5)
+    assert scene.core.runnable == 2
+    scene.at(6, JobGone("next"))
+    assert scene.core.runnable == 1
+    scene.at(7, ProcessorGone("p"))
+    assert scene.core.runnable == 0
+
+
+# Timers, against a dictionary that is sorted when it is asked
+
+
+NAMES = st.sampled_from("abcdef")
+INSTANTS = st.integers(0, 9) | st.integers(0, 9).map(lambda number: number * 10**5)
+"""Some close together, some minutes apart."""
+ORDERS = st.lists(
+    st.tuples(st.just("set"), NAMES, INSTANTS)
+    | st.tuples(st.just("clear"), NAMES, INSTANTS)
+    | st.tuples(st.just("take"), st.integers(0, 4), INSTANTS),
+    max_size=60,
+)
+
+
+@given(ORDERS)
+def test_timers_equal_the_naive_model(orders: list[tuple[str, str | int, int]]) -> None:
+    timers = Timers()
+    model: dict[str, int] = {}
+    for order, what, instant in orders:
+        match order, what:
+            case "set", str(name):
+                timers.set(name, instant)
+                model[name] = instant
+            case "clear", str(name):
+                timers.clear(name)
+                model.pop(name, None)
+            case "take", int(limit):
+                due = sorted((at, name) for name, at in model.items() if at <= instant)[:limit]
+                assert list(timers.take_due(instant, limit)) == [(name, at) for at, name in due]
+                for _, name in due:
+                    del model[name]
+        assert timers.next_at() == min(model.values(), default=None)
+        assert len(timers) == len(model)
+        assert all((name in timers) is (name in model) for name in "abcdef")
+
+
+def test_names_that_move_again_and_again_leave_nothing_behind() -> None:
+    timers = Timers()
+    for at_ms in range(100_000):
+        timers.set("a", at_ms)
+        timers.set("b", -at_ms)
+    assert len(timers._soon) + timers._binned < 2_000
+    assert list(timers.take_due(0, 10)) == [("b", -99_999)]
+    assert timers.next_at() == 99_999

@@ -7,8 +7,8 @@ import pytest
 
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
-from hascheduler.dispatch.explanation import BlockReason, Explanation, Overdue
-from hascheduler.dispatch.inputs import Input, TermBegan
+from hascheduler.dispatch.explanation import Explanation, Overdue
+from hascheduler.dispatch.inputs import Input
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, fire_job_id
@@ -42,11 +42,6 @@ def test_one_that_is_with_a_processor_or_has_begun_once_does_not() -> None:
     assert scene.at(100).decisions == ()
 
 
-def test_an_expired_job_is_not_dispatched_in_the_step_that_finds_it() -> None:
-    scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))))
-    assert [type(d) for d in scene.at(200, *processors("p")).decisions] == [Fail]
-
-
 def test_an_attempt_whose_processor_does_not_end_it_is_given_to_another() -> None:
     scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(running("a", "p", started_at_ms=wall(0))))
     assert scene.at(1_000 + GRACE_MS - 1).decisions == ()
@@ -75,12 +70,6 @@ def test_what_an_earlier_attempt_was_says_nothing_of_the_next() -> None:
     assert scene.at(1_000 + GRACE_MS).decisions == (Requeue("a", 2, "timed out"),)
 
 
-def test_or_fails_when_its_tries_are_used_up() -> None:
-    late = running("a", "p", started_at_ms=wall(0), failures=2)
-    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(late))
-    assert scene.at(1_000 + GRACE_MS).decisions == (Fail("a", 1, "timed out; attempts used up"),)
-
-
 def test_the_total_timeout_ends_a_job_that_runs_and_one_that_waits_for_its_next_try() -> None:
     runs = running("a", "p", started_at_ms=wall(0), first_started_at_ms=wall(0))
     waits = make_job("b", attempt=1, first_started_at_ms=wall(0), retry_at_ms=wall(10**6), failures=1)
@@ -97,39 +86,10 @@ def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_le
     assert {d.job_id for d in scene.at(1_000 + GRACE_MS).decisions if isinstance(d, Requeue)} == {"a", "b"}
 
 
-def test_the_next_attempt_has_its_own_time() -> None:
-    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(running("a", "p", started_at_ms=wall(0))))
-    second = running("a", "p", rev=6, attempt=2, started_at_ms=wall(5_000), dispatched_at_ms=wall(5_000))
-    scene.at(5_000, JobSeen(second))
-    assert scene.at(1_000 + GRACE_MS).decisions == ()
-    assert [type(d) for d in scene.at(6_000 + GRACE_MS).decisions] == [Requeue]
-
-
 def test_a_timeout_that_is_set_later_holds_for_what_runs_already() -> None:
     scene = Scene(*processors("p"), *jobs(running("a", "p", started_at_ms=wall(0))))
     assert scene.at(10, define(timeout_ms=1_000)).wake_at_ms == wall(1_000 + GRACE_MS)
     assert scene.at(20, define()).wake_at_ms is None
-
-
-def test_a_follower_leaves_it_to_the_next_leader() -> None:
-    scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))), leading=False)
-    assert scene.at(200).decisions == ()
-    assert [type(d) for d in scene.at(300, TermBegan(1)).decisions] == [Fail]
-
-
-def test_a_job_waits_for_its_next_try() -> None:
-    scene = Scene(*processors("p"), *jobs(make_job("a", attempt=1, failures=1, retry_at_ms=wall(2_000))))
-    assert (scene.began.decisions, scene.began.wake_at_ms) == ((), wall(2_000))
-    explanation = scene.why("a", 1)
-    assert [(block.rule, block.until_ms) for block in explanation.blocks] == [(BlockReason.BACKOFF, wall(2_000))]
-    assert scene.at(2_000).decisions == (Dispatch("a", 2, "p"),)
-
-
-def test_jobs_that_wait_are_counted_by_tenant() -> None:
-    scene = Scene(*processors("p"), *jobs(make_job("a"), make_job("b", tenant="acme"), running("c", "p")))
-    assert (scene.core.pending(), scene.core.pending("acme"), scene.core.pending("nobody")) == (2, 1, 0)
-    scene.at(1, JobSeen(make_job("c", rev=9, attempt=1)), JobSeen(running("b", "p", rev=9, tenant="acme")))
-    assert (scene.core.pending(), scene.core.pending("acme")) == (2, 0)
 
 
 @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.BUFFER_ONE])
@@ -178,39 +138,10 @@ def test_the_job_that_expires_first_goes_first_and_one_that_never_does_goes_last
     assert order_of(scene_of(*waiting), 3) == ["soon", "late", "never"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [("deadline", ["old", "young"]), ("deadline,score", ["young", "old"]), ("deadline,fairness", ["old", "young"])],
-)
-def test_the_next_criterion_decides_among_equal_deadlines(policy: str, expected: list[str]) -> None:
-    waiting = (expiring("young", 60_000, sequence=2, priority=9), expiring("old", 60_000, sequence=1, priority=1))
-    assert order_of(scene_of(*waiting, policy=policy), 2) == expected
-
-
 @pytest.mark.parametrize("policy", ["score,deadline", "fairness,deadline", "tier,deadline", "aged_priority,deadline"])
 def test_the_deadline_decides_where_the_criteria_before_it_leave_jobs_equal(policy: str) -> None:
     waiting = (expiring("late", 90_000, sequence=1), expiring("soon", 30_000, sequence=2))
     assert order_of(scene_of(*waiting, policy=policy), 2) == ["soon", "late"]
-
-
-def test_jobs_of_one_aged_priority_go_by_their_deadlines_whatever_their_ages() -> None:
-    """Both have waited for less than the minute after which a priority grows."""
-    old = expiring("old", 90_000, submitted_at_ms=wall(-50_000))
-    assert order_of(scene_of(old, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["young", "old"]
-    older = expiring("old", 90_000, submitted_at_ms=wall(-70_000))
-    assert order_of(scene_of(older, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["old", "young"]
-
-
-def test_a_deadline_that_changes_moves_the_job() -> None:
-    scene = scene_of(expiring("a", 60_000), expiring("b", 50_000))
-    scene.at(0, JobSeen(expiring("a", 40_000, rev=2)))
-    assert order_of(scene, 2) == ["a", "b"]
-
-
-def test_a_lane_may_order_its_own_jobs_by_deadline() -> None:
-    lane = Lane(name="default", criteria=criteria("deadline"))
-    waiting = (expiring("old", None), expiring("soon", 30_000, sequence=2))
-    assert order_of(scene_of(*waiting, policy="lane,arrival", lanes=(lane,)), 2) == ["soon", "old"]
 
 
 def test_why_names_the_deadlines_that_decide() -> None:
@@ -223,12 +154,3 @@ def test_why_names_the_deadlines_that_decide() -> None:
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
         [value, _] = position.criteria
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")
-
-
-def test_a_score_is_told_in_points() -> None:
-    """1,024 for a step of priority, 16 for a second, 500 for the only slot that could run it."""
-    jobs = (expiring("x", None, priority=5), expiring("y", None, priority=4, sequence=2))
-    explanation = scene_of(*jobs, policy="score,arrival").why("y", 1_250)
-    assert explanation.position is not None
-    [value, _] = explanation.position.criteria
-    assert (value.value, value.first) == ("4 116 points", "5 140 points")

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement
+import pytest
+
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Requeue, Settlement
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import (
     Input,
@@ -13,22 +15,25 @@ from hascheduler.dispatch.inputs import (
     TermBegan,
     TransportSeen,
     TrustLost,
+    can_wait,
 )
-from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
+from hascheduler.mirror.changes import (
+    DefinitionGone,
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    ProcessorSeen,
+    ScheduleGone,
+    ScheduleSeen,
+)
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
+from hascheduler.schema.definition import Definition
+from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_processor, make_schedule, running, wall
 from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, jobs, processors, settled
 
 # Who decides
-
-
-def test_nothing_is_decided_before_a_term_has_begun() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")), *jobs(make_job("j")), *processors("p"), leading=False)
-    step = scene.at(60_000, JobSeen(dispatched("k", "gone")), ProcessorLost("p", 1))
-    assert step == Step()
-    assert not scene.core.leading
 
 
 def test_nothing_is_decided_after_trust_is_lost() -> None:
@@ -56,21 +61,6 @@ def test_promises_are_forgotten_with_the_trust_and_decided_again_in_the_next_ter
     assert not second.retried
 
 
-def test_a_job_that_was_only_promised_goes_with_the_trust() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    assert [type(d) for d in scene.at(1_000).decisions] == [Fire]
-    scene.at(1_100, TrustLost())
-    assert scene.at(1_200, ScheduleGone("s"), *processors("p"), TermBegan(2)).decisions == ()
-
-
-def test_a_late_settlement_of_a_lost_term_changes_nothing() -> None:
-    scene = Scene(*processors("p"))
-    first = scene.at(100, *jobs(make_job("j")))
-    scene.at(200, TrustLost())
-    step = scene.at(300, *settled(first.decisions, Settlement.LOST))
-    assert (step.decisions, step.refetch) == ((), ())
-
-
 # Fires and dispatches
 
 
@@ -88,11 +78,6 @@ def test_a_nominal_time_is_fired_once_and_its_job_goes_out_in_the_same_step() ->
     assert step.settled == (first,)
     assert scene.at(1_999).decisions == ()
     assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [fire("s", wall(2_000))]
-
-
-def test_it_wakes_for_the_next_nominal_time() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    assert scene.began.wake_at_ms == wall(1_000)
 
 
 def test_a_fire_whose_job_is_known_already_makes_no_second_one() -> None:
@@ -170,22 +155,6 @@ def test_the_next_attempt_counts_on_from_the_last_where_the_stream_was_read_ahea
     assert scene.at(200, *processors("p"), TermBegan(2)).decisions == (Dispatch("j", 2, "p"),)
 
 
-def test_a_job_waits_for_its_time() -> None:
-    scene = Scene(*processors("p"))
-    step = scene.at(100, *jobs(make_job("j", not_before_ms=wall(700))))
-    assert (step.decisions, step.wake_at_ms) == ((), wall(700))
-    assert scene.at(699).decisions == ()
-    assert scene.at(700).decisions == (Dispatch("j", 1, "p"),)
-
-
-def test_a_cancelled_job_frees_its_slot() -> None:
-    scene = Scene(*processors("p", slots=1))
-    first = scene.at(100, *jobs(make_job("a"), make_job("b", sequence=1)))
-    step = scene.at(200, JobGone("a"))
-    assert step.settled == first.decisions
-    assert step.decisions == (Dispatch("b", 1, "p"),)
-
-
 def test_a_decision_that_ends_before_it_is_applied_is_settled_when_it_is() -> None:
     """The account of the journal opens an entry only once it is written, perhaps after the job was cancelled."""
     scene = Scene(*processors("p", slots=1))
@@ -206,13 +175,78 @@ def test_while_the_broker_blocks_nothing_is_dispatched_but_fires_go_on() -> None
     assert len(step.decisions) == 2
 
 
-# Equal minds
+# Which inputs can wait for others
 
 
-def test_the_same_facts_lead_to_the_same_decisions() -> None:
-    facts: list[Input] = [
-        ScheduleSeen(make_schedule("s")), *processors("p", "q", slots=3),
-        *jobs(*(make_job(f"j{i}", priority=i % 3, sequence=i) for i in range(9))),
-    ]  # fmt: skip
-    steps = [[scene.began, scene.at(1_000), scene.at(2_000, JobGone("j8"))] for scene in (Scene(*facts), Scene(*facts))]
-    assert steps[0] == steps[1]
+CLAIM = Dispatch("a", 1, "p")
+
+
+@pytest.mark.parametrize(
+    "seen", [JobSeen(dispatched("a", "p")), JobSeen(running("a", "p")), Settled(CLAIM, Settlement.DONE)]
+)
+def test_how_a_dispatched_job_gets_on_can_wait(seen: Input) -> None:
+    assert can_wait(seen)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        JobSeen(make_job("a")),
+        JobSeen(running("a", "p", cancel_requested_at_ms=wall(0))),
+        JobSeen(dispatched("a", "p", cancel_requested_at_ms=wall(0))),
+        JobGone("a", JobState.SUCCEEDED),
+        JobGone("a"),
+        Settled(CLAIM, Settlement.LOST),
+        Settled(CLAIM, Settlement.UNKNOWN),
+        Settled(Requeue("a", 1, "lost"), Settlement.DONE),
+        Settled(fire("tick", wall(1_000)), Settlement.DONE),
+        ProcessorSeen(make_processor("p")),
+        ProcessorLost("p", 1),
+        ScheduleSeen(make_schedule("tick")),
+        DefinitionGone("log"),
+        TransportSeen(True),
+        TermBegan(1),
+        TrustLost(),
+    ],
+)
+def test_what_a_decision_may_wait_for_can_not(seen: Input) -> None:
+    assert not can_wait(seen)
+
+
+def test_nothing_is_decided_because_of_what_can_wait() -> None:
+    waiting = [make_job(id, target=id, submitted_at_ms=wall(at)) for at, id in enumerate("abcd")]
+    scene = Scene(*processors("p"), *jobs(*waiting))
+    claims: list[Decision] = list(scene.began.decisions)
+    assert claims == [Dispatch("a", 1, "p"), Dispatch("b", 1, "p")]
+    shown = jobs(*(state(id, "p", target=id) for state in (dispatched, running) for id in "ab"))
+    for seen in [*settled(claims), *shown]:
+        assert can_wait(seen)
+        step = scene.at(0, seen)
+        assert (step.decisions, step.sends, step.refetch) == ((), (), ())
+    ended = JobGone("a", JobState.SUCCEEDED)
+    assert scene.core.awaits_ends
+    assert scene.at(0, ended).decisions == (Dispatch("c", 1, "p"),)
+
+
+def test_an_end_can_wait_where_no_job_waits_for_one() -> None:
+    scene = Scene(*processors("p"), *jobs(make_job("a", target="a"), make_job("b", target="b")))
+    assert len(scene.began.decisions) == 2
+    assert not scene.core.awaits_ends
+    for ended in (JobGone("a", JobState.SUCCEEDED), JobGone("b")):
+        assert can_wait(ended, ends_too=not scene.core.awaits_ends)
+        step = scene.at(0, ended)
+        assert (step.decisions, step.sends) == ((), ())
+
+
+def test_the_end_of_what_a_schedule_made_can_not_wait() -> None:
+    assert not can_wait(JobGone("fire:tick:1000", JobState.FAILED), ends_too=True)
+    assert not can_wait(JobGone("trigger:tick:abc"), ends_too=True)
+
+
+def test_the_end_of_what_holds_a_lock_is_awaited() -> None:
+    git = DefinitionSeen(Definition(name="git", conflict_group="git"))
+    held, waiting = running("a", "p", definition="git"), make_job("b", definition="git")
+    scene = Scene(*processors("p"), git, *jobs(held, waiting))
+    assert scene.began.decisions == ()
+    assert scene.core.awaits_ends
+    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("b", 1, "p"),)

@@ -1,12 +1,27 @@
-"""What an edit makes of a schedule's times."""
+"""What edits and resets make of a schedule's times, and what it has to decide next."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
+from hascheduler.dispatch.decisions import Fire, RecordVerdict, ResetCursor, TimeOutcome
+from hascheduler.dispatch.schedules.due_times import DueTimes
+from hascheduler.dispatch.schedules.edits import paused, reset_cursor, resumed, with_trigger
+from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms, undecided
 from hascheduler.errors import Conflict
-from hascheduler.schema.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
-from hascheduler.schema.trigger import Interval, Once, Trigger
-from tests.unit.dispatch.nouns import make_schedule, wall
+from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.schema.schedule import PAST_MAX, SchedulePolicy, ScheduleRef, TriggerPeriod
+from hascheduler.schema.trigger import Cron, Interval, Once, Trigger, Window
+from hascheduler.triggers import due_ms
+from tests.tiers import examples
+from tests.unit.dispatch.database import SCHEDULES, Database
+from tests.unit.dispatch.leadership import Leadership, Luck
+from tests.unit.dispatch.nouns import fire, make_schedule, wall
 
 SECOND, MINUTE = Trigger(Interval(1_000, wall(0))), Trigger(Interval(60_000, wall(0)))
 
@@ -15,11 +30,6 @@ def test_the_undecided_times_of_the_old_trigger_stay_in_force_up_to_the_edit() -
     edited = with_trigger(make_schedule("s", trigger=SECOND), MINUTE, wall(2_500))
     assert edited.past == (TriggerPeriod(SECOND, wall(0), wall(2_500)),)
     assert (edited.trigger, edited.since_ms, edited.cursor_ms) == (MINUTE, wall(2_500), wall(0))
-
-
-def test_where_nothing_is_undecided_there_is_no_past() -> None:
-    schedule = make_schedule("s", trigger=SECOND, cursor_ms=wall(2_000))
-    assert with_trigger(schedule, MINUTE, wall(2_500)).past == ()
 
 
 def test_the_same_trigger_is_no_edit() -> None:
@@ -38,13 +48,6 @@ def test_of_two_edits_in_one_millisecond_each_begins_at_a_time_of_its_own() -> N
     assert (first.since_ms, second.since_ms) == (wall(2_500), wall(2_501))
 
 
-def test_a_pause_leaves_what_came_before_and_a_second_one_changes_nothing() -> None:
-    schedule = make_schedule("s", trigger=SECOND)
-    first = paused(schedule, wall(2_500))
-    assert (first.paused_at_ms, first.past, first.since_ms) == (wall(2_500), (), wall(0))
-    assert paused(first, wall(9_000)) == first
-
-
 def test_resumed_from_now_the_times_in_between_are_paused_ones() -> None:
     schedule = resumed(paused(make_schedule("s", trigger=SECOND), wall(2_500)), wall(9_500), from_now=True)
     assert schedule.past == (
@@ -52,11 +55,6 @@ def test_resumed_from_now_the_times_in_between_are_paused_ones() -> None:
         TriggerPeriod(SECOND, wall(2_500), wall(9_500), paused=True),
     )
     assert (schedule.paused_at_ms, schedule.since_ms) == (None, wall(9_500))
-
-
-def test_resumed_catching_up_it_is_as_if_there_had_been_no_pause() -> None:
-    schedule = make_schedule("s", trigger=SECOND)
-    assert resumed(paused(schedule, wall(2_500)), wall(9_500), from_now=False) == schedule
 
 
 def test_resuming_forgets_the_failures_and_what_is_not_paused_stays_as_it_is() -> None:
@@ -74,12 +72,6 @@ def test_a_new_trigger_in_a_pause_stays_paused_and_the_old_one_ends() -> None:
     assert (edited.since_ms, edited.paused_at_ms) == (wall(4_500), wall(4_500))
 
 
-def test_what_the_cursor_has_passed_is_forgotten() -> None:
-    past = (TriggerPeriod(SECOND, wall(0), wall(2_500)), TriggerPeriod(SECOND, wall(2_500), wall(4_500), paused=True))
-    schedule = make_schedule("s", trigger=MINUTE, past=past, since_ms=wall(4_500), cursor_ms=wall(4_000))
-    assert with_trigger(schedule, SECOND, wall(5_000)).past == ()
-
-
 def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
     schedule = make_schedule("s", trigger=SECOND)
 
@@ -90,3 +82,206 @@ def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
         schedule = edited(schedule, number * 2) if number % 2 else edited(schedule, number * 2 + 1)
     with pytest.raises(Conflict, match="wait for a leader"):
         with_trigger(schedule, Trigger(Once(wall(10**9))), wall(10**8))
+
+
+# What is due
+
+
+def fires_of(*spans_ms: int, schedule: str = "s") -> list[Fire]:
+    return [fire(schedule, wall(span_ms)) for span_ms in spans_ms]
+
+
+def take_due(fires: DueTimes, span_ms: int, limit: int = 10) -> list[TimeOutcome]:
+    return [conclusion for of_one in fires.take_due(wall(span_ms), limit, lambda _: {}) for conclusion in of_one]
+
+
+def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -> None:
+    broken = Trigger(Cron("nonsense"))
+    fires = DueTimes()
+    fires.seen(make_schedule("a", trigger=broken))
+    fires.seen(make_schedule("b", past=(TriggerPeriod(broken, wall(1_500), wall(9_000)),)))
+    fires.seen(make_schedule("s"))
+    assert take_due(fires, 1_000) == fires_of(1_000)
+    assert sorted(fires.unreadable) == ["a", "b"]
+    fires.seen(make_schedule("a", rev=2, cursor_ms=wall(1_000)))
+    fires.gone("b")
+    assert fires.unreadable == {}
+    assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
+
+
+def test_a_promise_made_elsewhere_is_kept() -> None:
+    fires = DueTimes()
+    fires.seen(make_schedule("s"))
+    fires.promise(fire("s", wall(2_000)), is_unseen=False)
+    fires.promise(fire("s", wall(1_000)), is_unseen=False)
+    fires.promise(fire("stranger", wall(2_000)), is_unseen=False)
+    assert take_due(fires, 3_000) == fires_of(3_000)
+
+
+# What comes next is about the first undecided time, asked with or without a period
+
+
+INSTANTS = st.integers(0, 20_000).map(WallMs) | st.just(LATEST_MS)
+PATTERNS = (
+    st.builds(Interval, st.integers(100, 5_000), INSTANTS) | st.builds(Once, INSTANTS) | st.just(Cron("* * * * * */7"))
+)
+JITTERS, BOUNDS, MAX_FIRES = st.sampled_from([0, 90]), st.none() | INSTANTS, st.none() | st.integers(1, 2)
+WINDOWS = st.tuples(INSTANTS, st.integers(1, 9_000)).map(lambda at: (Window(at[0], WallMs(at[0] + at[1])),))
+PLAIN = st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES)
+TRIGGERS = PLAIN | st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES, WINDOWS)
+PAST = st.builds(TriggerPeriod, TRIGGERS, INSTANTS, INSTANTS, st.booleans()).map(lambda period: (period,))
+DRAWN = st.builds(make_schedule, st.just("s"), trigger=PLAIN, since_ms=INSTANTS) | st.builds(
+    make_schedule, st.just("s"), trigger=TRIGGERS, since_ms=INSTANTS, paused_at_ms=BOUNDS, past=st.just(()) | PAST
+)
+
+
+def first_of_all(schedule: ScheduleRef, cursor_ms: WallMs, tally: FireCounts) -> int | None:
+    for times in undecided(schedule, cursor_ms, LATEST_MS):
+        first_ms = None if times.is_exhausted(tally) else times.first()
+        if first_ms is not None:
+            is_out = times.verdict is not None
+            return times.through_ms + 1 if is_out else due_ms(schedule.name, times.trigger, first_ms)
+    return None
+
+
+@given(DRAWN, INSTANTS, st.integers(0, 2).map(FireCounts))
+@settings(max_examples=examples(400))
+def test_it_is_about_the_first_undecided_time(schedule: ScheduleRef, cursor_ms: WallMs, tally: FireCounts) -> None:
+    assert next_decision_ms(schedule, cursor_ms, tally) == first_of_all(schedule, cursor_ms, tally)
+
+
+# A schedule that fired ahead of time is reset, and its times fire again
+
+
+EACH_SECOND = Trigger(Interval(1_000, WallMs(0)))
+AHEAD_MS = 10_800_000
+LUCKS = [luck for luck in Luck if luck is not Luck.ROLLED_BACK]
+
+
+def run(first: int, last: int, verdict: Verdict = Verdict.COALESCED) -> VerdictRun:
+    """Each second from ``first`` through ``last``."""
+    return VerdictRun("s", verdict, wall(first * 1_000), wall(last * 1_000), last - first + 1)
+
+
+def ahead(cursor: int, at: int = 10, **only_what_matters: Any) -> ScheduleRef:
+    """Its cursor is at that second, and it is to be reset to ``at``."""
+    plain = make_schedule("s", cursor_ms=wall(cursor * 1_000), reset_at_ms=wall(at * 1_000))
+    return replace(plain, **only_what_matters)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "runs", "free_through", "left"),
+    [
+        # The seconds 1 through 99 were passed over, 100 through 110 fired.
+        pytest.param(ahead(110), [run(1, 99)], 99, [run(1, 10)], id="passed over in one go"),
+        pytest.param(ahead(110), [run(11, 99)], 99, [None], id="from the reset on"),
+        pytest.param(ahead(110), [run(1, 40), run(41, 99, Verdict.MISSED)], 99, [run(1, 10), None], id="two verdicts"),
+        pytest.param(ahead(110), [run(1, 99), run(105, 106)], 99, [run(1, 10)], id="later ones keep theirs"),
+        pytest.param(ahead(110), [run(1, 110)], 110, [run(1, 10)], id="nothing fired"),
+        pytest.param(ahead(110), [], 10, [], id="all fired"),
+        pytest.param(ahead(110), [run(20, 99)], 10, [], id="the first time fired"),
+        pytest.param(
+            ahead(110, created_at_ms=wall(100_000), since_ms=wall(100_000)), [], 100, [], id="created ahead, and fired"
+        ),
+        pytest.param(
+            ahead(100, created_at_ms=wall(100_000), since_ms=wall(100_000)), [], 100, [], id="created ahead alone"
+        ),
+    ],
+)
+def test_what_has_not_fired_is_decided_again_and_what_may_have_fired_is_not(
+    schedule: ScheduleRef, runs: list[VerdictRun], free_through: int, left: list[VerdictRun | None]
+) -> None:
+    done = reset_cursor(schedule, runs)
+    after, cursor_ms = done.schedule, schedule.cursor_ms
+    assert (after.cursor_ms, after.reset_at_ms) == (wall(10_000), None)
+    assert [kept for _, kept in done.withdrawn] == left
+    free_ms = wall(free_through * 1_000)
+    if free_ms == cursor_ms:
+        assert (after.since_ms, after.past) == (wall(10_000), ())
+    else:
+        assert after.since_ms == cursor_ms
+        assert after.past == ((TriggerPeriod(EACH_SECOND, wall(10_000), free_ms),) if free_through > 10 else ())
+
+
+def test_what_is_withdrawn_is_counted_no_more() -> None:
+    schedule = ahead(110, tally=FireCounts(fired=11, coalesced=60, throttled=39))
+    done = reset_cursor(schedule, [run(1, 60), run(61, 99, Verdict.THROTTLED)])
+    assert done.schedule.tally == FireCounts(fired=11, coalesced=10, throttled=0)
+
+
+@pytest.mark.parametrize(
+    "schedule", [ahead(10), ahead(9), ahead(110, paused_at_ms=wall(5_000)), replace(ahead(110), reset_at_ms=None)]
+)
+def test_a_reset_that_has_nothing_to_do_changes_nothing_but_its_request(schedule: ScheduleRef) -> None:
+    done = reset_cursor(schedule, [run(1, 99)])
+    assert (done.schedule, list(done.withdrawn)) == (replace(schedule, reset_at_ms=None), [])
+
+
+class Story:
+    """A leader, its database and one schedule, whose clock goes on a second at a time."""
+
+    def __init__(self, schedule: ScheduleRef) -> None:
+        self.database = Database()
+        self.database.put_schedule(schedule)
+        self.leadership = Leadership(self.database, lambda _: None)
+        self.decided: list[Fire | RecordVerdict | ResetCursor] = []
+        self.lead(schedule.cursor_ms)
+
+    def lead(self, now: WallMs) -> None:
+        self.leadership.take_over(now)
+        self.leadership.deliver(10_000)
+        self.leadership.begin()
+
+    def second(self, now: WallMs, luck: Luck = Luck.GOOD) -> None:
+        """Whatever is decided is carried out, with that luck, and seen."""
+        for _ in range(4):
+            self.leadership.step(now)
+            while self.leadership.term is not None and self.leadership.term.to_journal:
+                self.leadership.write_journal()
+            while self.leadership.term is not None and self.leadership.term.to_apply:
+                self.leadership.carry_out(now, luck)
+            self.leadership.deliver(10_000)
+            self.leadership.fetch()
+
+    def ask_for_reset(self, now: WallMs) -> None:
+        stored = self.database.documents[SCHEDULES]["s"]
+        self.database._patch(SCHEDULES, "s", reset_at_ms=now, rev=stored["rev"] + 1)
+        self.leadership.deliver(10_000)
+
+    def verdicts(self) -> Counter[int]:
+        """By second: how many verdicts it has."""
+        fired = [job["nominal_ms"] for job in self.database.jobs.values()]
+        passed = [
+            at for each in self.database.passed_over.values() for at in range(each.first_ms, each.last_ms + 1, 1_000)
+        ]
+        return Counter((at - wall(0)) // 1_000 for at in [*fired, *passed])
+
+
+@pytest.mark.parametrize("luck", LUCKS)
+@pytest.mark.parametrize("takes_over", [False, True])
+def test_after_a_reset_fires_go_on_and_each_time_has_one_verdict(luck: Luck, takes_over: bool) -> None:
+    story = Story(make_schedule("s", policy=SchedulePolicy(grace_ms=500)))
+    ahead = AHEAD_MS // 1_000
+    for second in range(1, 6):
+        story.second(wall((ahead + second) * 1_000))
+    cursor_ms = story.database.documents[SCHEDULES]["s"]["cursor_ms"]
+    assert cursor_ms == wall((ahead + 5) * 1_000)
+    # Now the clock is put right, and nothing fires.
+    for second in range(6, 9):
+        story.second(wall(second * 1_000))
+    assert story.database.documents[SCHEDULES]["s"]["cursor_ms"] == cursor_ms
+    story.ask_for_reset(wall(8_000))
+    story.second(wall(8_000), luck)
+    if takes_over:
+        story.leadership.crash(0)
+        story.lead(wall(8_500))
+    for second in range(9, 15):
+        story.second(wall((second if luck is Luck.GOOD else second + 60) * 1_000))
+    fired = {(job["nominal_ms"] - wall(0)) // 1_000 for job in story.database.jobs.values()}
+    assert fired >= ({*range(9, 15)} if luck is Luck.GOOD else {*range(69, 75)})
+    # Up to what was decided too early, which stays as it is, and beyond.
+    for second in range(ahead - 2, ahead + 9):
+        story.second(wall(second * 1_000))
+    verdicts = story.verdicts()
+    assert set(verdicts) == {*range(1, ahead + 9)}
+    assert set(verdicts.values()) == {1}

@@ -5,20 +5,17 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fire, RecordVerdict, Settlement
+from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fire, Settlement
 from hascheduler.dispatch.inputs import Settled, TermBegan
-from hascheduler.mirror.changes import CalendarSeen, JobGone, JobSeen, ScheduleSeen, TenantSeen
+from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
-from hascheduler.schema.tenant import Tenant
-from hascheduler.schema.trigger import CalendarUse, Interval, Trigger
+from hascheduler.schema.schedule import GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
 from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import DOUBT_MS, Scene, processors
 
-FIRST, SECOND, THIRD = (fire_job_id("s", wall(second * 1_000)) for second in (1, 2, 3))
+FIRST, SECOND = (fire_job_id("s", wall(second * 1_000)) for second in (1, 2))
 
 
 def graph(overlap: Overlap, **more: Any) -> ScheduleRef:
@@ -83,17 +80,6 @@ def test_nothing_is_decided_before_the_stream_shows_all_jobs_of_the_fire_before(
     assert set(second.after) == {part(FIRST, "a"), part(FIRST, "b"), FIRST}
 
 
-def test_nor_is_it_when_an_edit_of_its_calendar_has_its_times_looked_at_again() -> None:
-    trigger = Trigger(Interval(1_000, WallMs(0)), calendars=CalendarUse(("days",), ()))
-    schedule = graph(Overlap.BUFFER_ONE, trigger=trigger)
-    every_day = Calendar(name="days", weekdays=(0, 1, 2, 3, 4, 5, 6))
-    scene = Scene(CalendarSeen(every_day), ScheduleSeen(schedule))
-    [first] = fires(scene.at(1_000).decisions)
-    assert scene.at(2_000, CalendarSeen(every_day.model_copy(update={"rev": 2}))).decisions == ()
-    step = scene.at(2_100, *inserted(schedule, first), advanced(schedule, first))
-    assert [each.nominal_ms for each in fires(step.decisions)] == [wall(2_000)]
-
-
 def test_the_graph_that_waits_begins_when_no_job_of_the_earlier_one_is_left() -> None:
     schedule = graph(Overlap.BUFFER_ONE)
     scene, _ = scene_after(schedule)
@@ -104,28 +90,6 @@ def test_the_graph_that_waits_begins_when_no_job_of_the_earlier_one_is_left() ->
     assert scene.at(2_300, JobGone(FIRST, JobState.FAILED)).decisions == ()
     step = scene.at(2_400, JobGone(part(FIRST, "b"), JobState.SUCCEEDED))
     assert step.decisions == (Dispatch(part(SECOND, "a"), 1, "p"), Dispatch(part(SECOND, "b"), 1, "p"))
-
-
-def test_one_graph_waits_and_the_time_after_it_is_skipped_for_it() -> None:
-    schedule = graph(Overlap.BUFFER_ONE)
-    scene, _ = scene_after(schedule)
-    [second] = fires(scene.at(2_000).decisions)
-    scene.at(2_100, *inserted(schedule, second), advanced(schedule, second))
-    [skipped] = scene.at(3_000).decisions
-    assert isinstance(skipped, RecordVerdict)
-    assert (skipped.run.first_ms, skipped.run.because_of) == (wall(3_000), SECOND)
-
-
-def test_of_a_backlog_one_graph_fires_at_a_time() -> None:
-    policy = SchedulePolicy(grace_ms=10**6, overlap=Overlap.BUFFER_ONE, catch_up=CatchUp.ALL)
-    schedule = graph(Overlap.BUFFER_ONE, policy=policy)
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
-    [first] = scene.at(20_000).decisions
-    assert isinstance(first, Fire)
-    [second] = fires(scene.at(20_010, *inserted(schedule, first), advanced(schedule, first)).decisions)
-    step = scene.at(20_020, *inserted(schedule, second), advanced(schedule, second))
-    [skipped] = [each for each in step.decisions if isinstance(each, RecordVerdict)]
-    assert (skipped.run.count, skipped.run.because_of) == (18, SECOND)
 
 
 def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_first() -> None:
@@ -167,45 +131,6 @@ def test_a_new_leader_replaces_what_is_older_than_a_fire_that_the_stream_has_yet
     }
 
 
-def test_a_new_leader_leaves_the_jobs_of_a_fire_alone_that_it_completed_itself() -> None:
-    schedule = graph(Overlap.CANCEL_RUNNING, cursor_ms=wall(1_000))
-    seen = [inserted(schedule, wall(2_000))[0], JobSeen(has_run(part(FIRST, "b")))]
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=1), *seen, leading=False)
-    reapplied = Fire("s", wall(2_000), schedule.basis_at(wall(1_000)))
-    step = scene.at(2_100, TermBegan(2, (reapplied,)))
-    assert step.decisions == (Cancel(part(FIRST, "b"), 1, f"replaced by {SECOND}"),)
-
-
-def test_a_fire_does_not_wait_for_its_own_jobs_that_an_earlier_leader_inserted() -> None:
-    schedule = graph(Overlap.BUFFER_ONE)
-    own, *_ = inserted(schedule, wall(1_000))
-    scene = Scene(ScheduleSeen(schedule), own)
-    [fire] = scene.at(1_000).decisions
-    assert isinstance(fire, Fire)
-    assert fire.after == ()
-
-
-def test_a_single_job_waits_for_a_graph_that_the_schedule_made_before_its_edit() -> None:
-    schedule = graph(Overlap.BUFFER_ONE)
-    scene, first = scene_after(schedule)
-    single = replace(schedule, rev=2, graph=None, cursor_ms=first.nominal_ms, tally=first.tally)
-    # The other one failed, and holds no slot until it is tried again.
-    other = make_job(part(FIRST, "b"), rev=9, attempt=1, retry_at_ms=wall(9_000), schedule_created_at_ms=wall(0))
-    scene.at(1_200, ScheduleSeen(single), JobGone(part(FIRST, "a"), JobState.SUCCEEDED), JobSeen(other))
-    step = scene.at(2_000)
-    [second] = fires(step.decisions)
-    assert (set(second.after), len(step.decisions)) == ({FIRST, part(FIRST, "b")}, 1)
-
-
-def test_a_journal_entry_stays_small_however_many_jobs_are_in_the_way() -> None:
-    schedule = graph(Overlap.CANCEL_RUNNING)
-    by_hand = [JobSeen(has_run(trigger_job_id("s", str(number)))) for number in range(150)]
-    scene = Scene(ScheduleSeen(schedule), *by_hand, JobSeen(has_run(part(FIRST, "a"))))
-    [fire] = fires(scene.at(2_000).decisions)[:1]
-    assert len(fire.after) == 100
-    assert THIRD not in fire.after
-
-
 def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_newest() -> None:
     schedule = graph(Overlap.CANCEL_RUNNING)
     by_hand = [trigger_job_id("s", f"{number:03}") for number in range(150)]
@@ -239,12 +164,6 @@ def test_a_fire_that_is_lost_as_its_schedule_makes_several_jobs_since_is_decided
     assert scene.at(1_020, Settled(first, Settlement.LOST)).decisions == ()
     again = fires(scene.at(1_020 + DOUBT_MS).decisions)[0]
     assert (again.nominal_ms, first.is_graph, again.is_graph) == (first.nominal_ms, False, True)
-
-
-def test_a_limit_counts_all_jobs_of_a_graph() -> None:
-    tenant = Tenant(name="default", rev=1, max_pending=5)
-    scene = Scene(TenantSeen(tenant), ScheduleSeen(graph(Overlap.ALLOW)))
-    assert len([each for at_ms in (1_000, 2_000) for each in fires(scene.at(at_ms).decisions)]) == 1
 
 
 def test_a_failed_graph_counts_once() -> None:

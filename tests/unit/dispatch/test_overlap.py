@@ -39,15 +39,6 @@ def shown(job_id: str) -> JobSeen:
     return JobSeen(make_job(job_id, serial=True, schedule_created_at_ms=wall(0)))
 
 
-def test_a_buffered_job_starts_when_the_one_before_it_has_ended() -> None:
-    scene = scene_with(Overlap.BUFFER_ONE)
-    assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
-    assert kinds(scene.at(2_000).decisions) == ["Fire"]
-    assert kinds(scene.at(3_000, shown(SECOND)).decisions) == ["RecordVerdict"]
-    step = scene.at(3_100, JobSeen(running(FIRST, "p", serial=True)), JobGone(FIRST, JobState.SUCCEEDED))
-    assert step.decisions == (Dispatch(SECOND, 1, "p"),)
-
-
 @pytest.mark.parametrize(("overlap", "fires"), [(Overlap.SKIP, 1), (Overlap.BUFFER_ONE, 2)])
 def test_a_long_backlog_that_is_taken_in_portions_overlaps_no_more_than_a_short_one(
     overlap: Overlap, fires: int
@@ -96,22 +87,6 @@ def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_
         assert fires == [SECOND, THIRD]
 
 
-def test_serial_jobs_take_their_turns_in_the_order_of_the_queue() -> None:
-    first, second, third = (backfill_job_id("s", wall(n)) for n in (1, 2, 3))
-    seen = [JobSeen(make_job(id, serial=True, submitted_at_ms=wall(n))) for n, id in enumerate((first, second, third))]
-    scene = Scene(*processors("p", slots=8), *seen)
-    assert scene.began.decisions == (Dispatch(first, 1, "p"),)
-    assert scene.at(2, JobSeen(dispatched(first, "p", serial=True))).decisions == ()
-    assert scene.at(3, JobGone(first, JobState.FAILED)).decisions == (Dispatch(second, 1, "p"),)
-
-
-def test_a_serial_job_waits_for_any_job_of_its_schedule_and_holds_up_no_other() -> None:
-    other = make_job("alone", submitted_at_ms=wall(9))
-    waiting = make_job(SECOND, serial=True)
-    scene = Scene(*processors("p", slots=8), JobSeen(running(FIRST, "p")), JobSeen(waiting), JobSeen(other))
-    assert scene.began.decisions == (Dispatch("alone", 1, "p"),)
-
-
 def test_a_later_fire_cancels_those_before_it_and_starts_when_they_have_ended() -> None:
     scene = scene_with(Overlap.CANCEL_RUNNING)
     assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
@@ -133,12 +108,6 @@ def test_a_promised_attempt_is_cancelled_when_it_has_been_seen() -> None:
     assert kinds(scene.at(2_000).decisions) == ["Fire"]
     step = scene.at(2_100, JobSeen(dispatched(FIRST, "p", serial=True)))
     assert step.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
-
-
-def test_what_was_asked_for_by_hand_is_not_replaced() -> None:
-    scene = scene_with(Overlap.CANCEL_RUNNING)
-    scene.at(1, JobSeen(running(backfill_job_id("s", wall(5)), "p")))
-    assert kinds(scene.at(1_000).decisions) == ["Fire"]
 
 
 def test_a_new_leader_cancels_what_its_predecessor_did_not_get_to() -> None:
@@ -169,25 +138,6 @@ def test_failures_in_a_row_are_written_down_and_too_many_pause_the_schedule() ->
     assert ended(scene, 130, failed, failed) == (CountFailures("s", 1, 3, wall(130)),)
 
 
-def test_a_success_begins_the_count_anew() -> None:
-    scene = scene_with(Overlap.ALLOW, pause_after_failures=3)
-    policy = SchedulePolicy(pause_after_failures=3)
-    scene.at(110, ScheduleSeen(make_schedule("s", policy=policy, failures=2)))
-    assert ended(scene, 120, JobState.SUCCEEDED) == (CountFailures("s", 1, 0),)
-    assert ended(scene, 130, JobState.SUCCEEDED) == ()
-
-
-def test_without_a_limit_nothing_is_counted() -> None:
-    assert ended(scene_with(Overlap.ALLOW), 100, JobState.FAILED, JobState.FAILED) == ()
-
-
-def test_the_end_of_a_job_counts_once_however_often_it_is_told() -> None:
-    scene = scene_with(Overlap.ALLOW, pause_after_failures=2)
-    ended(scene, 100, JobState.FAILED)
-    again = JobGone(backfill_job_id("s", wall(100)), JobState.FAILED)
-    assert scene.at(110, again, again).decisions == ()
-
-
 # Edits that meet what is under way
 
 
@@ -199,17 +149,6 @@ def test_after_an_edit_nothing_is_decided_until_what_is_promised_is_known() -> N
     assert scene.at(2_000, ScheduleSeen(edited)).decisions == ()
     step = scene.at(2_100, Settled(first, Settlement.LOST))
     assert [decision.nominal_ms for decision in step.decisions if isinstance(decision, Fire)] == [wall(2_000)]
-
-
-def test_what_was_lost_to_an_edit_that_is_not_known_yet_waits_for_it() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    [first] = scene.at(1_000).decisions
-    step = scene.at(1_010, Settled(first, Settlement.LOST))
-    assert step.decisions == ()
-    assert scene.at(1_020).decisions == ()
-    paused = make_schedule("s", rev=2, paused_at_ms=wall(900))
-    assert scene.at(1_030, ScheduleSeen(paused)).decisions == ()
-    assert scene.at(9_000).decisions == ()
 
 
 def test_a_conclusion_that_got_no_answer_holds_up_those_after_it() -> None:

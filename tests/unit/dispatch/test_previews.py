@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill, possible_job_ids
+from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, BUCKETS, LoadAhead, load_ahead
-from hascheduler.dispatch.schedules.previews import FiresToCome, compare_fires, finished, make_preview, next_fire
+from hascheduler.dispatch.schedules.previews import FiresToCome, finished, next_fire
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs
@@ -28,25 +28,6 @@ def nominal(upcoming: list[Upcoming]) -> list[int]:
     return [each.nominal_ms - wall(0) for each in upcoming]
 
 
-def test_an_edit_adds_and_removes_fires_through_the_later_of_both_ends() -> None:
-    every_two = replace(EACH_SECOND, pattern=Interval(2_000, wall(0)))
-    changed = finished(compare_fires(fires(EACH_SECOND), fires(every_two), 2))
-    assert (list(changed.added), nominal([*changed.removed])) == ([], [1_000, 3_000])
-    assert changed.until_ms == wall(4_000)
-
-
-def test_a_comparison_that_is_cut_ends_where_both_are_known() -> None:
-    hourly = replace(EACH_SECOND, pattern=Interval(3_600_000, wall(0)))
-    changed = finished(compare_fires(fires(EACH_SECOND), fires(hourly), 10))
-    assert changed.until_ms == wall(1_000_000)
-    assert (len(changed.removed), list(changed.added)) == (1_000, [])
-
-
-def test_fires_that_start_later_have_used_up_those_before() -> None:
-    later = finished(fires(replace(EACH_SECOND, max_fires=5)).starting_at(wall(4_000)))
-    assert (later.fired, nominal(finished(later.first(9)))) == (3, [4_000, 5_000])
-
-
 def test_the_next_fire_lies_in_no_exclusion_window_and_respects_a_pause_and_max_fires() -> None:
     excluding = replace(EACH_SECOND, exclude=(Window(wall(1_000), wall(3_000)),))
     schedule = make_schedule("tick", trigger=excluding)
@@ -58,13 +39,6 @@ def test_the_next_fire_lies_in_no_exclusion_window_and_respects_a_pause_and_max_
     assert next_fire(replace(schedule, trigger=replace(excluding, max_fires=1), tally=exhausted)) is None
 
 
-def test_a_preview_shows_each_fire_in_utc_where_the_trigger_has_no_zone() -> None:
-    shown = finished(make_preview("tick", EACH_SECOND, wall(0), finished(fires(EACH_SECOND).first(2))))
-    assert (shown["timezone"], shown["clock_changes"]) == ("UTC", [])
-    assert [fire["local"].endswith("+00:00") for fire in shown["fires"]] == [True, True]
-    assert [fire["due_at"] for fire in shown["fires"]] == [fire["nominal_at"] for fire in shown["fires"]]
-
-
 SCHEDULE = make_schedule("tick")
 EARLIER = SCHEDULE.identity._replace(created_at_ms=SCHEDULE.created_at_ms - 1)
 TIMES = [wall(1_000), wall(2_000)]
@@ -73,13 +47,6 @@ DECIDED = replace(SCHEDULE, cursor_ms=wall(2_000))
 
 def backfill_id(nominal_ms: int, of: ScheduleId | None = None) -> str:
     return backfill_job_id("tick", nominal_ms, None if of is None else of.created_at_ms)
-
-
-def test_times_without_a_job_get_one_and_the_others_keep_theirs() -> None:
-    makers = {fire_job_id("tick", TIMES[0]): DECIDED.identity}
-    plan = plan_backfill(DECIDED, TIMES, makers, wall(2_500))
-    assert plan.job_ids == {TIMES[0]: fire_job_id("tick", TIMES[0]), TIMES[1]: backfill_id(TIMES[1])}
-    assert (plan.missing, plan.undecided) == ([TIMES[1]], 0)
 
 
 def test_an_undecided_time_is_left_alone_unless_its_fire_is_committed() -> None:
@@ -99,11 +66,6 @@ def test_a_job_of_another_schedule_does_not_count_and_its_id_is_not_taken(made_b
     # A repeat finds the job under the longer id.
     repeated = plan_backfill(DECIDED, TIMES, {**makers, plan.job_ids[TIMES[0]]: DECIDED.identity}, wall(2_500))
     assert (repeated.job_ids, repeated.missing) == (plan.job_ids, [TIMES[1]])
-
-
-def test_each_planned_id_is_among_the_possible_ones() -> None:
-    plan = plan_backfill(DECIDED, TIMES, {backfill_id(TIMES[0]): EARLIER}, wall(2_500))
-    assert set(plan.job_ids.values()) <= set(possible_job_ids(DECIDED.identity, TIMES))
 
 
 def test_excluded_times_are_left_out_of_the_span_and_of_the_limit() -> None:

@@ -1,13 +1,17 @@
-"""What becomes of decisions: they come back, are repeated, are lost, or are taken over, scene by scene."""
+"""What becomes of decisions: they come back, are repeated, are lost, or are taken over."""
+
+from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, Publish, Requeue, Settlement
+from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, Fire, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
+from hascheduler.dispatch.settlements import classify_outcome, freeing
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
-from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, running, wall
-from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, START_MS, Scene, echo, jobs, processors, settled
+from tests.factories import make_fire
+from tests.unit.dispatch.nouns import fire, make_job, make_schedule, running, wall
+from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, Scene, echo, jobs, processors, settled
 
 # Promises that do not come back
 
@@ -58,14 +62,6 @@ def test_what_follows_a_lost_time_is_lost_with_it_and_both_are_decided_again() -
     assert scene.at(2_100 + DOUBT_MS).decisions[:2] == (first, second)
 
 
-def test_an_unknown_answer_leaves_the_promise_standing() -> None:
-    scene = Scene(*processors("p", slots=1))
-    first = scene.at(100, *jobs(make_job("j"), make_job("k", sequence=1)))
-    step = scene.at(200, *settled(first.decisions, Settlement.UNKNOWN))
-    assert (step.decisions, step.settled, step.refetch) == ((), (), ())
-    assert scene.core.occupied("p") == 1
-
-
 def test_a_lost_claim_is_read_again_held_back_and_then_tried_again() -> None:
     scene = Scene(*processors("p", slots=1))
     first = scene.at(100, *jobs(make_job("a"), make_job("b", sequence=1)))
@@ -75,13 +71,6 @@ def test_a_lost_claim_is_read_again_held_back_and_then_tried_again() -> None:
     assert scene.at(300, JobGone("b")).decisions == ()
     assert scene.at(199 + DOUBT_MS).decisions == ()
     assert scene.at(200 + DOUBT_MS).decisions == (Dispatch("a", 1, "p"),)
-
-
-def test_news_of_a_doubtful_job_ends_the_doubt() -> None:
-    scene = Scene(*processors("p"))
-    first = scene.at(100, *jobs(make_job("a")))
-    scene.at(200, *settled(first.decisions, Settlement.LOST))
-    assert scene.at(300, *jobs(make_job("a", rev=4, attempt=1))).decisions == (Dispatch("a", 2, "p"),)
 
 
 def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_decided_again() -> None:
@@ -98,13 +87,6 @@ def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_d
 
 
 # Taking over
-
-
-def test_a_new_term_publishes_again_what_is_dispatched() -> None:
-    scene = Scene(*processors("p"), *jobs(dispatched("a", "p"), running("b", "p"), make_job("c", not_before_ms=FAR)))
-    assert scene.began.sends == (Publish("a", 1, "p"),)
-    scene.at(100, TrustLost())
-    assert scene.at(200, TermBegan(2)).sends == (Publish("a", 1, "p"),)
 
 
 def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
@@ -136,18 +118,77 @@ def test_the_slot_of_a_reapplied_job_is_free_again_when_the_reading_finds_that_i
         assert scene.core.occupied("p") == (1 if news == JobGone(first.job_id) else 0)  # by j, if at all
 
 
-def test_what_the_mirror_shows_of_the_reapplied_is_settled_at_once() -> None:
-    reapplied = (Dispatch("a", 1, "p"), Dispatch("ended", 1, "p"), Dispatch("b", 1, "p"), Requeue("b", 1, "lost"))
-    scene = Scene(*processors("p"), *jobs(dispatched("a", "p"), dispatched("b", "p", attempt=2)), leading=False)
-    step = scene.at(100, TermBegan(2, reapplied))
-    assert step.decisions == ()
-    assert step.wake_at_ms == wall(START_MS) or step.wake_at_ms == wall(100 + START_MS)
-    assert scene.core.occupied("p") == 2
+# What the document says of them
 
 
-def test_a_reapplied_requeue_is_awaited_although_the_mirror_still_shows_the_attempt_before() -> None:
-    reapplied = (Dispatch("j", 1, "p"), Requeue("j", 1, "lost"))
-    scene = Scene(*processors("p"), *jobs(make_job("j")), leading=False)
-    assert scene.at(100, TermBegan(2, reapplied)).decisions == ()
-    assert scene.at(200, *jobs(dispatched("j", "p"))).decisions == ()
-    assert scene.at(300, *jobs(make_job("j", rev=3, attempt=1))).decisions == (Dispatch("j", 2, "p"),)
+DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
+
+RECORD = {"number": 1, "processor": "p", "outcome": "lost", "error": "died"}
+
+
+def document(state: str, attempt: int, *records: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"state": state, "attempt": attempt, "processor": None, "error": None, "attempts": list(records), **fields}
+
+
+@pytest.mark.parametrize(
+    ("decision", "job", "settlement"),
+    [
+        (Dispatch("j", 1, "p"), None, LOST),
+        (Dispatch("j", 1, "p"), document("dispatched", 1, processor="p"), DONE),
+        (Dispatch("j", 1, "p"), document("running", 1, processor="p"), DONE),
+        (Dispatch("j", 1, "p"), document("running", 1, processor="q"), LOST),
+        (Dispatch("j", 1, "p"), document("succeeded", 1, {**RECORD, "outcome": "succeeded"}), DONE),
+        (Dispatch("j", 1, "p"), document("dispatched", 2, RECORD, processor="q"), DONE),
+        (Dispatch("j", 1, "q"), document("dispatched", 2, RECORD, processor="q"), LOST),
+        (Dispatch("j", 1, "p"), document("pending", 0), UNKNOWN),
+        (Dispatch("j", 2, "p"), document("pending", 1, RECORD), UNKNOWN),
+        (Dispatch("j", 2, "p"), document("pending", 0), LOST),
+        (Dispatch("j", 1, "p"), document("cancelled", 0), LOST),
+        (Dispatch("j", 1, "p"), document("cancelled", 1, {**RECORD, "outcome": "cancelled"}), LOST),
+        (Requeue("j", 1, "died"), None, LOST),
+        (Requeue("j", 1, "died"), document("pending", 1, RECORD), DONE),
+        (Requeue("j", 1, "died"), document("running", 2, RECORD, processor="q"), DONE),
+        (Requeue("j", 1, "died"), document("failed", 2, RECORD, {**RECORD, "number": 2}, error="died"), DONE),
+        (Requeue("j", 1, "died"), document("failed", 1, RECORD, error="died"), LOST),
+        (Requeue("j", 1, "died"), document("pending", 1, {**RECORD, "outcome": "given_back"}), LOST),
+        (Requeue("j", 1, "died"), document("running", 1, processor="p"), UNKNOWN),
+        (Requeue("j", 1, "died"), document("succeeded", 1, {**RECORD, "outcome": "succeeded"}), LOST),
+        (Fail("j", 1, "used up"), None, LOST),
+        (Fail("j", 1, "used up"), document("failed", 1, error="used up"), DONE),
+        (Fail("j", 1, "used up"), document("failed", 1, error="ValueError"), LOST),
+        (Fail("j", 1, "used up"), document("failed", 2, error="used up"), LOST),
+        (Fail("j", 1, "used up"), document("pending", 1, RECORD), UNKNOWN),
+        (Fail("j", 1, "used up"), document("succeeded", 1), LOST),
+        (Fail("j", 1, "used up"), {"state": [], "attempts": "by hand"}, LOST),
+    ],
+)
+def test_the_document_settles_the_decision(
+    decision: Dispatch | Requeue | Fail, job: dict[str, Any] | None, settlement: Settlement
+) -> None:
+    assert classify_outcome(decision, job) is settlement
+
+
+def test_what_gives_a_slot_back_is_carried_out_first_unless_the_batch_has_something_for_its_job_before() -> None:
+    back, used_up = Requeue("lost", 1, "died"), Fail("hopeless", 3, "used up")
+    batch: list[Decision] = [
+        Dispatch("next", 1, "p"),
+        back,
+        Dispatch("lost", 2, "p"),
+        Requeue("lost", 2, "died"),
+        Dispatch("again", 1, "p"),
+        Requeue("again", 1, "died"),
+        make_fire(1),
+        Cancel(make_fire(1).job_id, 0, "replaced"),
+        used_up,
+    ]
+    assert freeing(batch) == [back, used_up]
+
+
+def test_one_that_was_decided_again_is_over_when_it_is_refused_with_a_majority() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s", cursor_ms=wall(0))))
+    first = scene.at(1_000)
+    scene.at(1_010, *settled(first.decisions, Settlement.UNKNOWN))
+    again = scene.at(100_000)
+    assert again.retried
+    step = scene.at(100_010, *settled(first.decisions, Settlement.REFUSED))
+    assert step.settled == first.decisions

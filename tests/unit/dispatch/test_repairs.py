@@ -23,7 +23,7 @@ from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
-from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, jobs, processors, settled
+from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, jobs, processors, settled
 
 # Processors that are lost
 
@@ -77,12 +77,6 @@ def test_a_job_of_a_definition_of_0_2_0_fails_after_as_many_attempts_failed_or_l
     )
 
 
-def test_a_job_that_is_lost_ten_times_fails_although_nobody_has_defined_it() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p", losses=9), running("b", "p", losses=8, failures=4)))
-    decided = scene.at(100, ProcessorLost("p", 1)).decisions
-    assert [type(d) for d in decided] == [Fail, Requeue]
-
-
 def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:
     once = DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(lost_attempts_max=1)))
     scene = Scene(*processors("p", "q"), once, *jobs(running("a", "p")))
@@ -97,13 +91,6 @@ def test_a_processor_that_comes_back_in_time_keeps_its_jobs() -> None:
     scene.at(100, ProcessorLost("p", 1))
     scene.at(200, *processors("p", beat=2))
     assert scene.at(300, TermBegan(1)).decisions == ()
-
-
-def test_a_promise_to_a_processor_that_dies_is_moved_once_it_shows() -> None:
-    scene = Scene(*processors("p", slots=1))
-    first = scene.at(100, *jobs(make_job("a")))
-    assert scene.at(200, ProcessorLost("p", 1)).decisions == ()
-    assert scene.at(300, *echo(first, make_job("a"))).decisions == (Requeue("a", 1, LOST_UNSTARTED),)
 
 
 def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> None:
@@ -129,18 +116,6 @@ def test_what_runs_at_a_processor_that_is_not_registered_is_spared_for_a_while()
     assert scene.at(100 + SPARED_MS).decisions == (Requeue("a", 1, "processor lost"),)
 
 
-def test_a_processor_that_registers_again_in_time_keeps_what_it_runs() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
-    scene.at(100, ProcessorGone("p"))
-    scene.at(1_000, *processors("p"))
-    assert scene.at(100 + SPARED_MS).decisions == ()
-
-
-def test_a_processor_that_fell_silent_is_dead_at_once_as_it_was_waited_for() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
-    assert scene.at(100, ProcessorLost("p", 1)).decisions == (Requeue("a", 1, "processor lost"),)
-
-
 def test_orphans_are_moved_in_portions() -> None:
     scene = Scene(*jobs(*(running(f"j{i}", "p") for i in range(5))), repairs_max=2)
     assert [len(scene.began.decisions), *(len(scene.at(0).decisions) for _ in range(3))] == [2, 2, 1, 0]
@@ -163,14 +138,6 @@ def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
     assert scene.at(3 * START_MS + 1, *jobs(recalled)).decisions == (Dispatch("j", 2, "q"),)
 
 
-def test_an_attempt_that_starts_is_left_alone() -> None:
-    scene = Scene(*processors("p"), *jobs(dispatched("j", "p")))
-    scene.at(100, *jobs(running("j", "p")))
-    for span_ms in range(1_000, 60_000, 1_000):
-        step = scene.at(span_ms)
-        assert (step.sends, step.decisions) == ((), ())
-
-
 def test_a_processor_is_blamed_only_for_the_time_in_which_it_could_be_told() -> None:
     scene = Scene(*processors("p"), *jobs(dispatched("j", "p")))
     scene.at(100, TransportSeen(False))
@@ -191,14 +158,6 @@ def test_a_processor_is_blamed_only_for_the_time_in_which_it_could_be_told() -> 
     assert unblocked + CONFIG.move_after_ms <= span_ms <= unblocked + CONFIG.move_after_ms + START_MS
 
 
-def test_a_new_leader_gives_what_it_finds_dispatched_its_full_time() -> None:
-    scene = Scene(*processors("p"), *jobs(dispatched("j", "p", dispatched_at_ms=wall(-600_000))))
-    assert scene.began.sends == (Publish("j", 1, "p"),)
-    assert scene.began.decisions == ()
-    assert [scene.at(turn * START_MS).decisions for turn in (1, 2)] == [(), ()]
-    assert [type(d) for d in scene.at(3 * START_MS).decisions] == [Requeue]
-
-
 # Cancelling
 
 
@@ -214,12 +173,6 @@ def test_a_new_leader_tells_again_what_the_old_one_may_not_have_told() -> None:
     assert scene.at(100).sends == ()
     assert scene.at(200, TermBegan(2)).sends == (CancelNotice("j", 1, "p"),)
     assert scene.at(300).sends == ()
-
-
-def test_a_job_that_was_to_stop_ends_cancelled_even_in_its_last_try() -> None:
-    last = running("j", "p", rev=4, cancel_requested_at_ms=wall(0), failures=99)
-    scene = Scene(*processors("p", "q"), *jobs(last))
-    assert scene.at(100, ProcessorGone("p")).decisions == (Requeue("j", 1, "processor lost"),)
 
 
 def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> None:

@@ -18,16 +18,16 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.schedules.fire_admission import FIRE_RATE, MAX_PENDING, FireAllowance
 from hascheduler.dispatch.schedules.time_outcomes import ROOM_WAIT_MS_MAX, decide_due_times
-from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen, ScheduleSeen, TenantGone, TenantSeen
-from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
+from hascheduler.model.job import fire_job_id
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.schema.definition import RateLimit
-from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.trigger import Interval, Trigger
 from tests.tiers import examples
 from tests.unit.dispatch.chance import Seeded
-from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
+from tests.unit.dispatch.nouns import make_schedule, wall
 from tests.unit.dispatch.scene import Scene
 from tests.unit.dispatch.world import World
 
@@ -60,44 +60,6 @@ def limited(*names: str, **limits: object) -> Scene:
     return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
 
 
-def test_fires_stop_where_the_tenants_jobs_wait_and_each_time_is_accounted_for() -> None:
-    scene = limited(*"abcde", max_pending=5)
-    decisions = run(scene, 6_000)
-    assert scene.core.pending("default") == 5
-    counts = told(decisions)
-    assert counts[Verdict.FIRED] == 5
-    # Of each schedule the newest may wait still, and those since it was looked at last.
-    assert 5 * (60 - 12) <= counts.total() <= 5 * 60
-    assert set(counts) == {Verdict.FIRED, Verdict.THROTTLED}
-    assert {each.run.because_of for each in decisions if isinstance(each, RecordVerdict)} == {MAX_PENDING}
-
-
-def test_throttled_times_are_a_record_a_second_and_not_one_each() -> None:
-    decisions = run(limited("a", max_pending=1), 20_000)
-    records = [decision for decision in decisions if isinstance(decision, RecordVerdict)]
-    assert told(decisions)[Verdict.THROTTLED] >= 180
-    assert len(records) <= 21
-
-
-def test_without_a_limit_nothing_is_asked_and_everything_fires() -> None:
-    for facts in (
-        (),
-        (TenantSeen(Tenant(name="default", rev=1, max_running=1)),),
-        (TenantSeen(Tenant(name="other", rev=1, max_running=1, max_pending=1)),),
-    ):
-        scene = Scene(*facts, ScheduleSeen(fast("a")))
-        assert told(run(scene, 3_000)) == {Verdict.FIRED: 30}
-
-
-def test_the_newest_time_waits_for_room_and_fires_when_there_is_some() -> None:
-    tenant = TenantSeen(Tenant(name="default", rev=1, max_pending=1))
-    daily = make_schedule("daily", trigger=Trigger(Interval(86_400_000, wall(1_000))))
-    scene = Scene(tenant, JobSeen(make_job("waiting")), ScheduleSeen(daily))
-    assert run(scene, 4_000) == []
-    decided = [*scene.at(4_000, JobGone("waiting", JobState.CANCELLED, None)).decisions, *run(scene, 5_500, 4_000)]
-    assert told(list(dict.fromkeys(decided))) == {Verdict.FIRED: 1}
-
-
 def test_one_that_found_no_room_in_time_is_throttled() -> None:
     allowance = FireAllowance(0, MAX_PENDING)
     schedule = make_schedule("s", trigger=Trigger(Interval(10**9, wall(1_000))))
@@ -122,39 +84,12 @@ def test_a_time_that_has_its_job_already_fires_whatever_room_there_is() -> None:
     assert shown == [(RecordVerdict, wall(2_000)), (Fire, wall(3_000)), (RecordVerdict, wall(4_000))]
 
 
-def test_a_time_that_is_skipped_anyway_takes_no_room() -> None:
-    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.SKIP))
-    allowance = FireAllowance(1, MAX_PENDING)
-    found = decide_due_times(
-        schedule, wall(0), NOTHING_DECIDED, wall(3_000), live={"job": None}, limit=9, allowance=allowance
-    )
-    assert told(found) == {Verdict.SKIPPED: 3}
-    assert (allowance.jobs, allowance.was_short) == (1, False)
-
-
 def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:
     scene = limited("a", "b", fire_rate=RateLimit(count=2, per_ms=1_000))
     decisions = run(scene, 10_000)
     # Full at first, then two a second.
     assert 2 + 18 <= told(decisions)[Verdict.FIRED] <= 2 + 20
     assert {each.run.because_of for each in decisions if isinstance(each, RecordVerdict)} == {FIRE_RATE}
-
-
-def test_when_the_limit_goes_they_fire_again() -> None:
-    scene = limited("a", max_pending=1)
-    run(scene, 2_000)
-    scene.at(2_000, TenantGone("default"), ProcessorSeen(make_processor("p")))
-    later = run(scene, 6_000, begin_ms=4_000)
-    assert told(later)[Verdict.FIRED] >= 20
-    assert told(later)[Verdict.THROTTLED] == 0
-
-
-def test_the_more_schedules_wait_the_less_often_each_is_looked_at() -> None:
-    names = [f"s{n}" for n in range(300)]
-    scene = limited(*names, max_pending=1)
-    records = [decision for decision in run(scene, 10_000) if isinstance(decision, RecordVerdict)]
-    # One record for each look: looked at each second, 300 schedules would make 3,000.
-    assert 300 <= len(records) <= 2_600
 
 
 def test_0_2_0_can_carry_out_a_journal_with_throttled_times() -> None:

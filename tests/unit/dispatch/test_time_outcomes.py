@@ -10,7 +10,7 @@ from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
+from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.schema.trigger import Interval, Trigger, Window
 from hascheduler.triggers import due_ms
 from tests.unit.dispatch.nouns import make_schedule, wall
@@ -125,11 +125,6 @@ def test_a_skipped_time_names_the_job_that_was_in_its_way() -> None:
     assert run.run.because_of == fire_job_id("s", wall(2_000))
 
 
-def test_a_job_is_not_in_its_own_way() -> None:
-    own = fire_job_id("s", wall(1_000))
-    assert in_words(concluded(schedule_of(SchedulePolicy(overlap=Overlap.SKIP)), 1, live=["a", own])) == ["1 fired"]
-
-
 # What is in force
 
 
@@ -138,12 +133,6 @@ def test_times_in_a_window_are_excluded_and_its_end_is_not_in_it() -> None:
     schedule = make_schedule("s", trigger=Trigger(Interval(1_000, wall(0)), exclude=windows))
     expected = ["1 fired", "2-3 excluded", *(f"{n} fired" for n in range(4, 9)), "9 excluded", "10 fired"]
     assert in_words(concluded(schedule, 10)) == expected
-
-
-def test_excluded_times_are_no_backlog() -> None:
-    trigger = Trigger(Interval(1_000, wall(0)), exclude=(Window(wall(0), wall(59_000)),))
-    schedule = make_schedule("s", trigger=trigger, policy=SchedulePolicy(grace_ms=5_000, catch_up=CatchUp.LATEST))
-    assert in_words(concluded(schedule, 60)) == ["1-58 excluded", "59 fired", "60 fired"]
 
 
 def test_while_it_is_paused_only_what_came_before_is_decided() -> None:
@@ -170,13 +159,6 @@ def test_the_catch_up_policy_looks_at_all_stretches_together() -> None:
     assert in_words(concluded(capped, 4)) == ["0.5-1.5 missed", "2 fired", "3 fired", "4 fired"]
 
 
-def test_after_the_last_fire_nothing_is_in_force() -> None:
-    trigger = Trigger(Interval(1_000, wall(0)), max_fires=3)
-    schedule = make_schedule("s", trigger=trigger, tally=FireCounts(fired=1))
-    assert in_words(concluded(schedule, 9)) == ["1 fired", "2 fired"]
-    assert concluded(make_schedule("s", trigger=trigger, tally=FireCounts(fired=3)), 9) == []
-
-
 # Jitter
 
 
@@ -187,14 +169,6 @@ def test_a_time_is_due_when_its_jitter_is_over_and_holds_up_those_after_it() -> 
     assert wall(1_000) < due <= wall(1_900)
     assert decide_due_times(schedule, wall(0), FireCounts(), due - 1, live={}, limit=9) == []
     assert in_words(decide_due_times(schedule, wall(0), FireCounts(), due, live={}, limit=9)) == ["1 fired"]
-
-
-def test_lateness_counts_from_when_it_was_due() -> None:
-    trigger = Trigger(Interval(1_000, wall(0)), jitter_ms=900)
-    due = due_ms("s", trigger, wall(1_000))
-    schedule = make_schedule("s", trigger=trigger, policy=SchedulePolicy(grace_ms=0, catch_up=CatchUp.NONE))
-    assert in_words(decide_due_times(schedule, wall(0), FireCounts(), due, live={}, limit=9)) == ["1 fired"]
-    assert in_words(decide_due_times(schedule, wall(0), FireCounts(), due + 1, live={}, limit=9)) == ["1 missed"]
 
 
 @pytest.mark.parametrize(
@@ -221,31 +195,10 @@ def test_a_time_whose_job_would_have_expired_is_missed(
     assert in_words(concluded(schedule, 60.5)) == expected
 
 
-def test_a_missed_time_says_that_its_job_would_have_expired() -> None:
-    late = expiring(schedule_of(SchedulePolicy(3_000, CatchUp.LATEST)), 0.4)
-    in_time = expiring(schedule_of(SchedulePolicy(100_000, CatchUp.LATEST)), 5)
-    by_policy = expiring(schedule_of(SchedulePolicy(3_000, CatchUp.NONE)), 5)
-    found = [concluded(schedule, 60.5) for schedule in (late, in_time, by_policy)]
-    reasons = [[each.run.because_of for each in of_one if isinstance(each, RecordVerdict)] for of_one in found]
-    assert reasons == [["expired"], ["expired"], [None]]
-
-
 def test_a_time_that_has_its_job_already_is_not_missed_as_that_expired() -> None:
     schedule = expiring(schedule_of(SchedulePolicy(grace_ms=100_000)), 5)
     found = concluded(schedule, 60.5, live=[fire_job_id("s", wall(20_000))])
     assert in_words(found)[:2] == ["1-19 missed", "20 fired"]
-
-
-@pytest.mark.parametrize(
-    ("spans_ms", "shortest"), [((None, None), None), ((9_000, None), 9_000), ((9_000, 7_000), 7_000)]
-)
-def test_a_fire_of_several_jobs_makes_sense_as_long_as_none_of_them_would_have_expired(
-    spans_ms: tuple[int | None, int | None], shortest: int | None
-) -> None:
-    template = schedule_of().template
-    first, last = (replace(template, expires_in_ms=span_ms) for span_ms in spans_ms)
-    graph = JobGraph((GraphJob("a", (), first), GraphJob("b", ("a",), last)), (0, 1))
-    assert schedule_of(template=last, graph=graph).expires_in_ms == shortest
 
 
 def expiring(schedule: ScheduleRef, expires_in_s: float) -> ScheduleRef:

@@ -175,11 +175,6 @@ def test_beats_that_are_on_time_raise_no_doubt() -> None:
     assert standby.suspicion.suspicious_in_ms(at(standby.now)) == AFTER_MS - AFTER_MS * 5 // 8
 
 
-def test_the_threshold_leaves_room_for_beats_that_are_far_apart() -> None:
-    suspicion = LeaderSuspicion("me", 10, RETRY_MS)
-    assert suspicion.threshold_ms(at(0)) == RETRY_MS * 7 // 4
-
-
 # What becomes of a suspicion
 
 
@@ -296,17 +291,6 @@ def test_a_leader_that_was_followed_spares_its_successor_for_a_minute_and_no_oth
     assert standby.stops("other").lives(AFTER_MS, 100).suspects()
 
 
-def test_what_a_snapshot_shows_is_no_comeback() -> None:
-    standby = on_time()
-    late_once(standby, "third")
-    standby.stops().lives(AFTER_MS, 100)
-    standby.followed_by("third")
-    standby.suspicion.restarted()
-    standby.beat_of("other")
-    assert (standby.comebacks, standby.resting_ms()) == ([], 0)
-    assert standby.suspicion.doubtful_in_ms(at(standby.now)) is None
-
-
 # What the elector makes of it
 
 
@@ -342,3 +326,8 @@ def test_a_suspicion_of_another_than_the_holder_is_none_of_the_lease() -> None:
     elector = candidate(lease())
     elector.holder_stands_still("third", at(3_000))
     assert elector.next_attempt(at(3_000), WALL) is None
+
+
+def test_the_threshold_leaves_room_for_beats_that_are_far_apart() -> None:
+    suspicion = LeaderSuspicion("me", 10, RETRY_MS)
+    assert suspicion.threshold_ms(at(0)) == RETRY_MS * 7 // 4

@@ -9,7 +9,7 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.event import Event, EventType, position
-from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.model.job import fire_job_id
 from hascheduler.model.partition import with_partition
 from tests.unit.mirror.nouns import delete, held, job_fields, patch, put, schedule_fields
 
@@ -174,19 +174,6 @@ def test_a_database_that_does_not_say_when_it_wrote_leaves_what_the_change_carri
     assert [event.at_ms for event in events] == [3_000, 4, 3_000]
 
 
-def test_instants_that_nobody_can_mean_are_left_out() -> None:
-    stream = Stream()
-    stream.tell(put(JOBS, "j", job_fields(state="running", attempt=1)))
-    [event] = stream.tell(patch(JOBS, "j", rev=2, state="pending", retry_at_ms=10**17, failures=True))
-    assert (event.retry_at_ms, event.failures) == (None, None)
-
-
-def test_states_and_ends_go_by_the_same_names() -> None:
-    assert {state.value for state in JobState} & {type.value for type in EventType} == {
-        "dispatched", "succeeded", "failed", "cancelled",
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
 def test_a_failure_tells_the_beginning_of_its_error_without_secrets(operation: Operation) -> None:
     stream = Stream()
@@ -237,13 +224,6 @@ def test_what_is_unreadable_about_missed_times_is_no_event_and_harms_nothing(mis
     cursor_ms = schedule_fields()["cursor_ms"] + 5_000
     assert stream.tell(schedule_moved(cursor_ms, missed)) == []
     assert stream.mirror.nouns(Collection.SCHEDULES)["tick"].cursor_ms == cursor_ms
-
-
-def test_a_schedule_that_is_not_known_here_and_a_snapshot_tell_nothing_missed() -> None:
-    stream = Stream()
-    assert stream.tell(schedule_moved(9_000, [1_000, 2_000, 2])) == []
-    whole = put(Collection.SCHEDULES, "tick", {**schedule_fields(), "missed": [1_000, 2_000, 2]})
-    assert Mirror().fold([whole]).events == []
 
 
 def test_nothing_of_a_silently_held_partition_is_an_event_until_the_hold_is_lifted() -> None:

@@ -1,6 +1,5 @@
 """The fold, one case at a time; documents that can't be read are set aside, and no other one suffers."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,14 +82,6 @@ def test_a_state_that_is_no_text_is_no_end() -> None:
     assert (unknown.facts, unknown.wanted) == ([], [KEY])
     mirror = mirror_of(put(JOBS, "j", job_fields()))
     assert kinds(mirror.fold([patch(JOBS, "j", rev=2, state=["failed"])]).facts) == [JobGone, Quarantined]
-
-
-@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-def test_a_job_leaves_with_any_terminal_state_however_it_is_told(state: str) -> None:
-    for last in (put(JOBS, "j", job_fields(rev=2, state=state)), patch(JOBS, "j", rev=2, state=state)):
-        mirror = mirror_of(put(JOBS, "j", job_fields()))
-        assert mirror.fold([last]).facts == [JobGone("j", JobState(state))]
-        assert not mirror.nouns(JOBS)
 
 
 def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
@@ -201,13 +192,6 @@ def test_heartbeats_leave_the_digest_alone() -> None:
     mirror.fold([put(Collection.PROCESSORS, "p", processor_fields()), patch(Collection.PROCESSORS, "p", beat=2)])
     mirror.fold([put(Collection.LEASES, "default", lease_fields())])
     assert mirror.digest == before
-
-
-def test_an_event_that_changes_no_document_is_handed_out_all_the_same() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=3, state="running")))
-    late = replace(patch(JOBS, "j", rev=2, state="dispatched"), position="000000000001")
-    folded = mirror.fold([late])
-    assert (folded.facts, [event.job for event in folded.events]) == ([], ["j"])
 
 
 def test_a_document_that_cannot_be_read_is_set_aside_with_the_reason_and_the_others_go_on() -> None:

@@ -36,13 +36,6 @@ def test_it_is_that_of_its_members_however_they_came_to_be() -> None:
     assert str(digest) == _sum(members)
 
 
-def test_what_came_and_went_leaves_no_trace() -> None:
-    digest = Digest()
-    for before, after in ((None, 1), (1, 2), (2, 5), (5, None)):
-        digest.replace("jobs/a", before, after)
-    assert str(digest) == str(Digest()) == "0" * 16
-
-
 PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
 
@@ -100,16 +93,6 @@ def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) 
     assert mirror.nouns(Collection.JOBS) or mirror.nouns(Collection.SCHEDULES)
 
 
-def test_names_without_a_live_job_leave_the_tables() -> None:
-    mirror = Mirror()
-    mirror.fold([job("a"), job("b")])
-    assert mirror.live_counts.of_tenant == {"tenant": {"pending": 2}}
-    mirror.fold([job("a", 2, "running"), job("b", 2, "failed")])
-    assert mirror.live_counts.of_tenant == {"tenant": {"running": 1}}
-    mirror.fold([job("a", 3, "succeeded")])
-    assert (mirror.live_counts.of_definition, mirror.live_counts.of_lane, mirror.live_counts.of_tenant) == ({}, {}, {})
-
-
 def test_live_copies_in_a_silently_held_partition_are_not_counted() -> None:
     mirror = Mirror()
     paused = schedule_fields(paused_at_ms=5)
@@ -129,3 +112,13 @@ def test_live_copies_in_a_silently_held_partition_are_not_counted() -> None:
     assert counted() == ({"pending": 2}, 2)
     mirror.fold([held("tenant", 3), Change(Collection.HOLDS, DELETE, held("tenant", 3).id, {})])
     assert counted() == ({"pending": 2}, 2)
+
+
+def test_names_without_a_live_job_leave_the_tables() -> None:
+    mirror = Mirror()
+    mirror.fold([job("a"), job("b")])
+    assert mirror.live_counts.of_tenant == {"tenant": {"pending": 2}}
+    mirror.fold([job("a", 2, "running"), job("b", 2, "failed")])
+    assert mirror.live_counts.of_tenant == {"tenant": {"running": 1}}
+    mirror.fold([job("a", 3, "succeeded")])
+    assert (mirror.live_counts.of_definition, mirror.live_counts.of_lane, mirror.live_counts.of_tenant) == ({}, {}, {})

@@ -1,23 +1,14 @@
-"""The table of a job's life, the back-off between its attempts, and the end of retries."""
+"""The table of a job's life, the back-off between its attempts, and the values that limits look at."""
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, TRANSITIONS, JobState, Move, fire_job_id, may_follow
-from hascheduler.schema.definition import Definition
+from hascheduler.model.job import OCCUPYING, TERMINAL, TRANSITIONS, JobState, Move, fire_job_id, may_follow
+from hascheduler.model.limit_keys import VALUE_CHARACTERS_MAX, limit_keys
 from hascheduler.schema.retry import JITTER_THOUSANDTHS, RetryPolicy
-
-
-def test_every_move_has_one_row() -> None:
-    assert set(TRANSITIONS) == set(Move)
-    assert all(row.move is move and row.sources and row.targets for move, row in TRANSITIONS.items())
-
-
-def test_a_state_is_live_or_terminal() -> None:
-    assert set(JobState) == LIVE | TERMINAL
-    assert not LIVE & TERMINAL
-    assert OCCUPYING < LIVE
 
 
 def test_nothing_follows_a_terminal_state_but_a_new_life_of_a_job_that_did_not_succeed() -> None:
@@ -27,24 +18,12 @@ def test_nothing_follows_a_terminal_state_but_a_new_life_of_a_job_that_did_not_s
     ]
 
 
-def test_every_live_state_leads_to_an_end_and_every_state_is_reached() -> None:
-    for before in LIVE:
-        assert any(may_follow(before, after) for after in TERMINAL)
-    reached = {JobState.PENDING}.union(*(row.targets for row in TRANSITIONS.values()))
-    assert reached == set(JobState)
-
-
 def test_a_slot_is_taken_only_by_a_claim_and_kept_only_by_a_start() -> None:
     for move, row in TRANSITIONS.items():
         if row.targets & OCCUPYING:
             assert move in {Move.CLAIM, Move.START}
     assert TRANSITIONS[Move.CLAIM].sources == {JobState.PENDING}
     assert TRANSITIONS[Move.START].sources == {JobState.DISPATCHED}
-
-
-@pytest.mark.parametrize("move", [Move.START, Move.FINISH, Move.GIVE_BACK, Move.STOP, Move.REQUEUE, Move.RECALL])
-def test_only_an_attempt_that_holds_a_slot_is_worked_on(move: Move) -> None:
-    assert TRANSITIONS[move].sources <= OCCUPYING
 
 
 @pytest.mark.parametrize(
@@ -80,13 +59,6 @@ def test_the_pause_doubles_up_to_its_maximum_and_is_shortened_by_a_fifth_at_most
         assert most_ms * (1_000 - JITTER_THOUSANDTHS) // 1_000 <= POLICY.pause_ms("job:1", failures) <= most_ms
 
 
-def test_the_jitter_is_the_same_in_every_process_and_differs_between_jobs() -> None:
-    pauses = [POLICY.pause_ms(f"job:{n}", 1) for n in range(100)]
-    assert pauses == [POLICY.pause_ms(f"job:{n}", 1) for n in range(100)]
-    assert len(set(pauses)) > 50
-    assert max(pauses) - min(pauses) > 300
-
-
 @given(st.integers(0, 10**7), st.integers(0, 10_000), st.integers(0, 10**7), st.integers(1, 10**6), st.text())
 def test_no_policy_makes_the_pause_longer_than_its_maximum_or_slow_to_compute(
     backoff_ms: int, factor: int, max_ms: int, failures: int, job_id: str
@@ -109,7 +81,43 @@ def test_retries_end_with_the_tries_or_with_the_time() -> None:
     assert POLICY.retry_at_ms("j", 1, 1_000, None, pause_ms=7) == 1_007
 
 
-def test_the_total_timeout_counts_from_the_first_start() -> None:
-    assert Definition(name="d").end_of(5) is None
-    assert Definition(name="d", total_timeout_ms=10).end_of(None) is None
-    assert Definition(name="d", total_timeout_ms=10).end_of(5) == 15
+# Values at a key
+
+
+PAYLOAD: dict[str, Any] = {
+    "customer": "acme", "number": 5, "text": "5", "exact": 5.0, "half": 0.5, "yes": True, "empty": "", "null": None,
+    "list": ["acme"], "object": {"id": "inner", "deep": {"er": 7}}, "long": "x" * 999, "longer": "x" * 1_000,
+    "huge": 10**5_000, "a-b_c": "dashed",
+}  # fmt: skip
+
+
+def value(key: str, payload: Any = PAYLOAD) -> str:
+    [(named, found)] = limit_keys((key,), payload, "the target", {"team": "red", "a.b": "dotted"})
+    assert named == key
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("payload.customer", "acme"), ("payload.number", "5"), ("payload.text", "5"), ("payload.exact", "5"),
+        ("payload.half", "0.5"), ("payload.yes", "true"), ("payload.object.id", "inner"),
+        ("payload.object.deep.er", "7"), ("payload.a-b_c", "dashed"), ("label.team", "red"), ("label.a.b", "dotted"),
+        ("target", "the target"),
+    ],
+)  # fmt: skip
+def test_a_scalar_is_its_text(key: str, found: str) -> None:
+    assert value(key) == found
+
+
+@pytest.mark.parametrize("field", ["nothing", "empty", "null", "list", "object", "customer.name", "list.0"])
+def test_jobs_without_a_value_are_one_group(field: str) -> None:
+    assert value(f"payload.{field}") == ""
+    payloads: list[Any] = [None, [], "acme", 7]
+    assert [value("payload.customer", payload) for payload in payloads] == [""] * 4
+
+
+def test_a_value_is_bounded_and_stays_one_of_its_own() -> None:
+    found = [value(f"payload.{field}") for field in ("long", "longer", "huge")]
+    assert len(set(found)) == 3
+    assert all(0 < len(each) <= VALUE_CHARACTERS_MAX for each in found)

@@ -1,14 +1,20 @@
-"""The dispatch message: any other body is refused with a reason; bundles come apart into what went into them."""
+"""Messages, trace headers and events: what is malformed is refused, or is none."""
 
 import json
-from typing import Any
 
 import orjson
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.event import (
+    is_position,
+    next_in_change,
+    number_of,
+    position,
+    seconds_of,
+)
 from hascheduler.model.message import (
     ATTEMPT_MAX,
     BUNDLE_MAX,
@@ -20,9 +26,11 @@ from hascheduler.model.message import (
     encode_bundle,
     encode_message,
 )
-from hascheduler.model.trace import TraceContext
+from hascheduler.model.trace import TraceContext, trace_context, trace_from_headers
 from hascheduler.model.values.fields import ID_CHARACTERS_MAX
-from tests.tiers import examples
+
+# Messages
+
 
 JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)
 MESSAGES = st.builds(Message, st.sampled_from(MessageKind), JOB_IDS, st.integers(1, ATTEMPT_MAX))
@@ -38,16 +46,6 @@ def test_the_documented_message_is_read() -> None:
 @given(MESSAGES)
 def test_a_message_is_read_back(message: Message) -> None:
     assert decode_message(encode_message(message)) == message
-
-
-def test_the_longest_job_id_fits_however_it_is_spelled() -> None:
-    for character in ("a", "é", "\x00", "\U0001f600"):
-        message = Message(MessageKind.CANCEL, character * ID_CHARACTERS_MAX, ATTEMPT_MAX)
-        assert decode_message(encode_message(message)) == message
-
-
-def test_a_field_of_a_newer_version_is_left_alone() -> None:
-    assert decode_message(json.dumps({**RUN, "trace": "abc"}).encode()).attempt == 1
 
 
 @pytest.mark.parametrize(
@@ -79,39 +77,6 @@ def test_a_wrong_field_is_named(field: str, value: object) -> None:
     with pytest.raises(InvalidInput) as refusal:
         decode_message(json.dumps({**RUN, field: value}).encode())
     assert refusal.value.path == ("message", field)
-
-
-@given(MESSAGES, st.data())
-@settings(max_examples=examples(200))
-def test_a_mutated_message_is_read_or_refused(message: Message, data: st.DataObject) -> None:
-    body = bytearray(encode_message(message))
-    for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(body)))
-        cut = data.draw(st.integers(0, 3))
-        body[place : place + cut] = data.draw(st.binary(max_size=4))
-    read_or_refused(bytes(body))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("v", "kind", "job", "attempt"), JSON)))
-@example({})
-def test_a_message_of_hostile_values_is_read_or_refused(fields: dict[str, Any]) -> None:
-    read_or_refused(json.dumps({"v": 1, "kind": "run", **fields}).encode())
-
-
-def read_or_refused(body: bytes) -> None:
-    try:
-        message = decode_message(body)
-    except InvalidInput:
-        return
-    message.job_id.encode()
-    assert 1 <= message.attempt <= ATTEMPT_MAX
 
 
 TRACE = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
@@ -164,3 +129,66 @@ def test_a_body_that_is_no_bundle_is_none(body: bytes) -> None:
 
 def test_a_malformed_trace_is_left_out() -> None:
     assert decode_bundle(changed(runs=[{"job": "01JD", "attempt": 1, "traceparent": {"$gt": ""}}])) == [RUNS[0]]
+
+
+# Trace headers
+
+
+TRACE_ID, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+GOOD = f"00-{TRACE_ID}-{SPAN}-01"
+
+GARBAGE = [
+    None, 7, True, b"00-", GOOD.encode(), ["00"], {"traceparent": GOOD}, "", "00", "-" * 55, "x" * 10_240, GOOD.upper(),
+    f" {GOOD}", f"{GOOD}\n", f"{GOOD}-more", GOOD[:-1], f"{GOOD}0",
+    f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE_ID}-{'0' * 16}-01", f"ff-{TRACE_ID}-{SPAN}-01", f"00-{TRACE_ID}-{SPAN}-0g",
+    f"00_{TRACE_ID}_{SPAN}_01", f"cc-{TRACE_ID}-{SPAN}-01.more", f"cc-{TRACE_ID}-{SPAN}-01-" + "x" * 10_240,
+    f"00-{TRACE_ID[:-1]}é-{SPAN}-01", f"00-{TRACE_ID[:-1]}٣-{SPAN}-01",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", GARBAGE, ids=lambda value: repr(value)[:40])
+def test_a_malformed_header_is_no_trace(value: object) -> None:
+    assert trace_context(value, "vendor=1") is None
+    assert trace_from_headers({"traceparent": value}) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"),
+    [
+        ("a=1,b=2", "a=1,b=2"), ("x" * 512, "x" * 512), ("x" * 513, ""), (None, ""), (b"a=1", ""), (7, ""),
+        ("a=1\r\nX-Evil: 1", ""), ("a=é", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_an_unusable_tracestate_is_left_out_and_the_traceparent_stays(state: object, kept: str) -> None:
+    found = trace_from_headers({"traceparent": GOOD, "tracestate": state, "other": 1})
+    assert found == TraceContext(GOOD, kept)
+    assert found.headers() == {"traceparent": GOOD, **({"tracestate": kept} if kept else {})}
+
+
+# Events
+
+
+def test_positions_sort_as_texts_in_the_order_of_the_stream() -> None:
+    in_order = [
+        position(9, 4_294_967_295),
+        position(10, 1),
+        next_in_change(position(10, 1)),
+        position(10, 1, 2),
+        next_in_change(position(10, 1, 2)),
+        position(10, 1, 10),
+        position(10, 2),
+        position(1_893_456_000, 1),
+    ]
+    assert in_order == sorted(set(in_order))
+    assert all(is_position(text) for text in in_order)
+    assert [number_of(text) for text in in_order] == [0, 0, 1, 2, 3, 10, 0, 0]
+    assert [seconds_of(text) for text in in_order] == [9, *[10] * 6, 1_893_456_000]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1.2", "0000000001.000000002", "0000000001.0000000002.", "0000000001.0000000002.1", "x000000001.0000000002",
+     "0000000001.0000000002\n", "٠000000001.0000000002", " 0000000001.0000000002"],
+)  # fmt: skip
+def test_malformed_positions_are_none(text: str) -> None:
+    assert not is_position(text)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.redaction import TRACEBACK_BYTES_MAX, kept_traceback, redacted, redacted_value
 
 TOKEN = "hsk_" + "aB3-_" * 8 + "xyz"
@@ -98,22 +97,3 @@ def test_no_cut_leaves_half_a_secret(limit: int) -> None:
     for after in range(limit - len(secret) - 8, limit + 8):
         text = f"{'before ' * 20_000}{secret} {'y' * (after - 1)}"
         assert "hunter2" not in (kept_traceback(text) or "")
-
-
-# What error messages quote
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"a": 1}, "an object"), ([1], "a list"), (None, "null"), (True, "true"), (7, "7"), ("a\nb", "'a\\nb'"),
-        ("x" * 62, f"'{'x' * 62}'"), ("x" * 63, f"'{'x' * 59}…"),
-    ],
-)  # fmt: skip
-def test_scalars_are_quoted_and_of_other_values_only_the_type(value: object, text: str) -> None:
-    assert quoted(value) == text
-
-
-def test_the_quoted_length_can_be_given() -> None:
-    assert quoted("x" * 98, 100) == f"'{'x' * 98}'"
-    assert quoted("x" * 99, 100) == f"'{'x' * 95}…"

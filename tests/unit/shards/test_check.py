@@ -186,14 +186,6 @@ async def test_each_planted_defect_is_found_and_nothing_else(stored: Stored, row
     assert report.complete
 
 
-async def test_what_a_shard_finds_of_its_own_stands_beside(stored: Stored) -> None:
-    await stored.job(1, "job:x", TWO)
-    report = await stored.scan(1, (OWN,)).look(AT_ONCE)
-    assert keys(report) == [OWN.key, (FindingKind.MISPLACED, "jobs/job:x")]
-    assert report.counts == {"index": 1, "misplaced": 1}
-    assert report.looked_at["jobs"] == 3
-
-
 async def test_what_is_on_its_way_is_no_finding(stored: Stored) -> None:
     await stored.job(2, "job:x", ONE)
     await stored.schedule(2, "s1", ONE)
@@ -265,11 +257,3 @@ async def test_a_leaders_looks_take_turns(stored: Stored) -> None:
         *((FindingKind.NAME_UNRESERVED, f"schedules/{name}") for name in names),
         *((FindingKind.MISPLACED, f"jobs/job:{tenant}") for tenant in tenants),
     }
-
-
-async def test_a_look_out_of_time_is_incomplete_and_the_next_one_is_not(stored: Stored) -> None:
-    await stored.job(2, "job:x", ONE)
-    scan = stored.scan(2)
-    report = await scan.look(replace(LEADER, limit_s=-1.0))
-    assert not report.complete
-    assert keys(await scan.look(AT_ONCE)) == [(FindingKind.MISPLACED, "jobs/job:x")]

@@ -74,14 +74,6 @@ async def test_one_that_is_made_again_is_deleted_and_inserted_in_a_shard(shards:
     assert [method for method in done if method != "find_one"] == ["delete_one", "insert_one"]
 
 
-async def test_a_document_that_cannot_be_read_is_copied_as_it_is(shards: Sequence[Database]) -> None:
-    home, shard, _ = shards
-    for broken in ({"rev": "?"}, {}, {"rev": None, "tier": [1]}):
-        await home["definitions"].replace_one({"_id": "log"}, {"_id": "log", **broken}, upsert=True)
-        assert await copy(home, shard, DEFINITIONS, "log")
-        assert await found(shard) == {"_id": "log", **broken}
-
-
 # Two requests at once
 
 

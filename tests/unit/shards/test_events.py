@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import ProblemError
@@ -198,23 +198,6 @@ async def test_a_shard_that_is_not_to_be_had_at_the_beginning_is_503_with_its_na
     assert answer.headers["retry-after"] == "3"
 
 
-async def test_the_whole_ends_if_a_shard_is_not_to_be_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    three = ThreeShards()
-    monkeypatch.setattr(following, "_PATIENCE_S", 0.1)
-    async with caught_up(three) as sent:
-        three.places[1].answer = silent
-        three.log(1).close()
-        assert not any("event" in said for said in await sent.to_the_end())
-
-
-async def test_the_whole_ends_when_this_replica_ends() -> None:
-    three = ThreeShards()
-    async with following_all(three) as sent:
-        await sent.next()
-        three.places[0].world.view.stopping = True
-        await sent.to_the_end()
-
-
 def saying(*blocks: str) -> Answer:
     """A replica that says that, and then nothing more, without an end."""
 
@@ -237,14 +220,6 @@ async def test_a_gap_in_one_is_a_gap_of_all_behind_which_nothing_is_passed_over(
     assert (said["event"], json.loads(said["data"])["reason"]) == ("reset", gap["reason"])
     assert said["id"] == json.loads(said["data"])["position"]
     assert said["id"] in (position(12, 1), position(30, 1))
-
-
-async def test_slowness_is_told_as_it_is_and_ends_the_stream() -> None:
-    three = ThreeShards()
-    three.places[1].answer = saying(f": still here\nid: {position(12, 1)}", 'event: lagging\ndata: {"missed": 3}')
-    async with following_all(three) as sent:
-        said = await sent.to_the_end()
-    assert said[-1] == {"event": "lagging", "data": '{"missed": 3}'}
 
 
 async def test_a_client_that_reads_nothing_costs_a_bounded_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +296,9 @@ async def test_a_picture_shows_a_shard_that_does_not_answer_and_hides_no_other(
     assert any("0001" in alert["text"] for alert in shown["alerts"])
 
 
-async def test_without_the_home_there_is_no_picture() -> None:
+async def test_slowness_is_told_as_it_is_and_ends_the_stream() -> None:
     three = ThreeShards()
-    three.places[0].answer = Response(status_code=403)
-    assert (await refused(three, path="/v1/cluster/live")).status_code == 403
+    three.places[1].answer = saying(f": still here\nid: {position(12, 1)}", 'event: lagging\ndata: {"missed": 3}')
+    async with following_all(three) as sent:
+        said = await sent.to_the_end()
+    assert said[-1] == {"event": "lagging", "data": '{"missed": 3}'}

@@ -1,14 +1,18 @@
-"""Whether a process means the deployment that the home has, and what each knows of its layout."""
+"""The deployment that the home has, what each process knows of its layout, and whose a schedule's name is."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.partition import partition_of
+from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.schema.definition import ConflictScope, Definition, RateLimit
 from hascheduler.schema.noun import document_of
@@ -50,12 +54,6 @@ async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names
     assert await Names(home, lambda: NOW).partition_of("tick") is not None
 
 
-async def test_shards_that_are_added_have_no_partitions_yet(home: Database) -> None:
-    first = await agreed(home, SHARDS[:2])
-    assert first is not None
-    assert await agreed(home, SHARDS) == first.extended(SHARDS)
-
-
 @pytest.mark.parametrize(
     ("stored", "shards", "error"),
     [
@@ -82,14 +80,6 @@ async def test_fewer_shards_and_others_are_refused(
         await agreed(home, shards)
     assert str(refused.value) == error
     assert await LayoutStore(home).get() == Layout.even(stored)
-
-
-@pytest.mark.parametrize("shards", [1, 2, 8])
-async def test_a_process_that_only_reads_the_layout_refuses_another_number(home: Database, shards: int) -> None:
-    await agreed(home, SHARDS)
-    with pytest.raises(InvalidInput, match=rf"HASCHEDULER_SHARDS: {shards}, and .* 'x' has 4 shards; expected 4"):
-        await stored_layout(LayoutStore(home), shards)
-    assert await stored_layout(LayoutStore(home), 4) == Layout.even(SHARDS)
 
 
 async def test_a_process_that_only_reads_the_layout_waits_until_there_is_one(home: Database) -> None:
@@ -150,14 +140,6 @@ async def test_a_deployment_does_not_grow_while_a_stored_definition_needs_one_sh
         await agreed(home, SHARDS)
     assert str(refused.value) == error
     assert await LayoutStore(home).get() == (Layout.even(SHARDS[:2]) if grows else None)
-
-
-async def test_a_group_that_was_stored_without_a_scope_is_shared(home: Database) -> None:
-    stored = document_of(SHARED)
-    del stored["conflict_scope"]
-    await home["definitions"].insert_one(stored)
-    with pytest.raises(InvalidInput, match="'backup' has a conflict_scope"):
-        await agreed(home, SHARDS)
 
 
 async def test_what_each_shard_keeps_on_its_own_is_no_obstacle(home: Database) -> None:
@@ -274,6 +256,14 @@ async def test_each_that_lives_is_waited_for_so_long_and_one_that_left_not_at_al
     assert await one.board.all_have(5, 9)
 
 
+async def test_a_document_that_was_broken_by_hand_knows_nothing_and_ends_nothing(home: Database) -> None:
+    one = Gateway(home, "r1")
+    await one.has(4)
+    await home["gateways"].insert_many([{"_id": "x"}, {"_id": "y", "at": "now", "shards": "9", "epoch": None}])
+    assert await one.board.all_know(1)
+    assert await one.board.all_have(4, 9)
+
+
 async def test_a_newer_epoch_is_told_before_the_next_beat(home: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hascheduler.shards.gateways._LOOK_S", 0.0)
     monkeypatch.setattr("hascheduler.shards.gateways._BEAT_S", 1_000.0)
@@ -293,9 +283,144 @@ async def test_a_newer_epoch_is_told_before_the_next_beat(home: Database, monkey
     running.cancel()
 
 
-async def test_a_document_that_was_broken_by_hand_knows_nothing_and_ends_nothing(home: Database) -> None:
-    one = Gateway(home, "r1")
-    await one.has(4)
-    await home["gateways"].insert_many([{"_id": "x"}, {"_id": "y", "at": "now", "shards": "9", "epoch": None}])
-    assert await one.board.all_know(1)
-    assert await one.board.all_have(4, 9)
+# Names of schedules
+
+
+LATER_MS = 61_000
+
+
+@dataclass
+class Deployment:
+    """A home and another shard; partition 0 is in the first, 1 in the second."""
+
+    shards: Sequence[Database] = field(default_factory=lambda: mock_databases("x", "x-0001"))
+    layout: Layout = field(default_factory=lambda: Layout.even(["default", "0001"]))
+    now: WallMs = NOW
+
+    def __post_init__(self) -> None:
+        self.names = Names(self.shards[0], lambda: self.now)
+
+    async def get(self) -> Layout:
+        return self.layout
+
+    def passes(self, ms: int = LATER_MS) -> None:
+        self.now = WallMs(self.now + ms)
+
+    async def sweep(self) -> int:
+        return await self.names.sweep(self.get, self.shards)
+
+    async def stored(self, name: str) -> Any:
+        return await self.shards[0]["names"].find_one({"_id": name})
+
+
+@pytest.fixture
+def deployment() -> Deployment:
+    return Deployment()
+
+
+async def test_a_name_is_bound_to_one_partition_and_confirmed_for_it_alone(deployment: Deployment) -> None:
+    names = deployment.names
+    assert await names.partition_of("tick") is None
+    assert await names.reserve("tick", 1)
+    assert await names.reserve("tick", 1)
+    assert not await names.reserve("tick", 0)
+    assert await names.partition_of("tick") == 1
+    assert await deployment.stored("tick") == {"_id": "tick", "partition": 1, "use": 2, "at_ms": NOW}
+
+
+async def test_a_broken_document_gives_its_name_to_nobody(deployment: Deployment) -> None:
+    await deployment.shards[0]["names"].insert_many(
+        [{"_id": "tick", "partition": "1"}, {"_id": "tock", "partition": 256}, {"_id": "tack"}]
+    )
+    deployment.passes()
+    for name in ("tick", "tock", "tack"):
+        assert await deployment.names.partition_of(name) is None
+        assert not await deployment.names.reserve(name, 1)
+    assert await deployment.sweep() == 0
+
+
+async def test_a_sweep_frees_what_nothing_has_any_more(deployment: Deployment) -> None:
+    for name in ("schedule", "job", "unused", "elsewhere", "young"):
+        if name == "young":
+            deployment.passes()
+        await deployment.names.reserve(name, 1)
+    there = deployment.shards[1]
+    await there["schedules"].insert_one({"_id": "schedule"})
+    await there["jobs"].insert_one({"_id": "job@1", "schedule": "job"})
+    await deployment.shards[0]["schedules"].insert_one({"_id": "elsewhere"})
+    assert await deployment.sweep() == 2
+    left = [each["_id"] async for each in deployment.shards[0]["names"].find({})]
+    assert sorted(left) == ["job", "schedule", "young"]
+
+
+async def test_a_sweep_leaves_alone_what_moves(deployment: Deployment) -> None:
+    await deployment.names.reserve("tick", 1)
+    deployment.passes()
+    deployment.layout = deployment.layout.beginning({1: 0})
+    assert await deployment.sweep() == 0
+    deployment.layout = deployment.layout.arrived(1)
+    assert await deployment.sweep() == 0
+    deployment.layout = deployment.layout.emptied(1)
+    assert await deployment.sweep() == 1
+
+
+async def test_a_sweep_that_looked_where_a_partition_was_frees_nothing_after_its_move(deployment: Deployment) -> None:
+    await deployment.names.reserve("tick", 1)
+    await deployment.shards[0]["schedules"].insert_one({"_id": "tick"})  # it moves there
+    deployment.passes()
+    before, after = deployment.layout, deployment.layout.beginning({1: 0}).arrived(1).emptied(1)
+    read = AsyncMock(side_effect=[before, after])
+    assert await deployment.names.sweep(read, deployment.shards) == 0
+    assert await deployment.names.partition_of("tick") == 1
+
+
+async def test_a_create_that_reserved_since_the_sweep_read_keeps_its_name(deployment: Deployment) -> None:
+    await deployment.names.reserve("tick", 1)
+    deployment.passes()
+    looks = count(1)
+
+    async def read() -> Layout:
+        if next(looks) == 2:  # the sweep has looked into the shard
+            assert await deployment.names.reserve("tick", 1)
+        return deployment.layout
+
+    assert await deployment.names.sweep(read, deployment.shards) == 0
+    assert await deployment.names.partition_of("tick") == 1
+
+
+async def test_a_create_that_stood_still_for_a_minute_learns_that_its_name_is_anothers(deployment: Deployment) -> None:
+    assert await deployment.names.reserve("tick", 1)
+    deployment.passes()
+    assert await deployment.sweep() == 1
+    assert await deployment.names.reserve("tick", 0)  # another create, of another partition
+    await deployment.shards[1]["schedules"].insert_one({"_id": "tick"})
+    assert not await deployment.names.reserve("tick", 1)  # so the first one deletes what it made
+
+
+async def test_the_only_shard_of_a_deployment_has_all_its_names_reserved(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.shards.names._AT_ONCE", 2)
+    home = deployment.shards[0]
+    await deployment.names.reserve("known", 7)
+    await home["schedules"].insert_many(
+        [
+            *({"_id": f"s{number}", "job": {"tenant": f"t{number}"}} for number in range(5)),
+            {"_id": "known", "job": {"tenant": "t1"}},
+            {"_id": "broken", "job": "?"},
+        ]
+    )
+    await home["jobs"].insert_many(
+        [
+            *({"_id": f"old@{number}", "schedule": "old", "tenant": "t9"} for number in range(4)),
+            {"_id": "s1@1", "schedule": "s1", "tenant": "t8"},
+            {"_id": "job:1", "tenant": "t7"},
+        ]
+    )
+    await deployment.names.reserve_all(home)
+    bound = {each["_id"]: each["partition"] async for each in home["names"].find({})}
+    assert bound == {
+        **{f"s{number}": partition_of(f"t{number}") for number in range(5)},
+        "known": 7,
+        "old": partition_of("t9"),
+    }

@@ -1,22 +1,23 @@
-"""Which shards a process hosts: few of many, none without hosts, and little that comes and goes with replicas."""
+"""Which shards a process hosts, and which it should lead: little comes and goes with replicas."""
 
 import asyncio
-import gc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
 from typing import Any
-from weakref import ref
 
 import pytest
 from structlog.contextvars import get_contextvars
 
-from hascheduler.election.preferences import candidates_of
+from hascheduler.election.preferences import candidates_of, preferred_leaders
 from hascheduler.errors import StoreUnavailable
 from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.shards.hosting import ALONE_AFTER_MS, READING_MAX, HostedShard, Hosting
+from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
 from tests.factories import make_replica
+from tests.tiers import examples
 from tests.unit.daemon.doubles import HandClock
 
 NAMES = ("a", "b", "c", "d")
@@ -161,7 +162,7 @@ async def test_a_shard_is_never_left_to_nobody_as_replicas_come_and_go() -> None
     assert members.least >= 1
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(examples(50)))
 async def test_whatever_replicas_see_of_each_other_those_that_leave_at_once_leave_a_host(seed: int) -> None:
     """Each sees some of the others at any time, for as long as it takes to leave, also such that host nothing. All act
     on what was there before any of them left."""
@@ -197,12 +198,6 @@ async def test_one_that_flaps_costs_one_snapshot_a_shard_of_it_at_most(away_ms: 
         begun += await members.pass_time(LEAVE_MS - 10_000)
     assert (begun == 0) is (away_ms < BEGIN_MS)
     assert begun <= len(lost.hosted)
-
-
-async def test_with_fewer_replicas_than_candidates_all_host_all() -> None:
-    members = Members("a", "b", most=3)
-    await members.pass_time(10_000)
-    assert all(member.hosted == set(SHARDS[1:]) for member in members.all.values())
 
 
 @pytest.mark.parametrize(
@@ -296,13 +291,6 @@ async def test_without_candidates_all_are_hosted_from_the_start_and_answer_from_
     assert member.hosting.not_ready() == ABOUT_TO_END
 
 
-async def test_a_process_lives_while_all_do_and_leads_where_any_does() -> None:
-    hosting = Member("a", HandClock(0), most=0).hosting
-    assert (hosting.not_alive(), hosting.not_leading()) == ("", NOT_LEADING)
-    view_of(hosting.replicas[3]).leading, view_of(hosting.replicas[5]).alive = True, False
-    assert (hosting.not_alive(), hosting.not_leading()) == (NOT_TURNING, "")
-
-
 @pytest.mark.parametrize("most", [0, 2])
 async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
     member = Member("a", HandClock(0), most)
@@ -318,17 +306,100 @@ async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
     assert all(replica.has_run for replica in replicas)
 
 
-async def test_a_replica_that_has_ended_is_kept_by_nothing_and_silences_nobody() -> None:
-    member = Member("a", HandClock(0))
-    shard = member.shards[1]
-    shard.begin()
-    assert [silenced() for silenced in member.silences] == [True, True, *[False] * 7]
-    ended = ref(shard.replica)
-    gc.disable()
-    try:
-        shard.leave()
-        shard.gone()
-        assert ended() is None
-    finally:
-        gc.enable()
-    assert [silenced() for silenced in member.silences] == [True, *[False] * 8]
+async def test_a_process_lives_while_all_do_and_leads_where_any_does() -> None:
+    hosting = Member("a", HandClock(0), most=0).hosting
+    assert (hosting.not_alive(), hosting.not_leading()) == ("", NOT_LEADING)
+    view_of(hosting.replicas[3]).leading, view_of(hosting.replicas[5]).alive = True, False
+    assert (hosting.not_alive(), hosting.not_leading()) == (NOT_TURNING, "")
+
+
+# Where leaders should be
+
+
+FOUR, THREE = ("default", "0001", "0002", "0003"), ("a", "b", "c")
+AFTER_MS, PAUSE_MS = 30_000, 5_000
+
+
+@dataclass
+class Shard:
+    scheduler: str
+    replicas: list[ReplicaStatus] = field(default_factory=lambda: [status(name) for name in THREE])
+    leads: bool = False
+    delay_ms: int = 0
+    expects_lease: bool = False
+    handed_over: int = 0
+    lease_holder: str = ""
+    is_hosted: bool = True
+
+    @property
+    def view(self) -> Any:
+        return SimpleNamespace(leading=self.leads)
+
+    def live_replicas(self) -> Sequence[ReplicaStatus]:
+        return self.replicas
+
+    def leave_first_try_ms(self, delay_ms: int) -> None:
+        self.delay_ms = delay_ms
+
+    def expect_lease(self, *, expected: bool) -> None:
+        self.expects_lease = expected
+
+    async def hand_over(self) -> None:
+        self.leads, self.handed_over = False, self.handed_over + 1
+
+
+class Room:
+    def __init__(self, name: str = "a", after_ms: int = AFTER_MS, candidates: int = 0) -> None:
+        self.clock, self.shards = HandClock(0), [Shard(shard) for shard in FOUR]
+        self.placement = LeaderPlacement(
+            FOUR, self.hosted, name=name, clock=self.clock, after_ms=after_ms, candidates=candidates
+        )
+
+    def hosted(self) -> Any:
+        return [shard for shard in self.shards if shard.is_hosted]
+
+    async def at(self, now: int) -> int:
+        """How many shards were handed over by then."""
+        self.clock.now = now
+        await self.placement.turn()
+        return sum(shard.handed_over for shard in self.shards)
+
+
+ORDERS = preferred_leaders(FOUR, THREE)
+OTHERS = [index for index, shard in enumerate(FOUR) if ORDERS[shard][0] != "a"]
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_the_first_try_at_a_lease_is_left_to_those_before_it_but_its_holder(*, is_held: bool) -> None:
+    room = Room("b")
+    for shard in room.shards:
+        shard.lease_holder = f"{ORDERS[shard.scheduler][0]}.1" if is_held else ""
+    await room.at(0)
+    before = [ORDERS[name].index("b") for name in FOUR]
+    assert [shard.delay_ms for shard in room.shards] == [max(rank - is_held, 0) * RANK_DELAY_MS for rank in before]
+
+
+async def test_what_another_should_lead_is_handed_over_once_that_has_been_ready_for_long_and_one_after_the_other() -> (
+    None
+):
+    room = Room()
+    for shard in room.shards:
+        shard.leads = True
+    assert await room.at(0) == await room.at(AFTER_MS - 1) == 0
+    for count in range(1, len(OTHERS) + 1):
+        now = AFTER_MS + (count - 1) * PAUSE_MS
+        assert await room.at(now) == count
+        assert await room.at(now + PAUSE_MS - 1) == count
+    assert await room.at(10 * AFTER_MS) == len(OTHERS)
+    assert [shard.leads for shard in room.shards] == [index not in OTHERS for index in range(4)]
+
+
+async def test_of_few_candidates_one_leads_and_who_is_none_hands_over() -> None:
+    orders = preferred_leaders(FOUR, THREE, 2)
+    stranger, index = next((name, index) for index in (1, 2, 3) for name in THREE if name not in orders[FOUR[index]])
+    room = Room(stranger, candidates=2)
+    shard = room.shards[index]
+    shard.leads, shard.lease_holder = True, f"{stranger}.1"
+    assert await room.at(0) == 0
+    assert await room.at(AFTER_MS) == shard.handed_over == 1
+    assert shard.delay_ms == 2 * RANK_DELAY_MS, "the candidates try first"

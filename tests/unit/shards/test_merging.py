@@ -129,12 +129,6 @@ async def test_pages_are_those_of_one_shard_that_has_it_all(path: str, limit: in
     assert len(found) in (9, 12, 24)
 
 
-async def test_a_first_page_is_as_long_as_that_of_one_shard() -> None:
-    places = await filled()
-    for path in ("/v1/jobs?limit=5", "/v1/jobs?limit=5.0", "/v1/jobs", "/v1/timeline?limit=4"):
-        assert (await got(places, path))["items"] == (await got(whole_of(places), path))["items"]
-
-
 async def test_sums_are_those_of_one_shard_that_has_it_all() -> None:
     places = await filled()
     one = whole_of(places)
@@ -153,16 +147,6 @@ async def test_a_job_counts_only_from_the_shard_that_its_tenant_is_in() -> None:
     assert [job["priority"] for job in (await got(places, "/v1/jobs"))["items"]] == [copy["priority"]]
     moved = LAYOUT.beginning({partition_of(TENANTS[0]): 1}).arrived(partition_of(TENANTS[0]))
     assert [job["priority"] for job in (await got(places, "/v1/jobs", moved))["items"]] == [9]
-
-
-async def test_what_cannot_be_read_is_named() -> None:
-    places = await filled()
-    for place, name in zip(places, ("s0", "s1", "s2"), strict=True):
-        place.world.rewrite(Collection.SCHEDULES, name, trigger=7)
-    page = await got(places, "/v1/schedules")
-    assert [each["id"] for each in page["unreadable"]] == ["s0", "s1", "s2"]
-    first = await got(places, "/v1/schedules?limit=2")
-    assert [each["id"] for each in first["unreadable"]] == ["s0", "s1", "s2"][: len(first["unreadable"])]
 
 
 def page_of(items: list[Key], after: Key | None, limit: int, chance: random.Random) -> tuple[list[Key], Key | None]:
@@ -274,22 +258,6 @@ async def test_a_refusal_of_one_is_the_answer_of_all() -> None:
             assert (await client.get(path)).status_code == 422
 
 
-@pytest.mark.parametrize(
-    ("refusal", "detail"),
-    [
-        (problem(503, "unavailable", "the database did not answer in time"), "shard 0001: the database did not"),
-        (problem(503, "shard-unanswered", "shard 0001 is away"), "shard 0001 is away"),
-        (problem(409, "conflict", "it is there"), "it is there"),
-        (Response("{", 503), "shard 0001: no replica that hosts it answers"),
-    ],
-)
-async def test_what_a_shard_can_not_do_now_is_refused_with_its_name(refusal: Response, detail: str) -> None:
-    async with asking(naming_refusals("0001", refusal)) as client:
-        answer = await client.get("/v1/jobs/x")
-    assert answer.status_code == refusal.status_code
-    assert answer.json()["detail"].startswith(detail)
-
-
 async def test_processors_and_failovers_of_all_shards() -> None:
     places = shards()
     for name in ("p-1", "gone"):
@@ -305,17 +273,17 @@ async def test_processors_and_failovers_of_all_shards() -> None:
     assert [each["holder"] for each in listed["items"]] == ["r5", "r4", "r3", "r2"]
 
 
-async def test_warnings_of_all_shards_go_along_once() -> None:
-    places = shards()
-
-    async def warns(scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {"Warning": '299 - "a lane"'}
-        await JSONResponse({"matched": 1, "active": 1, "paused": 0, "ended": 0, "exact": True}, headers=headers)(
-            scope, receive, send
-        )
-
-    places[1].answer = places[2].answer = warns
-    async with asking(merged_at(places)) as client:
-        answer = await client.get("/v1/schedules:counts")
-    assert answer.headers.get_list("warning") == ['299 - "a lane"']
-    assert answer.json()["matched"] == 2
+@pytest.mark.parametrize(
+    ("refusal", "detail"),
+    [
+        (problem(503, "unavailable", "the database did not answer in time"), "shard 0001: the database did not"),
+        (problem(503, "shard-unanswered", "shard 0001 is away"), "shard 0001 is away"),
+        (problem(409, "conflict", "it is there"), "it is there"),
+        (Response("{", 503), "shard 0001: no replica that hosts it answers"),
+    ],
+)
+async def test_what_a_shard_can_not_do_now_is_refused_with_its_name(refusal: Response, detail: str) -> None:
+    async with asking(naming_refusals("0001", refusal)) as client:
+        answer = await client.get("/v1/jobs/x")
+    assert answer.status_code == refusal.status_code
+    assert answer.json()["detail"].startswith(detail)

@@ -18,7 +18,6 @@ from tests.unit.shards.replicas import JOB, SHARD, Peer, replica, serving
 
 BODY = {"definition": "log"}
 NOT_HERE = b"HTTP/1.1 503 No\r\nx-hascheduler-not-hosted: 0001\r\ncontent-length: 0\r\n\r\n"
-REFUSED = b"HTTP/1.1 401 No\r\ncontent-type: application/problem+json\r\ncontent-length: 2\r\n\r\n{}"
 HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{"
 
 
@@ -47,11 +46,6 @@ async def test_the_request_goes_to_another_and_the_answer_is_the_others_as_they_
     assert orjson.loads(peer.body) == BODY
     own = {"host": "api", "x-hascheduler-shard": SHARD, "x-of": "127.0.0.1"}
     assert (kept | own).items() <= peer.headers.items()
-
-
-async def test_what_the_other_refuses_is_refused() -> None:
-    async with serving(Peer(REFUSED)) as addresses, replica(World(), addresses) as client:
-        assert (await client.get(JOB)).status_code == 401
 
 
 async def test_a_request_is_passed_on_once() -> None:
@@ -218,12 +212,6 @@ async def test_the_leader_is_asked_first_and_silent_replicas_last() -> None:
     for rows in ([], [{"_id": SHARD, "holder": "dead"}]):
         leases.rows = rows
         assert await host_addresses(leases, replicas).read() == ["b:1", "c:1", "a:1", "dead:1"]
-
-
-@pytest.mark.parametrize("broken", [{"expire_at": "x"}, {"http_endpoint": 7}, {"ready": "x"}])
-async def test_records_that_were_broken_by_hand_do_no_harm(broken: dict[str, Any]) -> None:
-    replicas = Rows({**row("a", "a:1"), **broken}, {"_id": 7}, row("b", "b:1"))
-    assert "b:1" in await host_addresses(Rows({"_id": SHARD, "holder": 7}), replicas).read()
 
 
 async def test_what_was_read_is_kept_for_a_moment_and_while_the_database_is_away(

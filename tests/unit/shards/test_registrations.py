@@ -57,50 +57,10 @@ async def test_it_registers_where_it_is_lacked_the_most(ring: Ring) -> None:
     assert await registered(ring) == "0001", "jobs that nobody runs"
 
 
-async def test_those_that_come_together_are_spread(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registrations, "_FRESH_S", 600.0)
-    for index, waiting in enumerate((1, 5, 3)):
-        tell(ring, index, [], log=waiting)
-    assert [await registered(ring, slots=2) for _ in range(3)] == ["0001", "0002", "default"]
-    assert [await registered(ring, slots=2) for _ in range(2)] == ["0001", "0002"]
-    assert await registered(ring, slots=-1) in [place.name for place in ring.places]
-
-
-async def test_jobs_that_it_does_not_run_count_for_nothing(ring: Ring) -> None:
-    tell(ring, 1, [worker()], mail=70)
-    tell(ring, 2, [worker()], log=4)
-    assert await registered(ring) == "0002"
-    assert await registered(ring, ["*"]) == "0001"
-    assert await registered(ring, ["mail", *(f"d{n}" for n in range(20))]) == "0001"
-
-
-async def test_a_shard_that_tells_nothing_is_left_out(ring: Ring) -> None:
-    tell(ring, 1, [], log=9)
-    ring.places[1].answers["/v1/jobs:counts"] = (503, {})
-    tell(ring, 2, [worker()], log=4)
-    assert await registered(ring) == "0002"
-
-
 @pytest.mark.parametrize("definitions", [None, 7, {"log": 1}, [7], "log"])
 async def test_a_registration_that_is_refused_is_looked_up_nowhere(ring: Ring, definitions: object) -> None:
     assert await registered(ring, definitions) == "default"
     assert len(ring.log) == 1
-
-
-async def test_shards_are_asked_once_a_while_and_by_one_who_may_read(
-    ring: Ring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registrations, "_FRESH_S", 600.0)
-    await registered(ring)
-    looks = len(ring.log)
-    await registered(ring)
-    assert len(ring.log) == looks + 1
-    callers = {sent.path: sent.scope["state"]["caller"].role for sent in ring.log}
-    assert callers == {
-        "/v1/processors": Role.VIEWER,
-        "/v1/jobs:counts": Role.VIEWER,
-        "/v1/work/processors": Role.WORKER,
-    }
 
 
 # Letting go
@@ -144,21 +104,6 @@ async def test_an_idle_worker_is_deregistered_if_another_shard_lacks_it(ring: Ri
     tell(ring, 1, [], log=3)
     assert not await fetched(ring, running=[{"job": "a", "attempt": 1}])
     assert await fetched(ring)
-
-
-async def test_work_begins_the_time_anew_and_a_heartbeat_of_an_idle_worker_does_not(
-    ring: Ring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tell(ring, 1, [], log=3)
-    assert not await fetched(ring)
-    assert ring.asked == ["default"]
-    await ring.ask("POST /v1/work/heartbeat", FETCHED, caller=WORKER)
-    monkeypatch.setattr(registrations, "IDLE_S", 0.0)
-    await ring.ask("POST /v1/work/heartbeat", FETCHED, caller=WORKER)
-    known = ring.gateway.registrations._idle_since_s
-    assert list(known) == [FETCHED["processor"]]
-    await ring.ask("POST /v1/work/finish", FETCHED, caller=WORKER)
-    assert not known
 
 
 @pytest.mark.usefixtures("_at_once")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.partition import Hold
 from hascheduler.shards.turns import CapTurn
 from tests.tiers import examples
@@ -48,16 +47,6 @@ async def test_a_shard_that_wants_the_cap_gets_it_once_the_owner_has_released_it
     assert world.done == {"s0": 1, "s2": 1}
 
 
-async def test_a_cap_of_which_nobody_wants_anything_else_stays_where_it_is() -> None:
-    world = led()
-    world.cores[1].waiting = [JOB]
-    await world.settle()
-    rev = world.turns.stored[X].rev
-    world.cores[1].waiting = [JOB] * 50
-    await world.settle()
-    assert world.turns.stored[X] == CapTurn(X, rev, "s1")
-
-
 async def test_an_owner_whose_jobs_wait_keeps_the_cap_for_a_while_and_then_it_goes_round() -> None:
     world = led()
     for core in world.cores:
@@ -72,14 +61,6 @@ async def test_an_owner_whose_jobs_wait_keeps_the_cap_for_a_while_and_then_it_go
     assert all(5_000 <= after - before <= 6_500 for (_, before), (_, after) in pairwise(owners)), owners
 
 
-async def test_an_owner_that_has_nothing_to_do_with_the_cap_gives_it_at_once() -> None:
-    world = led()
-    world.cores[1].waiting = [JOB]
-    for _ in range(8):
-        await world.fast_round()
-    assert world.done == {"s1": 1}
-
-
 @pytest.mark.parametrize("keys", [(X, Y), (X, Y, Z)])
 async def test_of_shards_that_each_have_what_the_others_lack_one_gets_all(keys: tuple[str, ...]) -> None:
     world = led(shards=len(keys))
@@ -92,39 +73,6 @@ async def test_of_shards_that_each_have_what_the_others_lack_one_gets_all(keys: 
         core.waiting = [frozenset(keys)] * 4
     await world.settle()
     assert world.done == {core.name: 4 for core in world.cores}
-
-
-async def test_a_shard_whose_job_is_gone_gives_the_cap_on_though_it_never_used_it() -> None:
-    world = led()
-    world.cores[1].waiting = [JOB]
-    while world.turns.stored.get(X, CapTurn(X, 0, "s0")).owner != "s1":
-        await world.fast_round(ends=False)
-    world.cores[1].waiting = []
-    world.cores[2].waiting = [JOB]
-    await world.settle()
-    assert world.done["s2"] == 1
-
-
-async def test_a_shard_whose_database_is_away_keeps_no_other_from_its_turn() -> None:
-    world = led()
-
-    async def away(hold: Hold) -> bool:
-        raise StoreUnavailable("gone")
-
-    world.cores[0].waiting, world.cores[1].waiting = [frozenset({Y})], [JOB]
-    world.turns.stored[Y] = CapTurn(Y, 5, "s0", wanted=frozenset({"s2"}))
-    world.cores[0].store.write(Hold(Y, 4, is_held=True, released=4))
-    world.cores[0].store.put = away  # type: ignore[method-assign]
-    world.turns.stored[X] = CapTurn(X, 7, "s1")
-    world.cores[1].store.write(Hold(X, 6, is_held=True, released=6))
-    failed = 0
-    for _ in range(8):
-        try:
-            await world.fast_round()
-        except StoreUnavailable:
-            failed += 1
-    assert world.done == {"s1": 1}
-    assert failed
 
 
 async def test_a_hold_that_is_ahead_of_the_document_stays_as_it_is() -> None:

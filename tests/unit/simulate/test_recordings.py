@@ -29,7 +29,6 @@ from hascheduler.dispatch.recording import (
     RecordingEnd,
     RecordingHeading,
     heading_line,
-    is_recording,
     read_recording,
     step_line,
 )
@@ -69,7 +68,6 @@ from hascheduler.schema.pause import EVERYTHING, StandingPause
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.tenant import Tenant
 from hascheduler.simulate.recorded import recorded_scenario, replay
-from hascheduler.simulate.run import RunOutcome, as_document, run
 from tests.tiers import spread
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 
@@ -162,11 +160,6 @@ def test_what_a_fire_carries_is_read_as_it_was_written(carried: dict[str, Any]) 
     # Decisions that differ in these alone are equal.
     assert isinstance(settled, Settled)
     assert asdict(settled.decision) == asdict(fire)
-
-
-def test_a_recording_is_told_from_a_scenario_by_its_beginning() -> None:
-    assert is_recording(written()[0])
-    assert not is_recording('{"policy": "fair", "jobs": []}')
 
 
 @pytest.mark.parametrize(
@@ -324,53 +317,3 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
         {"due_later": (), "cancelled": ("dropped",)},
         "as recorded of r1; without jobs: 1 cancelled before they began",
     )
-
-
-YEARS_MS = 4 * 365 * 86_400_000
-
-
-def work_of(*jobs: JobRef, ends_ms: int = 2_000, then: tuple[Input, ...] = ()) -> RunOutcome:
-    """What comes of the recorded work of one processor with one slot; jobs take 9 s."""
-    known = (
-        DefinitionSeen(Definition(name="x", rev=1, default_cost_ms=9_000)),
-        ProcessorSeen(make_processor("p", slots=1)),
-    )
-    steps = [RecordedStep(wall(0), (*known, *map(JobSeen, jobs)), None), RecordedStep(wall(ends_ms), then, ())]
-    return run(recorded_scenario(RecordingHeading(wall(0), "r1", 1, CONFIG), steps))
-
-
-def due(id: str, **fields: Any) -> JobRef:
-    return make_job(id, definition="x", submitted_at_ms=wall(0), **fields)
-
-
-def test_a_run_of_recorded_work_ends_with_what_was_live_and_tells_what_is_due_later() -> None:
-    outcome = work_of(
-        due("a"),
-        due("b", not_before_ms=wall(2_000)),
-        due("in years", not_before_ms=wall(YEARS_MS)),
-        due("retries", attempt=1, retry_at_ms=wall(60_000)),
-    )
-    assert outcome.completed == ((9_000, "a"), (18_000, "b"))
-    assert outcome.ended_at_ms == 18_000
-    assert outcome.scenario.note == "as recorded of r1; without jobs: 2 due after its end"
-    assert as_document(outcome)["left_out"] == {"due_later": ["in years", "retries"]}
-
-
-def test_a_run_of_recorded_work_does_not_wait_for_expiries_alone() -> None:
-    stuck = due("stuck", resources=(("gpu", 1),), expires_at_ms=wall(YEARS_MS))
-    sooner = due("sooner", resources=(("gpu", 1),), expires_at_ms=wall(1_000))
-    outcome = work_of(due("a"), stuck, sooner)
-    assert outcome.ended_at_ms == 9_000
-    assert (outcome.pending, outcome.unschedulable) == (("stuck",), ("stuck",))
-    assert as_document(outcome)["expired"] == [[1.0, "sooner"]]
-
-
-def test_a_run_of_recorded_work_lasts_at_least_as_long_as_the_recording() -> None:
-    assert work_of(due("a"), ends_ms=60_000).ended_at_ms == 60_000
-
-
-def test_a_job_that_was_moved_up_is_due_when_it_began() -> None:
-    began = due("a", state=JobState.RUNNING, attempt=1, processor="p", started_at_ms=wall(1_500))
-    outcome = work_of(due("a", not_before_ms=wall(YEARS_MS)), then=(JobSeen(began),))
-    [record] = outcome.jobs
-    assert (record.job.submit_at_ms, "left_out" in as_document(outcome)) == (1_500, False)

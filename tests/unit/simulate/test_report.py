@@ -1,19 +1,14 @@
-"""The figures of a small run, by hand.
+"""What is told of a run: its figures, by hand, and its picture."""
 
-One slot. ``a`` runs from 0 to 4, ``c`` from 4 to 6, ``b`` from 6 on, and ``d`` never::
-
-    job  key  priority  submitted  starts  waits
-    a    k    5         0          0       0
-    b    k    1         1          6       5
-    c    l    5         2          4       2
-    d    l    0         3          -       5 by the end, at 8
-"""
-
-from fractions import Fraction
+import re
+from xml.etree import ElementTree
 
 import pytest
 
-from hascheduler.simulate.report import WaitFigures, percentile, report, start_shifts
+from hascheduler.simulate.examples import example_text
+from hascheduler.simulate.parsing import parse_scenario
+from hascheduler.simulate.report import WaitFigures, report, start_shifts
+from hascheduler.simulate.run import RunOutcome, run
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
 JOBS = (
@@ -41,31 +36,51 @@ def test_the_figures_are_those_at_the_end() -> None:
     }  # fmt: skip
 
 
-def test_the_longest_wait_counts_whether_or_not_it_is_over() -> None:
-    assert report(outcome_of(*JOBS, policy="affinity", until=9)).waits.longest_ms == 6_000
-
-
-def test_a_processor_is_used_for_as_long_as_it_is_there() -> None:
-    there = [processor("p", slots=2, leave_at=4), processor("q", join_at=2, leave_at=10), processor("r", join_at=50)]
-    found = report(outcome_of(job("a", 3), job("b", 9), processors=there, until=20))
-    assert found.used == {"p": Fraction(7, 8), "q": Fraction(3, 4), "r": 0}
-    assert (found.utilisation, found.lost) == (Fraction(13, 16), 2)
-
-
 def test_starts_are_compared_job_by_job() -> None:
     first = outcome_of(*JOBS, policy="affinity", until=8)
     assert start_shifts(first, outcome_of(*JOBS, policy="arrival", until=14)) == ({"a": 0, "b": -2_000, "c": 9_000}, 0)
     assert start_shifts(first, outcome_of(*JOBS, policy="arrival", until=8)) == ({"a": 0, "b": -2_000}, 1)
 
 
+# The picture
+
+
+def draw(runs: list[RunOutcome], format: str) -> bytes:
+    """Matplotlib is imported here, as every worker reads this file, and few of them draw."""
+    from hascheduler.simulate import plot
+
+    return plot.draw(runs, format)
+
+
+def texts(*runs: RunOutcome) -> str:
+    """What is written in it; matplotlib draws letters as shapes and leaves the words in comments."""
+    svg = draw([*runs], "svg")
+    ElementTree.fromstring(svg)
+    return " ".join(re.findall(r"<!-- (.*?) -->", svg.decode(), re.DOTALL))
+
+
+def example(name: str, *policies: str) -> list[RunOutcome]:
+    scenario = parse_scenario(example_text(name))
+    return [run(scenario.under(policy)) for policy in policies or [scenario.policy.name]]
+
+
 @pytest.mark.parametrize(
-    ("values", "percent", "expected"),
-    [([], 50, 0), ([7], 95, 7), ([1, 2], 50, 1), ([1, 2, 3], 50, 2), (list(range(1, 101)), 95, 95), ([1, 2], 100, 2)],
-)
-def test_a_percentile_is_one_of_the_values(values: list[int], percent: int, expected: int) -> None:
-    assert percentile(values, percent) == expected
+    ("runs", "names"),
+    [
+        (example("two-clients-burst"), ("repack:repo4", "sync-clone:b1", "clientA", "fairness key", "seconds")),
+        (example("priority-crossing", "affinity", "swimlanes"), ("affinity", "swimlanes", "priority", "minutes")),
+        ([outcome_of(job("a", 4), processors=[processor("p", leave_at=2), processor("q")])], ("lost, runs again",)),
+        ([outcome_of(job("g", count=40, fairness_key=[f"k{n}" for n in range(40)]))], ("others", "k9")),
+        ([outcome_of(processors=[])], ("balanced",)),
+    ],
+)  # fmt: skip
+def test_what_is_drawn_has_its_name(runs: list[RunOutcome], names: tuple[str, ...]) -> None:
+    shown = texts(*runs)
+    assert [name for name in names if name not in shown] == []
 
 
-def test_a_run_of_nothing_has_figures_too() -> None:
-    empty = report(outcome_of())
-    assert empty.jobs == empty.per_hour == empty.utilisation == empty.waits.longest_ms == 0
+def test_names_are_drawn_as_far_as_they_can_be_and_the_same_run_gives_the_same_picture() -> None:
+    name = r"日本 $x$ <&> a_{b} \alpha$"
+    odd = outcome_of(job(name, 9, fairness_key=name), job("other", 1), processors=[processor(name)], note=name)
+    assert draw([odd], "svg") == draw([odd], "svg")
+    assert draw([odd], "png").startswith(b"\x89PNG")

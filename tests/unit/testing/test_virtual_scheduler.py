@@ -4,16 +4,15 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from queue import Queue
 
 import pytest
 
 from hascheduler.client import Refused
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import JobState, last_job_id
+from hascheduler.model.job import JobState
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.testing import StillWaiting, VirtualScheduler, cluster
+from hascheduler.testing import StillWaiting, VirtualScheduler
 
 
 @pytest.fixture
@@ -33,20 +32,6 @@ def test_a_job_is_submitted_now_and_runs_when_time_passes(scheduler: VirtualSche
     assert (job.state, scheduler.calls()) == (JobState.PENDING, [])
     [ended] = scheduler.drain()
     assert (ended.id, ended.state, scheduler.job(job.id).result) == (job.id, JobState.SUCCEEDED, 42)
-
-
-def test_duplicates_are_debounced_on_virtual_time(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("index", lambda job: job.payload)
-    scheduler.put_definition("index", unique={"by": ["target"], "on_duplicate": "debounce", "period": "30s"})
-    jobs = []
-    for n in range(3):
-        jobs.append(scheduler.submit("index", n, target="acme"))
-        scheduler.advance("20s")
-    assert scheduler.calls() == []
-    assert [job.state for job in scheduler.drain()] == [JobState.CANCELLED, JobState.CANCELLED, JobState.SUCCEEDED]
-    assert scheduler.job(jobs[0].id).error == f"replaced by {jobs[1].id}"
-    [call] = scheduler.calls("index")
-    assert call.at == scheduler.job(jobs[2].id).submitted_at + timedelta(seconds=30)
 
 
 def test_the_registry_of_a_program_is_taken_as_it_is() -> None:
@@ -69,19 +54,6 @@ def test_time_passes_to_the_second_and_stands_still_between_calls(scheduler: Vir
     stands_at = scheduler.now
     scheduler.submit("nothing")
     assert scheduler.now == stands_at
-
-
-def test_a_month_of_nights_fires_each_night_at_its_time(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("report", lambda job: None)
-    scheduler.add_schedule(
-        "nightly", trigger={"type": "cron", "expression": "30 2 * * *"}, job={"definition": "report"}
-    )
-    scheduler.advance("31d")
-    calls = scheduler.calls("report")
-    assert [call.job.nominal_ms for call in calls] == [1_893_465_000_000 + day * 86_400_000 for day in range(31)]
-    late = [call.at.timestamp() * 1_000 - (call.job.nominal_ms or 0) for call in calls]
-    assert all(0 <= one < 1_000 for one in late)
-    assert {verdict["verdict"] for verdict in scheduler.verdicts("nightly")} == {"fired"}
 
 
 def test_the_instant_that_an_advance_ends_at_belongs_to_it(scheduler: VirtualScheduler) -> None:
@@ -166,16 +138,6 @@ def test_a_failure_is_retried_by_the_rule_of_the_definition(scheduler: VirtualSc
     assert scheduler.now - job.submitted_at > timedelta(minutes=1)
 
 
-def test_a_job_that_never_succeeds_ends_after_its_attempts(scheduler: VirtualScheduler) -> None:
-    @scheduler.handler("charge")
-    async def charge(job: JobContext) -> None:
-        raise ConnectionError("the bank is away")
-
-    scheduler.put_definition("charge", retry={"attempts": 5})
-    job = scheduler.wait(scheduler.submit("charge"))
-    assert (job.state, len(scheduler.calls("charge"))) == (JobState.FAILED, 5)
-
-
 @pytest.mark.parametrize(("when", "calls"), [("before", 1), ("after", 2)])
 def test_a_job_whose_processor_dies_runs_again(scheduler: VirtualScheduler, when: str, calls: int) -> None:
     scheduler.handle("charge", lambda job: job.attempt)
@@ -197,21 +159,6 @@ def test_a_lost_processor_burns_no_try_and_a_job_that_kills_its_processors_ends(
     job = scheduler.wait(scheduler.submit("charge"))
     assert (job.state, job.failures, job.losses, job.attempt) == (JobState.FAILED, 0, 3, 3)
     assert job.error == "processor lost; 3 attempts lost, as many as lost_attempts allows"
-
-
-def test_what_ran_beside_it_dies_with_the_processor(scheduler: VirtualScheduler) -> None:
-    @scheduler.handler("slow")
-    async def slow(job: JobContext) -> int:
-        await asyncio.sleep(60)
-        return job.attempt
-
-    scheduler.handle("charge", lambda job: None)
-    beside = scheduler.submit("slow")
-    scheduler.advance("1s")
-    scheduler.crash_next("charge")
-    scheduler.submit("charge")
-    scheduler.drain()
-    assert scheduler.job(beside.id).result == 2
 
 
 def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualScheduler) -> None:
@@ -240,51 +187,12 @@ def test_an_overlap_shows_in_the_verdicts(scheduler: VirtualScheduler) -> None:
     assert [verdict["verdict"] for verdict in scheduler.verdicts("minutely")] == ["fired", "skipped"] * 2
 
 
-@pytest.mark.parametrize(
-    ("overlap", "verdicts", "ends"),
-    [
-        ("buffer_one", ["fired", "fired", "fired", "skipped"], ["succeeded"] * 3),
-        ("cancel_running", ["fired"] * 4, ["cancelled"] * 3 + ["succeeded"]),
-    ],
-)
-def test_all_jobs_of_a_fire_are_one_to_the_overlap(
-    scheduler: VirtualScheduler, overlap: str, verdicts: list[str], ends: list[str]
-) -> None:
-    scheduler.handle("step", lambda job: None)
-    scheduler.take("step", "50s")
-    add_minutely(
-        scheduler,
-        overlap=overlap,
-        jobs=[
-            {"ref": "a", "definition": "step"},
-            {"ref": "b", "definition": "step"},
-            {"ref": "c", "definition": "step", "depends_on": ["a", "b"]},
-        ],
-    )
-    scheduler.advance("4m10s")
-    scheduler.request("POST", "/v1/schedules/minutely/pause")
-    scheduler.drain()
-    decided = scheduler.verdicts("minutely")
-    assert [verdict["verdict"] for verdict in decided] == verdicts
-    fired = [verdict["job"] for verdict in decided if verdict["job"]]
-    assert [scheduler.job(job_id).state for job_id in fired] == ends
-    # No job of one began among those of another.
-    assert [last for last, _ in groupby(last_job_id(call.job.id) for call in scheduler.calls("step"))] == fired
-
-
 def test_who_waits_too_long_learns_what_for(scheduler: VirtualScheduler) -> None:
     job = scheduler.submit("nobody-runs-this")
     with pytest.raises(StillWaiting, match=r"(?s)1 of the jobs.*nobody-runs-this.*processor") as caught:
         scheduler.drain(within="1h")
     assert [one.id for one in caught.value.jobs] == [job.id]
     assert "processor" in scheduler.why(job)
-
-
-def test_a_cancelled_job_ends(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("work", lambda job: None)
-    job = scheduler.submit("work", not_before=scheduler.now + timedelta(days=400))
-    assert scheduler.cancel(job) == "cancelled"
-    assert [one.state for one in scheduler.drain()] == [JobState.CANCELLED]
 
 
 def test_what_the_api_refuses_is_refused_here_with_the_place(scheduler: VirtualScheduler) -> None:
@@ -332,16 +240,6 @@ def test_a_closed_one_says_so() -> None:
         scheduler.submit("work")
 
 
-def test_two_live_side_by_side_and_know_nothing_of_each_other(scheduler: VirtualScheduler) -> None:
-    with VirtualScheduler(start="2040-06-01T00:00:00Z") as other:
-        scheduler.handle("work", lambda job: "here")
-        other.handle("work", lambda job: "there")
-        mine, theirs = scheduler.submit("work"), other.submit("work")
-        assert other.wait(theirs).result == "there"
-        assert scheduler.wait(mine).result == "here"
-        assert len(scheduler.jobs()) == len(other.jobs()) == 1
-
-
 def test_the_same_test_gives_the_same_history() -> None:
     def history() -> list[tuple[object, ...]]:
         with VirtualScheduler(slots=2) as scheduler:
@@ -376,16 +274,3 @@ def test_what_plain_functions_return_is_taken_in_the_order_in_which_they_began(s
         scheduler.submit("work", payload, not_before="2030-01-01T00:00:10Z")
     scheduler.drain()
     assert [call.payload for call in scheduler.calls()] == taken == ["first", "second"]
-
-
-def test_the_description_of_the_api_is_not_made_for_those_who_do_not_ask() -> None:
-    """It takes ten times as long as all else that the first scheduler of a process needs."""
-    assert cluster._routes.__wrapped__().openapi_schema is None
-
-
-def test_a_run_in_which_nothing_goes_wrong_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    with VirtualScheduler() as scheduler:
-        scheduler.handle("double", lambda job: 2 * job.payload)
-        scheduler.submit("double", 21)
-        scheduler.drain()
-    assert tuple(capfd.readouterr()) == ("", "")

@@ -24,6 +24,11 @@ CHANGES = {
     "America/St_Johns": "2010-11-07T02:31Z",  # from 00:01 back to the day before
     "America/Sao_Paulo": "2018-11-04T03:00Z",  # no midnight
     "Africa/Casablanca": "2027-02-07T02:00Z",
+    "America/Havana": "2028-03-12T05:00Z",  # no midnight
+    "America/Boa_Vista": "2000-10-08T04:00Z",  # summer time for a week
+    "Antarctica/Troll": "2027-03-28T01:00Z",  # two hours
+    "Asia/Beirut": "2027-10-30T21:00Z",  # from midnight back to the day before
+    "Asia/Kathmandu": "1985-12-31T18:30Z",  # a quarter of an hour
     "UTC": "2027-12-31T23:59Z",
 }
 MINUTES = ("0", "30", "*/20", "15,45", "5-50/15", "59")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import islice, pairwise
-from random import Random
 from typing import Any
 
 import pytest
@@ -11,19 +10,16 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
-from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
+from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Single, Times, Trigger
 from hascheduler.triggers import (
     check_trigger,
-    clock_changes,
     count_nominal,
     due_ms,
     latest_nominal,
     next_nominal,
-    remarks,
     upcoming,
 )
-from hascheduler.triggers.nominal import count_distinct
 from tests.tiers import examples
 from tests.unit.triggers.test_nominal_times import EXPRESSIONS
 
@@ -90,29 +86,6 @@ def test_its_times_are_the_union_of_those_of_its_patterns(case: tuple[Trigger, i
     assert [at for at in (latest_nominal(trigger, through_ms),) if at is not None and at > after_ms] == expected[-1:]
     for before, after in pairwise(expected[:50]):
         assert (next_nominal(trigger, before), latest_nominal(trigger, after - 1)) == (after, before)
-
-
-@pytest.mark.parametrize(
-    "expression", ["30 0-5 * * *", "*/20 22-23,0-2 * * mon,wed,fri", "7 */3 2-31/2 * *", "0 0 * * *"]
-)
-@pytest.mark.parametrize(("zone", "change"), CHANGES)
-def test_the_bits_of_each_day_are_the_times_of_each_expression(zone: str, change: str, expression: str) -> None:
-    chance, change_s = Random(expression), parse_instant(change) // 1_000
-    cron = Cron(expression, zone)
-    for _ in range(examples(200)):
-        after_s = change_s + chance.randrange(-3 * 86_400, 2 * 86_400)
-        through_s = after_s + chance.choice([chance.randrange(10_000), chance.randrange(400_000)])
-        expected = count_nominal(Trigger(cron), after_s * 1_000, through_s * 1_000)
-        assert count_distinct((cron, cron), after_s, through_s) == expected, (after_s, through_s)
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(around_a_clock_change(), st.integers(0, 10**12))
-def test_the_counts_of_two_stretches_are_that_of_both(case: tuple[Trigger, int, int], longer_ms: int) -> None:
-    trigger, after_ms, middle_ms = case
-    through_ms = middle_ms + longer_ms
-    halves = count_nominal(trigger, after_ms, middle_ms) + count_nominal(trigger, middle_ms, through_ms)
-    assert halves == count_nominal(trigger, after_ms, through_ms)
 
 
 def test_a_time_that_two_patterns_name_is_one() -> None:
@@ -213,30 +186,3 @@ def test_calendars_take_the_one_zone_of_the_expressions() -> None:
     check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat", PARIS))), calendars=CalendarUse(("a",))))
     check_trigger(Trigger(AnyOf((DAILY, Interval(HOUR_MS, WallMs(0)))), calendars=CalendarUse(("a",))))
     check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat"))), calendars=CalendarUse(("a",), (), "Asia/Tokyo")))
-
-
-def test_remarks_are_those_of_each_pattern_once() -> None:
-    odd = Cron("0 0 * * 6-0")
-    assert remarks(Trigger(AnyOf((odd, Cron("0 0 * * 6-0", PARIS), DAILY)))) == remarks(Trigger(odd)) != ()
-
-
-def test_a_clock_change_is_told_for_each_expression_that_it_concerns() -> None:
-    from_ms, until_ms = parse_instant("2027-01-01T00:00:00Z"), parse_instant("2027-12-31T00:00:00Z")
-    night = Cron("30 2 * * *", PARIS)
-    spring, autumn = clock_changes(Trigger(AnyOf((night, DAILY))), from_ms, until_ms)
-    assert spring.explanation == (
-        "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; '30 2 * * *': 02:30 does not exist, it fires once, right"
-        " after, at 03:00"
-    )
-    assert autumn.explanation.endswith("; '30 2 * * *': 02:30 comes twice, it fires the first time only")
-    both = clock_changes(Trigger(AnyOf((DAILY, Cron("30 1 * * *", "America/New_York")))), from_ms, until_ms)
-    assert [(format_instant(change.at_ms)[:10], change.explanation.partition("; ")[0][17:]) for change in both] == [
-        ("2027-03-14", "the clock of America/New_York goes from 02:00 to 03:00"),
-        ("2027-03-28", "the clock of Europe/Paris goes from 02:00 to 03:00"),
-        ("2027-10-31", "the clock of Europe/Paris goes from 03:00 to 02:00"),
-        ("2027-11-07", "the clock of America/New_York goes from 02:00 to 01:00"),
-    ]
-    notes = [
-        one.note for one, _ in zip(upcoming("s", Trigger(AnyOf((night, DAILY))), spring.at_ms - 1), "ab", strict=False)
-    ]
-    assert notes == ["for 02:30, which does not exist that day", None]

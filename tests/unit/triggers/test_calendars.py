@@ -11,7 +11,7 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar, Days, read_days
-from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Pattern, Trigger, Window
+from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Pattern, Trigger
 from hascheduler.triggers import (
     MissingCalendar,
     count_firing,
@@ -90,24 +90,6 @@ def naively(trigger: Trigger, zone: str, only: tuple[str, ...], excluding: tuple
 
 
 @pytest.mark.parametrize("zone", spread(ZONES, check=3))
-def test_what_fires_is_what_a_filter_of_local_dates_leaves(zone: str) -> None:
-    window = Window(WallMs(FROM_MS + 20 * DAY_MS), WallMs(FROM_MS + 21 * DAY_MS + HOUR_MS))
-    for pattern in patterns(zone):
-        for only, excluding in USES:
-            trigger = used(pattern, zone, only, excluding, exclude=(window,))
-            expected = naively(trigger, zone, only, excluding)
-            found = []
-            nominal_ms = next_firing(trigger, FROM_MS)
-            while nominal_ms is not None and nominal_ms <= UNTIL_MS:
-                found.append(nominal_ms)
-                nominal_ms = next_firing(trigger, nominal_ms)
-            assert found == expected, (pattern, only, excluding)
-            assert len(expected) > 10
-            for from_ms in (FROM_MS + 1, expected[3], expected[-5] + 1):
-                assert count_firing(trigger, from_ms, UNTIL_MS) == sum(each >= from_ms for each in expected)
-
-
-@pytest.mark.parametrize("zone", spread(ZONES, check=3))
 def test_the_end_of_what_is_excluded_passes_no_time_that_fires(zone: str) -> None:
     for pattern in patterns(zone):
         trigger = used(pattern, zone, *USES[0])
@@ -141,19 +123,6 @@ def test_a_search_in_days_of_which_none_counts_ends_in_bounded_work(
     assert count_firing(trigger, FROM_MS, UNTIL_MS) == 0 < count_nominal(trigger, FROM_MS, UNTIL_MS)
 
 
-def test_a_preview_names_the_calendar() -> None:
-    trigger = used(Cron("0 9 * * *", "Europe/Berlin"), "", ("business-days",), ("holidays",))
-    from_ms = int(datetime(2010, 12, 23, tzinfo=UTC).timestamp() * 1_000)
-    shown = [(one.excluded, one.note) for one, _ in zip(upcoming("s", trigger, from_ms), range(5), strict=False)]
-    assert shown == [
-        (False, None), (False, None), (True, "the day is not in business-days"),
-        (True, "the day is not in business-days"), (False, None),
-    ]  # fmt: skip
-    christmas = used(Cron("0 9 * * *"), "", (), ("holidays",))
-    from_ms = int(datetime(2010, 12, 25, tzinfo=UTC).timestamp() * 1_000)
-    assert next(upcoming("s", christmas, from_ms)).note == "the day is in holidays"
-
-
 def test_a_calendar_that_is_not_there_is_named_with_the_nearest_and_never_taken_for_an_empty_one() -> None:
     use = CalendarUse(("business-days",), ("holiday",))
     with pytest.raises(MissingCalendar) as refused:
@@ -185,10 +154,3 @@ def test_days_have_one_form_and_lose_none() -> None:
     assert read_days(days.texts()) == days
     first = (date(2030, 2, 27) - date(1970, 1, 1)).days
     assert [days.has(first + step) for step in range(12)] == [False] * 2 + [True] * 7 + [False] * 3
-
-
-def test_an_include_wins_over_an_exclude() -> None:
-    day = (date(2030, 12, 24) - date(1970, 1, 1)).days
-    calendar = Calendar(name="c", weekdays=(1,), exclude=read_days(["--12-24"]))
-    assert not calendar.has(day)
-    assert calendar.model_copy(update={"include": read_days(["2030-12-24"])}).has(day)

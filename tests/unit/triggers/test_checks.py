@@ -1,11 +1,11 @@
-"""Triggers that make no sense are refused, with the path of the field and what would be right."""
+"""Triggers that make no sense are refused where they are wrong, and what may not be meant is said."""
 
 import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
-from hascheduler.triggers import check_trigger, next_nominal
+from hascheduler.triggers import check_trigger, next_nominal, read_pattern, remarks
 
 DAY_MS = 86_400_000
 T0 = parse_instant("2027-01-01T00:00Z")
@@ -22,81 +22,49 @@ WRONG: list[tuple[Trigger, tuple[str | int, ...], str]] = [
         for expression, words in [
             ("* * *", "has 3 fields"),
             ("", "has 0 fields"),
-            ("* * * * * * 2027", "has 7 fields"),
             ("61 * * * *", "'61' can't be the minute; expected 0 to 59"),
-            ("* 24 * * *", "'24' can't be the hour"),
-            ("* * 32 * *", "can't be the day of month"),
             ("* * 0 * *", "can't be the day of month"),
-            ("* * * 0 *", "can't be the month"),
             ("* * * 13 *", "can't be the month; expected 1 to 12, jan to dec"),
-            ("* * * * 8", "can't be the day of week"),
-            ("* * * * * 60", "can't be the second"),
             ("*/0 * * * *", "a step of 0"),
             ("*/90 * * * *", "a step of 90; expected 1 to 60"),
-            ("0 */25 * * *", "a step of 25"),
-            ("0 0 * * 1/8", "a step of 8"),
             ("- * * * *", "can't be the minute"),
-            ("1,,2 * * * *", "can't be the minute"),
-            ("007 * * * *", "can't be the minute"),
             ("1-5/2/3 * * * *", "can't be the minute"),
             # croniter would take these, and make something of them that few would expect
             ("5-5 * * * *", "as the minute is read as one or as all"),
             ("0 0 * * 7-0", "as the day of week is read as one or as all"),
-            ("0 0 * jan-1 *", "as the month is read as one or as all"),
             ("0 5,* * * *", "* stands beside others"),
-            ("*,*,5 * * * *", "* stands beside others"),
             ("0 22-2/3 * * *", "steps over a range that wraps"),
-            ("0 0 * nov-feb/2 *", "steps over a range that wraps"),
             ("0 0 1-L * *", "'L' can't be the day of month"),
             ("0 0 L-0 * *", "'L-0' can't be the day of month; expected L, or L-1 to L-30"),
-            ("0 0 L-31 * *", "'L-31' can't be the day of month"),
-            ("0 0 0W * *", "'0W' can't be the day of month"),
             ("0 0 32W * *", "'32W' can't be the day of month; expected 1W to 31W, or LW"),
-            ("0 0 W * *", "'W' can't be the day of month"),
             ("0 0 1-5W * *", "'5W' can't be the day of month"),
-            ("0 0 15W/2 * *", "'15W' can't be the day of month"),
             ("0 0 WL * *", "can't be the day of month"),
-            ("0 0 * LW *", "can't be the month"),
             ("0 0 * * 5W", "can't be the day of week"),
-            ("0 0 * * L", "can't be the day of week"),
             ("0 0 * * 8L", "can't be the day of week"),
             ("0 0 31W 2 *", "never fire"),
-            ("0 0 L-29 2 *", "never fire"),
             ("0 0 15W * 5#2", "restricts the day of month beside"),
-            ("0 0 L-3 * 5L", "restricts the day of month beside"),
             ("? * * * *", "'?' can't be the minute"),
             ("0 0 ?,15 * *", "'?' can't be the day of month"),
-            ("0 0 ?/2 * *", "'?/2' can't be the day of month"),
             ("0 0 * * mon-wed#1", "can't be the day of week"),
             ("* * * * 1,5#2", "can't be read"),
             ("* * * * 5#6", "can't be the day of week"),
             ("0 0 13 * 5#2", "restricts the day of month beside"),
             ("0 0 30 2 *", "never fire"),
-            ("0 0 31 4,6 *", "never fire"),
             ("* " * 5_120, "10240 characters"),
             ("@reboot", "unknown"),
-            ("@", "unknown"),
             # the seconds first, or other words of other tools: with what is the same here
             ("0 0 12 * * ?", "'?' can't be the second: the seconds come last here; expected '0 12 * * ?'"),
             ("30 0 12 ? * MON-FRI", "the seconds come last here; expected '0 12 ? * MON-FRI 30'"),
             ("0 0 12 ? * 2-6", "expected '0 12 ? * 2-6' (1 is Monday here, in Quartz Sunday)"),
-            ("0 30 9 * * 1", "'30' can't be the hour: the seconds come last here; expected '30 9 * * 1'"),
             ("0 0 12 LW * ? *", "has 7 fields: the seconds come last here; expected '0 12 LW * ?'"),
             ("0 0 12 1 1 ? 2027", "there are no years, and the seconds come last; expected '0 12 1 1 ?' with start_at"),
             ("0 0 12 32 * ?", "'32' can't be the month; expected 1 to 12, jan to dec"),
             ("CRON_TZ=Asia/Tokyo 0 0 * * *", "stands before the fields; expected timezone: Asia/Tokyo"),
-            ("TZ=UTC 0 0 * * *", "stands before the fields"),
             ("@every 90s", 'is an interval; expected a trigger of the type interval, every "1m30s"'),
             ("@every soon", "'soon' is not a duration"),
             ("@every", "an empty text is not a duration"),
             ("@every 0s", "0s is too short; expected at least 100ms"),
-            ("@everyone", "unknown"),
             ("H * * * *", "'H' can't be the minute"),
-            ("R * * * *", "'R' can't be the minute"),
-            ("h(0-10) * * * *", "can't be the minute"),
-            ("0 0 * mon *", "can't be the month"),
-            ("0 0 * * jan", "can't be the day of week"),
-            ("L * * * *", "can't be the minute"),
             ("٣ * * * *", "holds a character"),
             ("0 0 * * *\n", "holds a character"),
             ("0 0 * *\0 *", "holds a character"),
@@ -193,3 +161,100 @@ def test_a_cron_that_was_broken_by_hand_is_refused_when_its_times_are_asked_for(
     for cron in (Cron("nonsense"), Cron("0 0 * * *", "Mars/X")):
         with pytest.raises(InvalidInput):
             next_nominal(Trigger(cron), T0)
+
+
+# Remarks
+
+
+SAID = [
+    ("*/15 * * * * *", "fires each second of every 15th minute, as the seconds come last"),
+    ("*/15 * * * * *", "; did you mean '* * * * * */15'?"),
+    ("0 */15 * * * *", "fires each second of minute 0 of every 15th hour"),
+    ("0 */15 * * * *", "; did you mean '*/15 * * * *'?"),
+    ("0 3 9 1 * *", "did you mean '3 9 1 * *'?"),
+    ("0 0 9 * * 1", "fires in second 1 of minute 0 of hour 0 on day of month 9, as"),
+    ("0 0 9 * * 1", "did you mean '0 9 * * 1'?"),
+    ("0 0 9 1,5 6 1-5", "on day of month 9 or day of week 6 in month 1,5"),
+    ("0 22-2 * * *", "'22-2' as the hour wraps around: it is 22 to 23 and 0 to 2"),
+    ("0 0 * * 6-0", "'6-0' as the day of week wraps around: it is 6 and 0"),
+    ("0 0 * 11-2 *", "'11-2' as the month wraps around: it is 11 to 12 and 1 to 2"),
+    ("59/15 * * * *", "'59/15' as the minute is 59 alone: the next step would be beyond 59"),
+    ("*/60 * * * *", "'*/60' as the minute is 0 alone"),
+    ("0 9-12/5 * * *", "'9-12/5' as the hour is 9 alone: the next step would be beyond 12"),
+    ("*/45 * * * *", "'*/45' as the minute starts again with each hour: after 45 comes 0, 15 minutes later"),
+    ("0 */5 * * *", "'*/5' as the hour starts again with each day: after 20 comes 0, 4 hours later"),
+    ("0 0 */2 * *", "'*/2' as the day of month starts again with each month: after 31 comes 1, 1 day later"),
+    ("0 0 * * */2", "'*/2' as the day of week starts again with each week: after 6 comes 0, 1 day later"),
+    ("0 0 * * MON/2", "'MON/2' as the day of week starts again with each week: after 7 comes 1, 1 day later"),
+    ("0 0 ? * 2", "'2' as the day of week counts from 1 for Monday, other than in Quartz"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "words"), SAID)
+def test_what_may_not_be_meant_is_said(expression: str, words: str) -> None:
+    trigger = Trigger(Cron(expression))
+    check_trigger(trigger)
+    assert any(words in remark for remark in remarks(trigger))
+
+
+@pytest.mark.parametrize(
+    ("expression", "timezone", "hour"),
+    [
+        ("*/15 0-23 * * *", "Europe/Paris", "02:00"),
+        ("0 22-2 * * *", "Europe/Paris", "02:00"),
+        ("0 5,1-2 * * *", "America/New_York", "01:00"),
+        ("0 0-23 * * *", "UTC", None),
+        ("0 0-23 * * *", "Asia/Tokyo", None),
+        ("0 9-17 * * *", "Europe/Paris", None),
+        ("0 2 * * *", "Europe/Paris", None),
+        ("0 * * * *", "Europe/Paris", None),
+        ("0 */2 * * *", "Europe/Paris", None),
+    ],
+)
+def test_a_range_of_hours_that_is_silent_in_the_hour_that_comes_twice_is_said(
+    expression: str, timezone: str, hour: str | None
+) -> None:
+    said = [remark for remark in remarks(Trigger(Cron(expression, timezone))) if "comes twice" in remark]
+    assert len(said) == (hour is not None)
+    assert hour is None or f"in the hour from {hour} that comes twice" in said[0]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "* * * * *", "*/15 * * * *", "@daily", "0 0 * * fri-mon", "0 0 * nov-feb *", "0 9-17/2 * * 1-5", "5/20 * * * *",
+        "0 0 LW * ?", "0 0 ? * fri#2", "*/20 */8 * */4 *", "20/15 * * * *", "0 0 * * 5/1", "0 0 * * 5/2",
+        # six fields that nobody means with the seconds first
+        "* * * * * *", "* * * * * */15", "*/5 * * * * 0", "* * * * * 0,5", "30 2 * * * 15", "0 2 * * * 0",
+        "nonsense", "@every 90s",
+    ],
+)  # fmt: skip
+def test_what_is_plain_is_left_alone(expression: str) -> None:
+    assert remarks(Trigger(Cron(expression))) == remarks(Trigger(Interval(1_000, WallMs(0)))) == ()
+
+
+def test_what_is_suggested_has_none_itself() -> None:
+    for expression, _ in SAID:
+        for remark in remarks(Trigger(Cron(expression))):
+            if "did you mean" in remark:
+                suggested = Trigger(Cron(remark.split("'")[-2]))
+                check_trigger(suggested)
+                assert remarks(suggested) == ()
+
+
+@pytest.mark.parametrize(
+    ("expression", "timezone", "pattern"),
+    [
+        ("@every 90s", "UTC", Interval(90_000, WallMs(7))),
+        (" @EVERY  1h30m", "Europe/Paris", Interval(5_400_000, WallMs(7))),
+        ("@every soon", "UTC", Cron("@every soon", "UTC")),
+        ("@every 1ms", "UTC", Cron("@every 1ms", "UTC")),
+        ("@daily", "europe/PARIS", Cron("@daily", "Europe/Paris")),
+        ("@daily", "etc/gmt+12", Cron("@daily", "Etc/GMT+12")),
+        ("@daily", "mars/x", Cron("@daily", "mars/x")),
+    ],
+)
+def test_a_zone_has_its_own_spelling_and_gos_every_is_an_interval(
+    expression: str, timezone: str, pattern: Cron | Interval
+) -> None:
+    assert read_pattern(expression, timezone, WallMs(7)) == pattern

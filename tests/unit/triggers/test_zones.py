@@ -1,37 +1,20 @@
-"""Nights in which the clock is changed, zone by zone: which instants a cron names then.
+"""Nights in which the clock is changed, zone by zone; and zones come from the package tzdata alone."""
 
-The random test asks a slow reader of the rules, which looks at the wall clock minute by minute.
-"""
-
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+import os
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import format_instant, parse_instant
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.schema.trigger import Cron, Trigger
-from hascheduler.triggers import clock_changes, count_nominal, latest_nominal, next_nominal
+from hascheduler.triggers import clock_changes, count_nominal, next_nominal
 from hascheduler.triggers.zones import zone_of
-from tests.tiers import examples
-
-# Months in which the clock was or will be changed: by an hour, half an hour, a quarter, two hours, a day; at midnight;
-# twice in a week (Boa Vista).
-MONTHS = {
-    "Europe/London": ("2027-03", "2027-10"),
-    "America/New_York": ("2027-03", "2027-11"),
-    "Australia/Lord_Howe": ("2027-04", "2027-10"),
-    "Africa/Casablanca": ("2026-02", "2026-03"),
-    "Pacific/Apia": ("2011-12", "2010-09"),
-    "Pacific/Kwajalein": ("1993-08",),
-    "Asia/Beirut": ("2027-03", "2027-10"),
-    "America/Havana": ("2028-03", "2028-11"),
-    "Antarctica/Troll": ("2027-03", "2027-10"),
-    "Asia/Kathmandu": ("1985-12",),
-    "America/Caracas": ("2007-12", "2016-05"),
-    "America/Boa_Vista": ("2000-10",),
-}
+from tests.zone_data import fixed_zone, write_zone_data
 
 # Each: the zone, from (UTC, excluded), and for some expressions the local times that follow, with their offsets.
 NIGHTS = [
@@ -82,67 +65,6 @@ def test_the_night_of_a_clock_change(timezone: str, after: str, expression: str,
         nominal_ms = following
         found.append(local(cron, nominal_ms))
     assert found == expected
-
-
-@st.composite
-def around_a_change(draw: st.DrawFn) -> tuple[str, int, int]:
-    """A zone, and from when (exclusive) until when, in seconds, around a change of its clock."""
-    timezone = draw(st.sampled_from(sorted(MONTHS)))
-    begin = datetime.fromisoformat(draw(st.sampled_from(MONTHS[timezone])) + "-01T00:00:00+00:00")
-    begin_ms = int(begin.timestamp()) * 1_000
-    changes = list(clock_changes(Trigger(Cron("0 0 * * *", timezone)), begin_ms - 1, begin_ms + 31 * 86_400_000))
-    assert changes
-    at_minute = draw(st.sampled_from(changes)).at_ms // 60_000
-    after_minute = at_minute + draw(st.integers(-1_800, 240))
-    return timezone, after_minute * 60, (after_minute + draw(st.integers(1, 3_000))) * 60
-
-
-@given(
-    around_a_change(),
-    st.sets(st.integers(0, 59), min_size=1, max_size=4),
-    st.sets(st.integers(0, 23), min_size=1) | st.sampled_from([1, 2, 3]),
-)
-@settings(max_examples=examples(250))
-def test_around_a_change_they_are_those_of_the_rules(
-    window: tuple[str, int, int], minutes: set[int], hours: set[int] | int
-) -> None:
-    timezone, after_s, through_s = window
-    hour = f"*/{hours}" if isinstance(hours, int) else ",".join(map(str, sorted(hours)))
-    trigger = Trigger(Cron(f"{','.join(map(str, sorted(minutes)))} {hour} * * *", timezone))
-    expected = _by_the_rules(ZoneInfo(timezone), minutes, hours, after_s, through_s)
-    found = []
-    nominal_ms = next_nominal(trigger, after_s * 1_000)
-    while nominal_ms is not None and nominal_ms <= through_s * 1_000:
-        found.append(nominal_ms // 1_000)
-        nominal_ms = next_nominal(trigger, nominal_ms)
-    assert found == expected
-    assert count_nominal(trigger, after_s * 1_000, through_s * 1_000) == len(expected)
-    if expected:
-        assert latest_nominal(trigger, through_s * 1_000) == expected[-1] * 1_000
-
-
-def _by_the_rules(zone: ZoneInfo, minutes: set[int], hours: set[int] | int, after_s: int, through_s: int) -> list[int]:
-    def is_named(wall_s: int) -> bool:
-        hour = wall_s // 3_600 % 24
-        return wall_s // 60 % 60 in minutes and (hour % hours == 0 if isinstance(hours, int) else hour in hours)
-
-    found = []
-    # What the clock has shown at the latest, from well before any fold that may matter.
-    shown_s = _wall_s(zone, after_s - 2 * 86_400)
-    for at_s in range(after_s - 2 * 86_400 + 60, through_s + 60, 60):
-        wall_s = _wall_s(zone, at_s)
-        if isinstance(hours, int):
-            fires = is_named(wall_s)
-        else:  # for the first time it shows it, or has jumped over it
-            fires = any(is_named(passed_s) for passed_s in range(shown_s + 60, wall_s + 60, 60))
-        shown_s = max(shown_s, wall_s)
-        if fires and at_s > after_s:
-            found.append(at_s)
-    return found
-
-
-def _wall_s(zone: ZoneInfo, at_s: int) -> int:
-    return int(datetime.fromtimestamp(at_s, zone).replace(tzinfo=UTC).timestamp())
 
 
 def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
@@ -213,14 +135,6 @@ def test_clock_changes_are_explained(expression: str, gap: str, fold: str) -> No
             "time only",
             ["30T23:30+03:00"],
         ),
-        (
-            "Asia/Beirut",
-            "30 0 * * *",
-            "2027-03",
-            "Sun 28 Mar 2027: the clock goes from 00:00 to 01:00; 00:30 does not exist, it fires once, right after, at "
-            "01:00",
-            ["28T01:00+03:00"],
-        ),
     ],
 )
 def test_changes_at_midnight_name_the_day_and_show_its_fires(
@@ -233,12 +147,66 @@ def test_changes_at_midnight_name_the_day_and_show_its_fires(
     assert [local(cron, at_ms) for at_ms in change.nominal_ms] == fires
 
 
-def test_changes_a_week_apart_are_told_apart() -> None:
-    trigger = Trigger(Cron("0 12 * * *", "America/Boa_Vista"))  # 2000: summer time, for a week
-    changes = list(clock_changes(trigger, parse_instant("2000-10-01T00:00Z"), parse_instant("2000-11-01T00:00Z")))
-    assert [change.kind for change in changes] == ["gap", "fold"]
-
-
 def test_a_zone_without_clock_changes_has_none() -> None:
     trigger = Trigger(Cron("30 2 * * *", "Asia/Tokyo"))
     assert not list(clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2037-01-01T00:00Z")))
+
+
+# Where zones come from
+
+
+ROOT = Path(__file__).parents[3]
+_ZONE = "America/Vancouver"
+_ASKED = f"""
+from hascheduler.cli.output.instants import instant_text
+from hascheduler.cli.schedules.preview import zone_or_default
+from hascheduler.dispatch.schedules.previews import finished, make_preview
+from hascheduler.schema.trigger import Cron, Trigger
+from hascheduler.model.values.instants import parse_instant
+from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
+from hascheduler.triggers import next_nominal, upcoming
+
+trigger, after_ms = Trigger(Cron("0 9 * * *", "{_ZONE}")), parse_instant("2027-01-04T00:00Z")
+print(next_nominal(trigger, after_ms) - after_ms)
+preview = finished(make_preview("s", trigger, after_ms, [next(upcoming("s", trigger, after_ms))]))
+print(preview["fires"][0]["local"])
+print(zone_or_default("{_ZONE}").utcoffset(None))
+print(instant_text("2027-01-04T17:00:00.000Z"))
+print(ZONE_DATA_VERSION)
+"""
+_BY_THE_MACHINE = f"""
+import datetime, zoneinfo
+print(datetime.datetime(2027, 1, 4, tzinfo=zoneinfo.ZoneInfo("{_ZONE}")))
+"""
+
+
+def _told(code: str, **environment: str) -> list[str]:
+    settings = {**os.environ, "TZ": _ZONE, **environment}
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=settings, capture_output=True, text=True, check=True
+    )
+    return run.stdout.splitlines()
+
+
+def test_older_files_of_the_machine_change_no_time(tmp_path: Path) -> None:
+    stale = tmp_path / _ZONE
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(fixed_zone(-8 * 3_600))
+    assert _told(_BY_THE_MACHINE, PYTHONTZPATH=f"{tmp_path}") == ["2027-01-04 00:00:00-08:00"]
+    told = _told(_ASKED, PYTHONTZPATH=f"{tmp_path}")
+    assert told == _told(_ASKED, PYTHONTZPATH="")
+    assert told[:2] == ["57600000", "2027-01-04T09:00:00-07:00"]
+    assert told[-1] == ZONE_DATA_VERSION
+
+
+def test_other_data_are_another_package(tmp_path: Path) -> None:
+    write_zone_data(tmp_path, {_ZONE: -8 * 3_600})
+    told = _told(_ASKED, PYTHONPATH=f"{tmp_path}")
+    assert told[:2] == ["61200000", "2027-01-04T09:00:00-08:00"]
+    assert told[-1] == "2099z"
+
+
+@pytest.mark.parametrize("name", ["Factory", "localtime", "posixrules", "Nowhere/Land", "../etc/passwd", ""])
+def test_a_name_that_the_package_lacks_is_no_zone(name: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a time zone"):
+        zone_of(name)

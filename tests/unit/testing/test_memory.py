@@ -1,4 +1,8 @@
-"""The faults that tests can request of the memory database, and what callers then get."""
+"""The faults that tests can request of the memory database, and the guarantees of the broker in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -6,13 +10,17 @@ from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
+from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.stream import MemoryChangeSource
+from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, Parked
 from tests.contract.backends import Backend, memory_backend
 from tests.contract.following import PATIENCE_MS, changes_through, opened
-from tests.contract.job_states import SUCCEEDED, bring_to, stored
-from tests.factories import NOW, make_definition, make_entry, make_job, make_lease, make_processor, make_replica
+from tests.contract.job_states import bring_to, stored
+from tests.factories import NOW, make_definition, make_entry, make_job, make_processor, make_replica
+
+# The database
 
 
 @pytest.fixture
@@ -47,26 +55,6 @@ async def test_a_call_whose_answer_is_lost_was_carried_out(connection: MemoryCon
     # As the port says: the repeat is refused, and the stored entry is one's own.
     assert await backend.journal.insert(make_entry(1)) is False
     assert await backend.journal.get("default", 1) == make_entry(1)
-
-
-async def test_as_many_calls_fail_as_requested(connection: MemoryConnection, backend: Backend) -> None:
-    connection.fail_next(3)
-    for _ in range(3):
-        with pytest.raises(StoreUnavailable):
-            await backend.leases.get("default")
-    assert await backend.leases.get("default") is None
-
-
-async def test_faults_can_be_limited_to_one_kind_of_call(connection: MemoryConnection, backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    connection.fail_next(of="work.finish", carried_out=True)
-    connection.fail_next(of="leases")
-    assert (await stored(backend))["state"] == JobState.RUNNING
-    with pytest.raises(StoreUnavailable):
-        await backend.work.finish("a", 1, "p1", SUCCEEDED, NOW)
-    assert (await stored(backend))["state"] == JobState.SUCCEEDED
-    with pytest.raises(StoreUnavailable):
-        await backend.leases.create(make_lease())
 
 
 @pytest.mark.parametrize(("carried_out", "state"), [(False, JobState.PENDING), (True, JobState.DISPATCHED)])
@@ -115,17 +103,6 @@ async def test_a_stream_that_fell_behind_a_forgotten_history_is_lost(
             await behind.next_batch(PATIENCE_MS)
 
 
-async def test_a_stream_that_is_up_to_date_outlives_a_forgotten_history(
-    connection: MemoryConnection, backend: Backend
-) -> None:
-    async with opened(backend.source) as stream:
-        await backend.definitions.create(make_definition("1"))
-        await changes_through(stream, "1")
-        connection.database.history.forget()
-        await backend.definitions.create(make_definition("2"))
-        assert [change.id for change in await changes_through(stream, "2")] == ["2"]
-
-
 async def test_the_history_is_bounded() -> None:
     connection = MemoryConnection(MemoryDatabase(events_max=10))
     backend = memory_backend(connection)
@@ -134,15 +111,6 @@ async def test_the_history_is_bounded() -> None:
             await backend.jobs.submit(make_job(f"{number:02}"))
         with pytest.raises(HistoryLost):
             await stream.next_batch(PATIENCE_MS)
-
-
-async def test_a_source_may_deliver_in_small_batches(connection: MemoryConnection, backend: Backend) -> None:
-    async with opened(MemoryChangeSource(connection, batch_max=2)) as stream:
-        for number in range(5):
-            await backend.jobs.submit(make_job(str(number)))
-        sizes = [len((await stream.next_batch(0)).changes) for _ in range(4)]
-        assert sizes == [2, 2, 1, 0]
-        assert [len(changes) async for changes in stream.snapshot()] == [2, 2, 1]
 
 
 async def test_expired_documents_are_deleted_when_time_passes(connection: MemoryConnection, backend: Backend) -> None:
@@ -162,3 +130,77 @@ async def test_expired_documents_are_deleted_when_time_passes(connection: Memory
     assert database.find(Collection.PROCESSORS, "p1") is None
     assert database.find(Collection.JOBS, "ended") is None
     assert database.find(Collection.JOBS, "waits") is not None
+
+
+# The broker
+
+
+CONFIRMED, UNKNOWN = Confirm.CONFIRMED, Confirm.UNKNOWN
+
+
+def message(job_id: str) -> Message:
+    return Message(MessageKind.RUN, job_id, 1)
+
+
+@asynccontextmanager
+async def consumed(deliveries: Deliveries) -> AsyncIterator[asyncio.Queue[Delivery]]:
+    """What arrives while the block lasts."""
+    arrived: asyncio.Queue[Delivery] = asyncio.Queue(100)
+    async with asyncio.TaskGroup() as tasks:
+        consuming = tasks.create_task(deliveries.run(arrived.put))
+        await asyncio.sleep(0)  # its queue is declared at its first step
+        yield arrived
+        consuming.cancel()
+
+
+async def next_job(arrived: asyncio.Queue[Delivery], *, acknowledge: bool = True) -> str:
+    async with asyncio.timeout(10):
+        delivery = await arrived.get()
+    if acknowledge:
+        await delivery.ack()
+    return decode_message(delivery.body).job_id
+
+
+async def test_messages_reach_their_own_processor_in_order() -> None:
+    broker = MemoryBroker()
+    transport: Transport = MemoryTransport(broker)
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as one, consumed(MemoryDeliveries(broker, "p2", 8)) as two:
+        messages = [("p1", message("a")), ("p2", message("b")), ("p1", message("c"))]
+        assert await transport.publish(messages) == [CONFIRMED] * 3
+        assert [await next_job(one), await next_job(one), await next_job(two)] == ["a", "c", "b"]
+
+
+async def test_a_message_to_an_unknown_queue_is_not_confirmed() -> None:
+    assert await MemoryTransport(MemoryBroker()).publish([("p1", message("a"))]) == [UNKNOWN]
+
+
+async def test_unacknowledged_messages_are_delivered_again_first() -> None:
+    broker = MemoryBroker()
+    deliveries = MemoryDeliveries(broker, "p1", 8)
+    async with consumed(deliveries) as arrived:
+        await MemoryTransport(broker).publish([("p1", message(id)) for id in "abc"])
+        jobs = [await next_job(arrived, acknowledge=id == "b") for id in "abc"]
+        assert jobs == ["a", "b", "c"]
+    await MemoryTransport(broker).publish([("p1", message("d"))])
+    async with consumed(deliveries) as arrived:
+        assert [await next_job(arrived) for _ in range(3)] == ["a", "c", "d"]
+    assert broker.waiting("p1") == 0
+
+
+async def test_no_more_is_delivered_than_may_be_unacknowledged() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", slots=1)) as arrived:
+        await MemoryTransport(broker).publish([("p1", message(str(number))) for number in range(20)])
+        held = [await arrived.get() for _ in range(18)]
+        assert broker.waiting("p1") == 2
+        await held[0].ack()
+        assert await next_job(arrived) == "18"
+
+
+async def test_a_parked_message_leaves_the_queue_with_its_reason() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
+        broker.put("p1", b"nonsense")
+        await (await arrived.get()).park("not JSON")
+    assert list(broker.parked) == [Parked("p1", b"nonsense", "not JSON")]
+    assert broker.waiting("p1") == 0

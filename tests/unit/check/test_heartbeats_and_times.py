@@ -1,17 +1,57 @@
-"""The check of nominal times, where leaders with other time-zone data decided some of them."""
+"""What the check reads of heartbeats, and of nominal times that leaders with other time-zone data decided."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from hascheduler.check.finding import FindingKind
 from hascheduler.check.schedules import VerdictCursor, check_times, decided_times
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import VerdictRun
+from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.replica import LastCheck, ReplicaStatus
 from hascheduler.schema.schedule import CatchUp
 from hascheduler.schema.trigger import Cron, Single
+from tests.factories import make_replica
 from tests.unit.dispatch.test_zone_data_differ import DAILY, RULES, TWICE, ZONE, at, led, schedule_of
 from tests.zone_data import other_zone_data
+
+# Heartbeats
+
+
+MARKS = (("one.ab12/4", "00ff"), ("two.cd=e/8", "ffee"))
+
+
+@pytest.mark.parametrize("marks", [(), MARKS[:1], MARKS])
+@pytest.mark.parametrize("last_check", [None, LastCheck(WallMs(5)), LastCheck(WallMs(7), {"overdue": 2, "index": 1})])
+def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], last_check: LastCheck | None) -> None:
+    status = make_replica(marks=marks, last_check=last_check)
+    stored = document_of(status)
+    assert read_document(ReplicaStatus, stored["_id"], stored) == status
+    # The stream delivers a text whole; of an array it may deliver a part.
+    assert isinstance(stored["marks"], str)
+
+
+def test_a_heartbeat_of_an_older_release_has_no_marks_and_no_last_check() -> None:
+    stored = document_of(make_replica(marks=MARKS, last_check=LastCheck(WallMs(5))))
+    del stored["marks"], stored["audited"]
+    assert read_document(ReplicaStatus, stored["_id"], stored) == make_replica()
+
+
+@pytest.mark.parametrize(
+    "nonsense", [None, 5, [], {}, "", " ", "a", "=", "a=b=c d", "at=", "at=x", "at=1 x", "at=-1", "at=" + "9" * 99]
+)
+def test_malformed_marks_or_checks_do_not_make_a_heartbeat_unreadable(nonsense: Any) -> None:
+    stored = document_of(make_replica()) | {"marks": nonsense, "audited": nonsense}
+    status = read_document(ReplicaStatus, stored["_id"], stored)
+    assert status.id == "r1"
+    assert all(isinstance(text, str) for mark in status.marks for text in mark)
+    assert status.last_check in (None, LastCheck(WallMs(1)))
+
+
+# Nominal times
 
 
 async def _each(found: Sequence[int] | Sequence[VerdictRun]) -> AsyncIterator[object]:

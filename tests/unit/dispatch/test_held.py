@@ -1,19 +1,88 @@
-"""A held partition: nothing of it is decided, what runs goes on, all of it is back when the hold is lifted."""
+"""What a pause, a drain or a held partition holds back, and what comes after it."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import NOT_STARTED, CountFailures, Dispatch, Fire, ReleaseHold, Requeue, Settlement
+from hascheduler.dispatch.decisions import (
+    NOT_STARTED,
+    Dispatch,
+    Fail,
+    Fire,
+    RecordVerdict,
+    ReleaseHold,
+    Requeue,
+    Settlement,
+)
+from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
-from hascheduler.mirror.changes import HoldGone, HoldSeen, JobGone, JobSeen, ScheduleGone, ScheduleSeen, TenantSeen
+from hascheduler.mirror.changes import (
+    HoldGone,
+    HoldSeen,
+    JobGone,
+    JobSeen,
+    PauseGone,
+    PauseSeen,
+    ScheduleSeen,
+)
 from hascheduler.model.job import JobState
 from hascheduler.model.partition import Hold, partition_key, partition_of
-from hascheduler.schema.schedule import ScheduleRef
-from hascheduler.schema.tenant import Tenant
+from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
+from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
+
+ALL = StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns")
+SCHEDULES_ONLY = StandingPause(
+    id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns", schedules_only=True
+)
+P_IS_DRAINED = StandingPause(id=drain_id("p"), rev=1, since_ms=wall(0), by="deployer", because="its node is replaced")
+POLICIES = [
+    SchedulePolicy(grace_ms=grace_ms, catch_up=catch_up) for grace_ms in (500, 5_000, 3_600_000) for catch_up in CatchUp
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_after_a_pause_each_schedule_catches_up_as_after_a_time_without_a_leader(policy: SchedulePolicy) -> None:
+    paused, leaderless = (Scene(ScheduleSeen(make_schedule("s", policy=policy))) for _ in range(2))
+    paused.at(500, PauseSeen(ALL))
+    leaderless.at(500, TrustLost())
+    for span_ms in range(1_000, 10_000, 500):
+        assert paused.at(span_ms).decisions == leaderless.at(span_ms).decisions == ()
+    resumed = paused.at(9_700, PauseGone(EVERYTHING)).decisions
+    assert resumed == leaderless.at(9_700, TermBegan(2)).decisions
+    assert {type(each) for each in resumed} <= {Fire, RecordVerdict}
+    assert resumed
+
+
+def test_while_everything_is_paused_the_core_asks_to_be_woken_for_no_due_time() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    assert scene.began.wake_at_ms == wall(1_000)
+    assert scene.at(0, PauseSeen(ALL)).wake_at_ms is None
+    assert scene.at(5_000).wake_at_ms is None
+    assert len(scene.at(5_000, PauseGone(EVERYTHING)).decisions) > 0
+
+
+def test_a_job_expires_while_everything_is_paused() -> None:
+    scene = Scene(PauseSeen(ALL), *processors("p"), *jobs(make_job("a", expires_at_ms=wall(1_000))))
+    assert scene.began.wake_at_ms == wall(1_000)
+    assert [type(each) for each in scene.at(1_000).decisions] == [Fail]
+
+
+def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
+    scene = Scene(PauseSeen(ALL), *processors("p"), *jobs(make_job("a")))
+    explanation = scene.why("a", 5)
+    [block] = explanation.blocks
+    assert (block.rule, block.unblocked_by) == (BlockReason.PAUSED, "hascheduler resume --all")
+    assert block.because.startswith("everything is paused since ")
+    assert block.because.endswith(" by deployer: it burns")
+    assert explanation.position is not None
+    assert explanation.position.ahead == 0
+
+
+# Held partitions: nothing of them is decided, and what runs goes on
+
 
 TENANT, OTHER = "acme", "t1"
 PARTITION = partition_of(TENANT)
@@ -106,13 +175,6 @@ def test_a_fire_that_is_promised_holds_the_release_and_nothing_more_is_decided_o
     assert not [each for each in scene.at(180_000, HELD).decisions if isinstance(each, Fire) and each != fire]
 
 
-def test_a_schedule_that_is_gone_is_not_kept() -> None:
-    scene = scene_of(HELD, ScheduleSeen(theirs("s")))
-    assert kept_aside(scene) == 1
-    scene.at(1, ScheduleGone("s"))
-    assert kept_aside(scene) == 0
-
-
 def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
     kept = ours("a", attempt=1, rev=3)
     scene = scene_of(HELD, *jobs(kept), leading=False)
@@ -141,40 +203,6 @@ def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
     taken_over = scene.at(90_001, TermBegan(2, ()))
     assert taken_over.decisions == (Requeue("a", 1, NOT_STARTED),)
     assert [send.job_id for send in taken_over.sends] == ["b"]
-
-
-def test_a_core_made_of_what_another_knows_keeps_the_same_aside() -> None:
-    scene = scene_of(HELD, *jobs(ours("a")), ScheduleSeen(theirs("s")))
-    other = Scene(*scene.core.state_snapshot(wall(2)), leading=False, **SHARD)
-    assert kept_aside(other) == kept_aside(scene) == 2
-    assert CountFailures not in {type(each) for each in other.at(3).decisions}
-
-
-def test_of_max_pending_fires_count_what_has_come_and_are_throttled_once_the_rest_is_there() -> None:
-    """The schedules of a partition arrive before most of its jobs."""
-    tenant = TenantSeen(Tenant(name=TENANT, rev=1, max_pending=3))
-    scene = Scene(tenant, HELD, ScheduleSeen(theirs("s")), **SHARD)
-
-    known: set[str] = set()
-
-    def new_fires(at: int, *inputs: Input) -> set[str]:
-        new = {each.job_id for each in scene.at(at, *inputs).decisions if isinstance(each, Fire)} - known
-        known.update(new)
-        return new
-
-    [made] = new_fires(60_000, LIFTED)
-    assert not new_fires(60_001, *jobs(ours(made), ours("a"), ours("b")))
-    assert scene.core.pending(TENANT) == 3
-    assert not new_fires(120_000)
-    assert not new_fires(180_000, JobGone("unknown", JobState.CANCELLED))
-    assert len(new_fires(240_000, JobGone("a", JobState.CANCELLED))) == 1
-
-
-def test_jobs_that_come_after_the_hold_was_lifted_are_decided_as_they_come() -> None:
-    scene = scene_of(HELD, LIFTED)
-    assert started(scene, 1, *jobs(ours("a"))) == ["a"]
-    assert started(scene, 2, JobGone("late", JobState.FAILED), *jobs(ours("b", waits_for=("late",)))) == []
-    assert scene.core.pending(TENANT) == 2
 
 
 def test_jobs_of_a_released_partition_that_leave_one_by_one_are_kept_no_longer() -> None:

@@ -1,0 +1,170 @@
+"""The pending queue: the oldest waits, and nothing is left behind by jobs that come and go."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.accounts import AccountsSnapshot
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import AccountsRestored, Input, TermBegan
+from hascheduler.dispatch.queue.criteria import overtaken_for_ms
+from hascheduler.dispatch.queue.fifo_buckets import OldestWaits
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorSeen
+from hascheduler.model.documents.job import decode_job, new_job_document
+from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.policy import PRESETS, Criterion
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import Definition
+from tests.factories import NOW
+from tests.factories import make_job as new_job
+from tests.tiers import in_tier
+from tests.unit.dispatch.nouns import make_job, make_processor, wall
+
+
+def job(id: str = "a", age_s: float = 0, **fields: Any) -> JobRef:
+    made = new_job(id, submitted_at_ms=WallMs(NOW - round(age_s * 1_000)))
+    return replace(decode_job(id, new_job_document(made)), **fields)
+
+
+def oldest(*seen: JobRef | JobGone, now: int = NOW) -> dict[str, int]:
+    """By lane, the seconds that the oldest has waited, after all were added one by one."""
+    core = Dispatcher()
+    for each in seen:
+        core.step(WallMs(now), [JobSeen(each) if isinstance(each, JobRef) else each])
+    return {lane: (now - since_ms) // 1_000 for lane, since_ms in core.oldest_waits().items()}
+
+
+@pytest.mark.parametrize(
+    ("seen", "waited"),
+    [
+        ((), {}),
+        ((job("a", 5), job("b", 9), job("c", 7)), {"default": 9}),
+        ((job("a", 5), job("b", 9, lane="slow")), {"default": 5, "slow": 9}),
+        ((job("a", 50, not_before_ms=WallMs(NOW - 3_000)),), {"default": 3}),
+        ((job("a", 50, not_before_ms=WallMs(NOW + 3_000)),), {}),
+        ((job("a", 50, retry_at_ms=WallMs(NOW - 2_000)),), {"default": 2}),
+        ((job("a", 50), job("a", 50, rev=2, state=JobState.DISPATCHED, attempt=1, processor="p")), {}),
+        ((job("a", 50), JobGone("a", JobState.CANCELLED), job("b", 4)), {"default": 4}),
+        ((job("b", 8), job("a", 50, waits_for=("b",))), {"default": 8}),
+        ((job("b", 8), job("a", 50, waits_for=("b",)), JobGone("b", JobState.SUCCEEDED)), {"default": 0}),
+        ((job("b", 8), job("a", 50, waits_for=("b",)), JobGone("b", JobState.FAILED)), {}),
+    ],
+)
+def test_the_oldest_of_each_lane_that_could_run(seen: tuple[JobRef | JobGone, ...], waited: dict[str, int]) -> None:
+    assert oldest(*seen) == waited
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_it_knows_the_least_of_what_is_there_whatever_comes_and_goes(seed: int) -> None:
+    rng, waits, there = random.Random(seed), OldestWaits(), dict[str, JobRef]()
+    for number in range(2_000):
+        if there and rng.random() < 0.5:
+            waits.ended(there.pop(rng.choice(list(there))))
+        else:
+            one = job(str(number), rng.randrange(100), lane=rng.choice("lm"))
+            there[one.id] = one
+            waits.began(one)
+        least: dict[str, int] = {}
+        for one in there.values():
+            since_ms = one.submitted_at_ms // 1_000 * 1_000
+            least[one.lane] = min(since_ms, least.get(one.lane, since_ms))
+        assert waits.oldest() == least
+
+
+def test_a_busy_lane_that_nobody_asks_about_stays_small() -> None:
+    waits, old = OldestWaits(), job("old", 100_000)
+    waits.began(old)
+    for number in range(10_000):
+        one = job("a", 50_000 - number)
+        waits.began(one)
+        waits.ended(one)
+    assert len(waits._lanes["default"]._heap) < 200
+
+
+@pytest.mark.parametrize(
+    ("policy", "bound_s"),
+    [
+        (PolicyConfig(), 1_920),
+        (PolicyConfig(on_demand_bonus_max=None), None),
+        (PolicyConfig(criteria=PRESETS["fair"]), None),
+        (PolicyConfig(criteria=PRESETS["swimlanes"]), None),
+        (PolicyConfig(criteria=(Criterion.SCORE, Criterion.ARRIVAL), on_demand_bonus_max=0), 640),
+    ],
+)
+def test_the_bound_on_being_overtaken(policy: PolicyConfig, bound_s: int | None) -> None:
+    bound_ms = overtaken_for_ms(policy)
+    assert bound_ms == (None if bound_s is None else bound_s * 1_000)
+
+
+def test_many_kinds_that_are_begun_anew_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hascheduler.dispatch.queue.pending_queue._CLASSES_MAX", 4)
+    core = Dispatcher(DispatchConfig())
+    core.step(NOW, [JobSeen(job(str(number), 10, definition=f"d{number}")) for number in range(30)])
+    core.step(NOW, [JobGone(str(number), JobState.CANCELLED) for number in range(30)])
+    assert core.oldest_waits() == {}
+
+
+# Structures without jobs are dropped, and the order is kept
+
+
+def core_of(*definitions: Definition, preset: str = "balanced") -> Dispatcher:
+    core = Dispatcher(DispatchConfig(policy=PolicyConfig(PRESETS[preset])))
+    core.step(wall(0), [*map(DefinitionSeen, definitions), ProcessorSeen(make_processor("p", slots=1)), TermBegan(1)])
+    return core
+
+
+def dispatched(core: Dispatcher, *told: Input) -> list[str]:
+    return [each.job_id for each in core.step(wall(9), told).decisions if isinstance(each, Dispatch)]
+
+
+def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -> None:
+    core = core_of(Definition(name="log", max_concurrency=1, conflict_group="g"))
+    core.step(wall(0), [JobSeen(make_job("runs", target="t"))])
+    core.step(wall(0), [JobSeen(make_job("stuck", target="u")), JobSeen(make_job("parked", target="t"))])
+    for number in range(in_tier(check=3_000, test=20_000)):
+        id, target = f"j{number}", "tu"[number % 2]
+        key = f"key{number % 3 and number}"
+        core.step(wall(0), [JobSeen(make_job(id, target=target, fairness_key=key)), JobGone(id, JobState.CANCELLED)])
+    queue = core._state.queue
+    buckets = [bucket for class_queue in queue._class_queues.values() for bucket in class_queue.buckets()]
+    assert len(buckets) < 500
+    assert sum(len(bucket.jobs()) for bucket in buckets) < 1_000
+    assert sum(len(jobs) for _, jobs in queue._lock_waiters.jobs()) < 1_000
+    assert dispatched(core) == []
+    assert dispatched(core, JobGone("runs", JobState.SUCCEEDED)) == ["parked"]
+
+
+def test_lanes_and_demands_that_nobody_uses_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("_CLASS_QUEUES_MAX", "_CLASSES_MAX"):
+        monkeypatch.setattr(f"hascheduler.dispatch.queue.pending_queue.{limit}", 100)
+    core = core_of(Definition(name="log", max_concurrency=1))
+    core.step(wall(0), [JobSeen(make_job("runs"))])
+    for number in range(1_000):
+        job = make_job(f"j{number}", lane=f"lane{number}", resources=(("cpu", number),))
+        core.step(wall(0), [JobSeen(job), JobGone(job.id, JobState.CANCELLED)])
+    core.step(wall(0), [JobSeen(make_job("next")), JobSeen(make_job("last", submitted_at_ms=wall(5)))])
+    queue = core._state.queue
+    assert max(len(queue._class_queues), len(queue._lane_tiers), len(core._state.classes)) < 300
+    for ended, expected in (("runs", "next"), ("next", "last")):
+        assert dispatched(core, JobGone(ended, JobState.SUCCEEDED)) == [expected]
+
+
+def test_a_tenant_that_left_hides_nobody_behind_the_cost_of_its_key() -> None:
+    cpu = (("cpu", 1),)
+    core = core_of(Definition(name="x", resources=cpu), Definition(name="y", resources=cpu), preset="fair")
+    at_ms = wall(0)
+    consumed = (("gone", "dear", 50_000, at_ms), ("here", "least", 10_000, at_ms), ("here", "more", 20_000, at_ms))
+    core.step(
+        wall(0), [AccountsRestored(AccountsSnapshot(consumed, tenants=(("gone", 0, at_ms), ("here", 100_000, at_ms))))]
+    )
+    core.step(wall(0), [ProcessorSeen(make_processor("p", slots=2, beat=2, resources=cpu))])
+    core.step(wall(0), [JobSeen(make_job("runs", tenant="here", fairness_key="other", definition="x"))])
+    waiting = (("a", "gone", "dear", "x"), ("b", "here", "least", "x"), ("c", "here", "more", "y"))
+    for id, tenant, key, definition in waiting:
+        job = make_job(id, tenant=tenant, fairness_key=key, definition=definition, target=id)
+        assert dispatched(core, JobSeen(job)) == [], "it would go first, were there room"
+    assert dispatched(core, JobGone("a", JobState.CANCELLED), JobGone("runs", JobState.SUCCEEDED)) == ["b"]
