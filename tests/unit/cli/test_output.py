@@ -1,58 +1,24 @@
-"""Spans and instants as people read them."""
+"""Instants are shown in the zone of their reader; tables fit where they are shown, and no id is cut."""
 
+import re
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from hascheduler.cli.output import instants
+from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import (
-    clock_text,
-    finest_of,
     instant_text,
     reader_zone,
-    relative_span,
     set_utc,
-    span_text,
     time_of_day_text,
-    utc_datetime,
     with_instants_shown,
 )  # fmt: skip
+from hascheduler.cli.output.tables import FittedTable, choosing
 
-_S, _M, _H, _D = 1_000, 60_000, 3_600_000, 86_400_000
-
-
-@pytest.mark.parametrize(
-    ("span_ms", "text"),
-    [
-        (0, "0s"),
-        (999, "0s"),
-        (_S, "1s"),
-        (59_999, "59s"),
-        (_M, "1m"),
-        (_M + _S, "1m 1s"),
-        (_H, "1h"),
-        (_H + _S, "1h"),
-        (3 * _H + 12 * _M + 5 * _S, "3h 12m"),
-        (_D + _M, "1d"),
-        (126 * _D + 3 * _H, "126d 3h"),
-    ],
-)
-def test_a_span_shows_its_two_largest_units(span_ms: int, text: str) -> None:
-    assert span_text(span_ms) == text
-
-
-@pytest.mark.parametrize(("at_ms", "text"), [(_H, "now"), (_H + _M, "in 1m"), (_H - 5 * _S, "5s ago"), (_H + 1, "now")])
-def test_how_far_away_an_instant_is(at_ms: int, text: str) -> None:
-    assert relative_span(at_ms, _H) == text
-
-
-@pytest.mark.parametrize(
-    ("instants_ms", "finest", "shown"),
-    [([0, _M], "minutes", "00:00"), ([0, _S], "seconds", "00:00:00"), ([0, 1], "milliseconds", "00:00:00.000")],
-)
-def test_times_are_as_fine_as_the_finest_of_them(instants_ms: list[int], finest: str, shown: str) -> None:
-    assert finest_of(instants_ms) == finest
-    assert clock_text(utc_datetime(0), finest=finest) == shown
+# Instants
 
 
 @pytest.mark.parametrize(
@@ -97,3 +63,40 @@ def test_without_tz_the_zone_is_that_of_the_machine(monkeypatch: pytest.MonkeyPa
         assert instant_text("2030-01-31T09:30:00.000Z") == "2030-01-31T09:30:00Z"
     finally:
         set_utc(False)
+
+
+# Tables
+
+ID = "fire:a-rather-long-name-of-a-schedule:1893456000000"
+ERROR = "ConnectionRefusedError: nobody listens at 127.0.0.1:5432 any more, says the database's client"
+CELLS = {"job": ID, "state": "succeeded", "tenant": "acme", "host": "host-a.8f3e", "error": ERROR}
+
+
+def shown(*, width: int, columns: str | None = None) -> str:
+    table = FittedTable("", *CELLS, spare=("host", "tenant", "state"), wraps=("error",))
+    table.add_row(*map(Text, CELLS.values()))
+    out = console()
+    out.file, out.width = StringIO(), width
+    with choosing(columns, wide=False):
+        out.print(table)
+    return out.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 120, 200])
+def test_no_id_is_cut_and_no_word_is_broken(width: int) -> None:
+    text = shown(width=width)
+    assert ID in text
+    words = re.findall(r"[A-Za-z'-]+", text.partition("not shown")[0])
+    assert set(words) <= set(re.findall(r"[A-Za-z'-]+", " ".join([*CELLS, *CELLS.values()])))
+    assert set(ERROR.split()) <= set(text.split())
+
+
+def test_columns_are_left_out_the_least_important_first_and_named() -> None:
+    assert "not shown: host; --wide shows all" in shown(width=110)
+    assert "not shown: state, tenant, host" in " ".join(shown(width=80).split())
+    assert "not shown" not in shown(width=200)
+
+
+def test_columns_shows_those_that_it_names_in_that_order() -> None:
+    rows = [line.split() for line in shown(width=40, columns="State, job").splitlines() if line.strip(" ─")]
+    assert rows == [["state", "job"], ["succeeded", ID]]

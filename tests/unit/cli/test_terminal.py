@@ -1,4 +1,4 @@
-"""Editing in ``$EDITOR``: nothing is written that was not shown and agreed to, and no text is lost."""
+"""What a person at a terminal sees, is asked, and writes in ``$EDITOR``: nothing is written that was not agreed to."""
 
 import re
 from pathlib import Path
@@ -12,6 +12,38 @@ from tests.unit.cli.terminal import Terminal
 
 _TICK = ("schedule", "add", "tick", "--every", "1s", "--definition", "log")
 _EDIT = "sed -i 's/every: 1s/every: 2s/'"
+
+
+async def test_deleting_asks_unless_yes_is_given(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    terminal = Terminal("schedule", "delete", "tick", "--url", replica.url)
+    await terminal.until("Delete the schedule tick (every 1s)?")
+    terminal.type("n\n")
+    assert await terminal.ended() == 0
+    assert world.schedule("tick")
+
+
+@pytest.mark.parametrize("answer", spread(["n", "y"], check=1))
+async def test_an_apply_shows_its_differences_in_colours_and_asks(
+    url: str, world: World, tmp_path: Path, answer: str
+) -> None:
+    (tmp_path / "wanted.yaml").write_text("{kind: Lane, name: bulk, weight: 2}")
+    terminal = Terminal("apply", "-f", str(tmp_path / "wanted.yaml"), "--url", url)
+    await terminal.until("Apply 1 change?")
+    assert "\x1b[32m+" in terminal.shown
+    terminal.type(f"{answer}\n")
+    assert await terminal.ended() == 0
+    assert (len(world.everything()["lanes"]), "not done: " in terminal.shown) == (answer == "y", answer == "n")
+
+
+async def test_watching_shows_what_changes_until_it_is_interrupted(replica: Replica) -> None:
+    await replica.done(*_TICK)
+    terminal = Terminal("schedule", "list", "--watch", "--url", replica.url)
+    await terminal.until("tick")
+    await replica.done("schedule", "add", "tock", "--every", "2s", "--definition", "log")
+    await terminal.until("tock")
+    assert await terminal.interrupted() == 130
+    assert "Traceback" not in terminal.shown
 
 
 def editing(replica: Replica, editor: str, *more: str, kind: str = "schedule", name: str = "tick") -> Terminal:
@@ -86,13 +118,6 @@ async def test_an_editor_that_fails_is_one_line_and_status_2(replica: Replica, e
     assert await terminal.ended() == 2
     assert terminal.shown.startswith(f"hascheduler: EDITOR: {editor} failed")
     assert "Traceback" not in terminal.shown
-
-
-async def test_without_a_terminal_and_without_options_it_is_refused(replica: Replica) -> None:
-    await replica.done(*_TICK)
-    ended = await replica.run("schedule", "edit", "tick")
-    assert (ended.status, ended.err.count("\n")) == (2, 1)
-    assert "there is no terminal for an editor" in ended.err
 
 
 async def test_definitions_are_edited_alike(replica: Replica) -> None:
