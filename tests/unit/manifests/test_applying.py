@@ -6,7 +6,7 @@ import pytest
 
 from tests.manifests.applying import refused
 from tests.manifests.objects import Objects
-from tests.manifests.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, render, rendered
+from tests.manifests.rendering import PRODUCTION, ROOT, TRIAL, VARIANTS, render, rendered
 from tests.tiers import spread
 
 _NEXT = """\
@@ -41,14 +41,6 @@ def test_the_trial_cannot_become_production_in_place() -> None:
     sets = ("mongodb", "rabbitmq")
     expected = [f"StatefulSet/{name}: volumeClaimTemplates can't change" for name in sets]
     assert sorted(refused(rendered(TRIAL), rendered(PRODUCTION))) == expected
-
-
-def test_a_job_of_a_fixed_name_is_refused(tmp_path: Path) -> None:
-    before = rendered(KIND).copy()
-    after = _next(KIND, before, tmp_path).copy()
-    for objects in (before, after):
-        objects.all.append({**objects.get("Deployment", "bootstrap"), "kind": "Job"})
-    assert list(refused(before, after)) == ["Job/bootstrap: template can't change"]
 
 
 def _next(folder: str, before: Objects, tmp_path: Path) -> Objects:

@@ -1,9 +1,7 @@
 """The overlays render, and what they render is what the API servers of these versions take."""
 
-import json
 import re
 from itertools import product
-from pathlib import Path
 
 import kubernetes_validate
 import pytest
@@ -15,7 +13,7 @@ from hascheduler.api.http.connection import KEEP_ALIVE_S
 from hascheduler.api.middleware.overload import WAIT_S_MAX
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 from tests.manifests.objects import Object
-from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
+from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, VARIANTS, rendered
 from tests.tiers import spread
 
 OLDEST = "1.30"
@@ -40,10 +38,6 @@ def test_a_misspelt_field_is_not_valid(version: str) -> None:
     deployment["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError, match="livenessprobe"):
         kubernetes_validate.validate(deployment, version, strict=True)
-
-
-def test_the_documentation_names_the_oldest_kubernetes() -> None:
-    assert f"Kubernetes {OLDEST} or newer" in (ROOT / "docs/operations/kubernetes.md").read_text()
 
 
 def test_an_autoscaled_deployment_is_told_to_start_with_its_minimum() -> None:
@@ -81,11 +75,6 @@ def test_a_gateway_never_cuts_a_stream_off_and_knows_whom_it_speaks_to() -> None
     assert [found["hostname"] for found in gateway["spec"]["listeners"]] == route["spec"]["hostnames"]
     assert policy["spec"].keys() == {"targetRefs", "validation"}
     assert policy["spec"]["validation"]["hostname"] in [found["name"] for found in policy["spec"]["targetRefs"]]
-
-
-@pytest.mark.parametrize("folder", [PRODUCTION, TRIAL])
-def test_what_any_cluster_may_get_holds_no_secret(folder: str) -> None:
-    assert rendered(folder).of("Secret") == []
 
 
 def test_images_are_set_in_one_place() -> None:
@@ -140,22 +129,3 @@ def test_the_brokers_configuration_with_tls_differs_in_that_alone() -> None:
     assert [line for line in base if line not in secured] == ["listeners.tcp.default = 5672"]
     added = [line for line in secured if line not in base and not line.startswith("#")]
     assert all(line.startswith(("listeners.", "ssl_options.")) for line in added), added
-
-
-def test_the_small_configuration_differs_in_sizes_alone() -> None:
-    for path in ("mongodb/mongod.conf", "rabbitmq/rabbitmq.conf"):
-        base, small = ((ROOT / folder / name).read_text().splitlines()
-                       for folder, name in (("k8s/base", path), (TRIAL, Path(path).name)))  # fmt: skip
-        differing = [line for line in [*base, *small] if line not in base or line not in small]
-        assert all(re.search(r"oplogSizeMB|cacheSizeGB|watermark|disk_free", line) for line in differing), differing
-
-
-def test_the_broker_s_definitions_are_what_clients_have() -> None:
-    """A user for each URL; the rest of it is tested where it is made."""
-    folder = ROOT / KIND / "secrets"
-    definitions = json.loads((folder / "hascheduler-rabbitmq/definitions.json").read_text())
-    users = {user["name"] for user in definitions["users"]}
-    for name in ("scheduler", "processor"):
-        url = (folder / f"hascheduler-{name}/amqp-url").read_text()
-        assert url.startswith(f"amqp://{name}:")
-        assert name in users

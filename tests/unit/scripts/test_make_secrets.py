@@ -58,17 +58,6 @@ def test_a_second_run_makes_new_certificates_and_leaves_all_else(tmp_path: Path)
     assert {path.rpartition("/")[2] for path in changed} == {"tls.crt", "tls.key", "tls-combined.pem"}
 
 
-def test_each_time_all_values_are_new_and_none_is_twice(tmp_path: Path) -> None:
-    secrets: list[str] = []
-    for name in ("one", "two"):
-        texts = _texts(make_secrets(tmp_path / name, TLS="no"))
-        secrets += [text for path, text in texts.items() if path.startswith("hascheduler-mongodb/")]
-        secrets += [str(URL(texts[f"hascheduler-{who}/amqp-url"]).password) for who in ("scheduler", "processor")]
-        secrets += [texts["hascheduler-scheduler/admin-token"]]
-    assert all(len(secret) >= 43 for secret in secrets)
-    assert len(set(secrets)) == len(secrets) == 2 * 7
-
-
 def test_the_parts_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make_secrets(
         tmp_path / "made", MEMBERS="a.example:27017,b.example:27018", REPLICA_SET="main", BROKER="mq.example:5671",

@@ -95,7 +95,9 @@ def test_published_secrets_and_a_port_of_the_nodes_are_there_for_kind_alone(fold
 def test_kind_shows_the_port_on_the_laptops_loopback_alone() -> None:
     nodes = yaml.safe_load((ROOT / "kind/cluster.yaml").read_text())["nodes"]
     mappings = [mapping for node in nodes for mapping in node.get("extraPortMappings", ())]
-    assert {mapping["listenAddress"] for mapping in mappings} == {"127.0.0.1"}
+    assert {(mapping["listenAddress"], mapping["hostPort"]) for mapping in mappings} == {("127.0.0.1", 8080)}
+    ports = rendered(KIND).get("Service", "hascheduler")["spec"]["ports"]
+    assert [mapping["containerPort"] for mapping in mappings] == [port["nodePort"] for port in ports]
 
 
 def test_the_readme_gives_no_cluster_but_kinds_a_published_secret() -> None:
