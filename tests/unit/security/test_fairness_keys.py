@@ -17,8 +17,7 @@ from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
 from hascheduler.dispatch.rules import Rules
-from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.job import JobState
+from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.policy import PRESETS, Criterion
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
@@ -109,21 +108,6 @@ def test_the_keys_of_one_tenant_share_what_it_has() -> None:
     assert outcome.tenant_cost_ms == {"acme": 10_000, "globex": 9_000}
 
 
-def test_a_key_that_returns_starts_at_the_least_of_its_competitors() -> None:
-    """A tenant among the tenants, a key among the keys of its tenant."""
-    accounts = FairAccounts(PolicyConfig(), Rules())
-    for tenant, key, charges in (("acme", "a", 3), ("acme", "b", 5), ("globex", "a", 6)):
-        accounts.arrive(tenant, key)
-        for _ in range(charges):
-            accounts.charge(tenant, key, "x", "t")
-    accounts.arrive("acme", "c")
-    accounts.arrive("initech", "a")
-    # "b" came when "a" had 3, and globex when acme had 8.
-    assert [accounts.cost("acme", key) for key in "abc"] == [3_000, 8_000, 3_000]
-    assert [accounts.tenant_cost(name) for name in ("acme", "globex", "initech")] == [8_000, 14_000, 8_000]
-    assert accounts.cost("initech", "a") == 0, "no other key of it has jobs"
-
-
 # What it makes replicas remember
 
 
@@ -150,29 +134,6 @@ def test_of_one_tenant_so_many_keys_are_remembered_and_those_of_others_stay() ->
     assert accounts.cost("globex", "old") == 1_000
     assert accounts.cost("acme", "k39") == 0, "it was idle for the longest time"
     assert accounts.cost("acme", "k40") > 0
-
-
-def test_the_same_history_forgets_the_same_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "KEYS_MAX", 7)
-    minds = []
-    for _ in range(2):
-        chance, core = Random(5), Dispatcher()
-        core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p", slots=3))])
-        for now in range(400):
-            core.step(
-                wall(now), [JobSeen(make_job(f"j{now}", tenant=chance.choice("TU"), fairness_key=str(chance.random())))]
-            )
-            core.step(wall(now), [JobGone(f"j{now - 5}", JobState.CANCELLED)])
-        minds.append(core.accounts(wall(400), 10**9, 10**9))
-    assert minds[0] == minds[1]
-    assert 7 < len(minds[0].accumulated) <= 2 * 7, "of each tenant at most seven"
-
-
-def test_nothing_is_left_of_tenants_and_keys_that_were_idle_for_too_long() -> None:
-    accounts = churned(*(f"t{n}" for n in range(50)), keys=3)
-    accounts.advance(10 * 24 * 3_600_000)
-    assert accounts.snapshot(0, 10**9) == AccountsSnapshot()
-    assert accounts._keys == {}
 
 
 def test_the_record_has_room_for_the_key_of_a_tenant_beside_the_thousands_of_another() -> None:

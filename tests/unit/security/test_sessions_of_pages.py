@@ -2,19 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.middleware.audit import party_of
 from hascheduler.api.middleware.auth import charged, identified
-from hascheduler.api.middleware.session_cookie import NAME, session_secrets
+from hascheduler.api.middleware.session_cookie import NAME
 from hascheduler.model.collection import Collection
-from hascheduler.model.token import digest_of, session_id
-from hascheduler.schema.audit import AuditRecord
-from tests.factories import NOW
+from hascheduler.model.token import digest_of
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem
@@ -109,12 +105,6 @@ async def test_no_other_site_logs_anybody_in(guarded: Guarded, headers: dict[str
     assert guarded.world.everything()["tokens"] == []
 
 
-async def test_a_page_that_needs_no_session_may_be_linked_to(guarded: Guarded) -> None:
-    async with await guarded.page("viewer") as page:
-        answer = await page.get("/docs", headers={"Origin": "", "Sec-Fetch-Site": "same-site"})
-    assert answer.status_code == 200
-
-
 async def test_a_token_beside_the_cookie_wins(guarded: Guarded) -> None:
     """A program that keeps cookies is no page; and no page of another site can add a token."""
     async with await guarded.page("admin") as page:
@@ -143,15 +133,6 @@ async def test_a_session_is_no_token_and_a_token_is_no_session(guarded: Guarded)
         check_problem(await browser.post(SESSION, json={"token": session}), 401)
 
 
-async def test_where_the_settings_have_no_token_one_is_no_session_either(guarded: Guarded) -> None:
-    """Neither names a parent, and that makes nobody an admin."""
-    services = guarded.app.services
-    guarded.app.services = replace(services, auth=replace(services.auth, admin_digest=None))
-    secret = await guarded.token("viewer")
-    async with guarded.showing(None) as browser:
-        check_problem(await browser.get("/v1/lanes", headers={"Cookie": f"{NAME}={secret}"}), 401)
-
-
 async def test_a_session_of_a_session_is_none(guarded: Guarded) -> None:
     """Written by hand: no login makes one."""
     async with await guarded.page("admin") as page:
@@ -160,15 +141,6 @@ async def test_a_session_of_a_session_is_none(guarded: Guarded) -> None:
         guarded.world.database.insert(Collection.TOKENS, forged)
         answer = await page.get("/v1/lanes", headers={"Cookie": f"{NAME}=hsk_{'y' * 43}"})
         check_problem(answer, 401)
-
-
-@pytest.mark.parametrize("parent", ["é" * 64, "", "x", "*"])
-async def test_a_session_of_nobody_opens_nothing(guarded: Guarded, parent: str) -> None:
-    """Written by hand."""
-    async with await guarded.page("admin") as page:
-        [session] = [each for each in guarded.world.everything()["tokens"] if each["session_of"]]
-        guarded.world.rewrite(Collection.TOKENS, session["_id"], session_of=parent or "nobody")
-        check_problem(await page.get("/v1/lanes"), 401)
 
 
 async def test_a_cookie_that_comes_with_a_login_is_ignored(guarded: Guarded) -> None:
@@ -195,29 +167,6 @@ async def test_two_sessions_are_none(guarded: Guarded) -> None:
             check_problem(await browser.get("/v1/lanes", headers=headers), 401)
 
 
-@pytest.mark.parametrize(
-    ("cookies", "found"),
-    [
-        ([], []),
-        ([b""], []),
-        ([b"a=b"], []),
-        ([b"hascheduler_session=x"], ["x"]),
-        ([b"a=b; hascheduler_session=x; c=d"], ["x"]),
-        ([b"a=b;hascheduler_session=x"], ["x"]),
-        ([b"hascheduler_session="], [""]),
-        ([b"xhascheduler_session=x"], []),
-        ([b"hascheduler_session2=x"], []),
-        ([b"a=hascheduler_session=x"], []),
-        ([b"HASCHEDULER_SESSION=x"], []),
-        ([b"hascheduler_session=\xff\xfe"], ["ÿþ"]),
-        ([b"hascheduler_session=x", b"hascheduler_session=y; a=b"], ["x", "y"]),
-        ([b";" * 60_000], []),
-    ],
-)
-def test_the_cookie_is_found_among_others(cookies: list[bytes], found: list[str]) -> None:
-    assert session_secrets({"headers": [(b"host", b"a"), *((b"cookie", each) for each in cookies)]}) == found
-
-
 # No more than its token
 
 
@@ -231,18 +180,6 @@ async def test_sessions_are_charged_to_their_token(guarded: Guarded) -> None:
     assert found.id == caller["token"]
     parties, _ = charged({"state": {"caller": found}, "client": ("10.0.0.1", 1), "path": "/v1/jobs"})
     assert ("token", "token-1") in parties
-
-
-def test_the_records_of_sessions_are_charged_together() -> None:
-    def record(token_id: str) -> AuditRecord:
-        return AuditRecord(
-            id="1", at_ms=NOW, who="ci", token_id=token_id, role="viewer", tenant="*", address="", method="POST",
-            path="/", status=200, request_id="r",
-        )  # fmt: skip
-
-    first, second = (session_id("token-1", random) for random in ("aa", "bb"))
-    assert party_of(record(first)) == party_of(record(second)) != party_of(record(session_id("token-2", "aa")))
-    assert party_of(record("token-1")) == "token-1"
 
 
 async def test_secrets_are_in_no_answer_no_log_and_no_record(
@@ -270,21 +207,6 @@ async def test_secrets_are_in_no_answer_no_log_and_no_record(
 
 
 # Strangers
-
-
-async def test_a_login_is_charged_to_its_address(guarded: Guarded) -> None:
-    pool = guarded.world.limits["in_flight"]
-    taken: list[int] = []
-    begin = guarded.world.tokens.begin_session
-
-    async def begin_while_looking(*arguments: object) -> None:
-        taken.append(pool.in_use)
-        await begin(*arguments)  # type: ignore[arg-type]
-
-    guarded.world.tokens.begin_session = begin_while_looking  # type: ignore[assignment]
-    await guarded.page("viewer")
-    assert taken == [1]
-    assert pool.in_use == 0
 
 
 async def test_the_body_of_a_login_is_small(app: Edge, world: World) -> None:

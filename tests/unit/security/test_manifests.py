@@ -1,6 +1,7 @@
-"""The production overlay: an eavesdropper between two pods reads no password, payload or token."""
+"""The manifests: no plaintext between pods, images pinned by one file, no JavaScript in the database."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -8,11 +9,13 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from hascheduler.errors import InvalidInput
-from hascheduler.settings import read_settings
+from tests.manifests import rules
 from tests.manifests.making import make_secrets
 from tests.manifests.objects import Container, Objects
-from tests.manifests.rendering import LEASE, PRODUCTION, ROOT, rendered
+from tests.manifests.rendering import EXTERNAL, EXTERNAL_ELSEWHERE, LEASE, PRODUCTION, ROOT, VARIANTS, render, rendered
+from tests.tiers import spread
+
+# An eavesdropper between two pods of production reads no password, payload or token
 
 AMQP, AMQPS = 5672, 5671
 CA = "/run/secrets/tls/ca.crt"
@@ -40,13 +43,6 @@ def test_every_client_has_the_ca_of_its_server(folder: str) -> None:
         assert settings["HASCHEDULER_MONGODB_TLS_CA_FILE"] == CA, container.name
         # With it a URL that begins with amqp:// is refused, see below.
         assert settings.get("HASCHEDULER_AMQP_TLS_CA_FILE") == (CA if "HASCHEDULER_AMQP_URL_FILE" in settings else None)
-
-
-def test_with_an_authority_named_a_plain_url_of_the_broker_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HASCHEDULER_AMQP_TLS_CA_FILE", CA)
-    monkeypatch.setenv("HASCHEDULER_AMQP_URL", "amqp://scheduler:own@rabbitmq/")
-    with pytest.raises(InvalidInput, match="amqps://"):
-        read_settings()
 
 
 @pytest.mark.parametrize("folder", SECURED)
@@ -78,6 +74,8 @@ def test_no_port_policy_or_probe_is_of_the_plain_protocols(folder: str) -> None:
     ports += [port["port"] for rule in rules for port in rule["ports"]]
     assert AMQP not in ports
     assert ports.count(AMQPS) == 4
+    for found in objects.all:
+        assert not re.search(r"\b(http|amqp|mongodb)://", yaml.safe_dump(found)), found["metadata"]["name"]
     for container in objects.containers():
         probes = [probe for name, probe in container.spec.items() if name.endswith("Probe")]
         for probe in probes:
@@ -85,12 +83,6 @@ def test_no_port_policy_or_probe_is_of_the_plain_protocols(folder: str) -> None:
             assert probe.get("httpGet", {}).get("port", "health") == "health"
             if "exec" in probe:
                 assert probe["exec"]["command"][-1] == "tls"
-
-
-@pytest.mark.parametrize("folder", SECURED)
-def test_no_uri_is_plain(folder: str) -> None:
-    for found in rendered(folder).all:
-        assert not re.search(r"\b(http|amqp|mongodb)://", yaml.safe_dump(found)), found["metadata"]["name"]
 
 
 @pytest.mark.parametrize("folder", SECURED)
@@ -112,12 +104,6 @@ def test_a_key_is_in_the_pods_of_its_server_and_nowhere_else(folder: str) -> Non
 
 
 # What the secrets hold
-
-
-def test_the_uris_that_are_made_demand_tls(secrets: Path) -> None:
-    for who in ("scheduler", "processor"):
-        assert "tls=true" in (secrets / f"hascheduler-{who}/mongodb-uri").read_text()
-        assert (secrets / f"hascheduler-{who}/amqp-url").read_text().startswith("amqps://")
 
 
 def _is_for(certificate: Path, host: str) -> bool:
@@ -165,3 +151,65 @@ def test_cert_manager_makes_the_same_secrets_for_the_same_names(secrets: Path) -
 
 
 # What a member does with them
+
+
+# Images that are pinned by digest
+
+LIST = "k8s/components/images/kustomization.yaml"
+
+
+@pytest.fixture(scope="module")
+def pinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manifests with a made-up digest for each image: what the real ones are, only a registry can tell."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is missing; scripts/ensure-kubectl says how to install it")
+    root = tmp_path_factory.mktemp("pinned")
+    shutil.copytree(ROOT / "k8s", root / "k8s", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests/manifests/variants", root / "tests/manifests/variants")
+    component = yaml.safe_load((root / LIST).read_text())
+    for number, image in enumerate(component["images"]):
+        image["digest"] = f"sha256:{number:064x}"
+    (root / LIST).write_text(yaml.safe_dump(component))
+    return root
+
+
+@pytest.mark.parametrize("folder", spread(VARIANTS, check=2))
+def test_every_container_of_every_overlay_is_pinned_by_the_one_file(pinned: Path, folder: str) -> None:
+    objects = render(pinned / folder)
+    digests = {f"{image['name']}:{image['newTag']}": image["digest"]
+               for image in yaml.safe_load((pinned / LIST).read_text())["images"]}  # fmt: skip
+    used = {container.name: container.spec["image"] for container in objects.containers()}
+    assert any("bootstrap" in name for name in used)
+    for name, image in used.items():
+        tagged, at, digest = image.partition("@")
+        assert (at, digest) == ("@", digests.get(tagged)), f"{name}: {image}"
+    # And whatever else must hold goes on holding.
+    assert [problem for rule in rules.ALL for problem in rule(objects)] == []
+
+
+# Server-side JavaScript
+
+
+def _configurations() -> list[tuple[str, dict[str, object]]]:
+    ours = [folder for folder in VARIANTS if folder not in (EXTERNAL, EXTERNAL_ELSEWHERE)]
+    return [
+        (folder, yaml.safe_load(rendered(folder).get("ConfigMap", "mongodb-config")["data"]["mongod.conf"]))
+        for folder in ours
+    ]
+
+
+def test_it_is_off_in_every_configuration_that_is_ours() -> None:
+    for folder, configuration in _configurations():
+        assert configuration["security"]["javascriptEnabled"] is False, folder  # type: ignore[index]
+
+
+def test_nothing_of_ours_asks_for_scripts() -> None:
+    words = ("$where", "$function", "$accumulator", "mapReduce", "map_reduce", "bson.Code", "system.js")
+    found = {
+        (path.name, word)
+        for folder in ("hascheduler", "processors")
+        for path in (ROOT / folder).rglob("*.py")
+        for word in words
+        if word in path.read_text() and path.name != "users.py"  # which says that they are off
+    }
+    assert found == set()
