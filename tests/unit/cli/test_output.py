@@ -2,17 +2,13 @@
 
 import re
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from rich.text import Text
 
-from hascheduler.cli.output import instants
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import (
     instant_text,
-    reader_zone,
-    set_utc,
     time_of_day_text,
     with_instants_shown,
 )  # fmt: skip
@@ -47,22 +43,6 @@ def test_both_hours_of_an_autumn_night_can_be_told_apart(monkeypatch: pytest.Mon
     monkeypatch.setenv("TZ", "Europe/Paris")
     both = [time_of_day_text(f"2026-10-25T{hour}:30:00.250Z") for hour in ("00", "01")]
     assert both == ["02:30:00.250 CEST", "02:30:00.250 CET"]
-
-
-def test_without_tz_the_zone_is_that_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("TZ")
-    zone = tmp_path / "zoneinfo" / "Europe" / "Paris"
-    monkeypatch.setattr(instants, "_LOCALTIME", str(tmp_path / "localtime"))
-    assert reader_zone().key == "UTC"
-    zone.parent.mkdir(parents=True)
-    zone.touch()
-    (tmp_path / "localtime").symlink_to(zone)
-    assert instant_text("2030-01-31T09:30:00.000Z") == "2030-01-31 10:30:00 CET"
-    set_utc(True)
-    try:
-        assert instant_text("2030-01-31T09:30:00.000Z") == "2030-01-31T09:30:00Z"
-    finally:
-        set_utc(False)
 
 
 # Tables

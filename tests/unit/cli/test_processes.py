@@ -16,8 +16,7 @@ from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.cli.run.whole_system import _OF_PROCESSORS
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.lifecycle import database_ready
-from hascheduler.model.processor import NAME_BYTES_MAX, ProcessorRef, id_in_shard, require_name
-from hascheduler.mongo.work.store import MongoWorkStore
+from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
 from hascheduler.settings import Settings
 from hascheduler.shards.layout import Layout, encode_layout
@@ -114,27 +113,6 @@ async def test_a_processor_reads_again_until_the_home_says_that_there_are_severa
 
 async def test_only_a_home_without_a_layout_is_the_only_shard() -> None:
     assert await parts(Home()).layout() is None
-
-
-async def test_a_processor_registers_in_no_database_that_was_not_compared() -> None:
-    """That of a shard in another MongoDB which did not answer at its start."""
-    tries: list[str] = []
-
-    async def compare() -> None:
-        tries.append("compared")
-        if len(tries) < 2:
-            raise StoreUnavailable("the database 'x' there is another one")
-
-    class Registrations(Home):
-        async def update_one(self, *update: Any, **options: Any) -> None:
-            tries.append("registered")
-
-    processor = ProcessorRef("p.1", "p", "0001", frozenset(), 1, beat=1, draining=False, parked=0)
-    store = MongoWorkStore(Registrations(), 1_000, compare)  # type: ignore[arg-type]
-    with pytest.raises(StoreUnavailable, match="another one"):
-        await store.register(processor)
-    await store.register(processor)
-    assert tries == ["compared", "compared", "registered"]
 
 
 # What the services of several shards of one process share

@@ -1,7 +1,5 @@
 """``hascheduler token …``, ``hascheduler audit-log``, and what a token does for all other commands."""
 
-from pathlib import Path
-
 import pytest
 
 from hascheduler.api.middleware.auth import AuthConfig
@@ -37,13 +35,6 @@ async def test_the_output_is_the_secret_alone_and_it_opens(replica: Replica) -> 
         (ADMIN, "HASCHEDULER_ADMIN_TOKEN: admin of all tenants; may "),
     ):
         assert (await replica.done("token", "whoami", HASCHEDULER_TOKEN=token)).out.startswith(shown)
-
-
-async def test_a_file_may_hold_the_token(replica: Replica, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text(f"{await made(replica)}\n")
-    shown = await replica.done("token", "whoami", "--json", HASCHEDULER_TOKEN_FILE=str(file))
-    assert shown.json["name"] == "ci"
 
 
 async def test_they_are_listed_and_revoked(replica: Replica) -> None:
@@ -108,12 +99,6 @@ async def test_the_audit_log_is_shown_and_filtered(replica: Replica, world: Worl
     assert all(text in table for text in ("ci", "127.0.0.1", "PUT /v1/lanes/slow", "403"))
     assert "definitions" not in table
     assert "the database moves" in (await replica.done("audit-log", HASCHEDULER_TOKEN=ADMIN, COLUMNS="140")).out
-
-
-@pytest.mark.parametrize("asked", ["create a --role root --tenant b", "create a --role viewer", "revoke hsk_secret -y"])
-async def test_wrong_usage_exits_with_status_2_and_tells_no_secret(replica: Replica, asked: str) -> None:
-    refused = await replica.run("token", *asked.split(), HASCHEDULER_TOKEN=ADMIN)
-    assert (refused.status, "hsk_secret" in refused.err) == (2, False)
 
 
 async def test_without_a_token_the_error_names_the_variable(replica: Replica) -> None:

@@ -272,31 +272,3 @@ async def test_a_name_stays_one_part_of_the_path(scheduler: AsyncScheduler, reco
         await scheduler.schedules.get("a/../../b?c=d#e")
     [request] = recorder.requests
     assert request.url.raw_path == b"/v1/schedules/a%2F..%2F..%2Fb%3Fc%3Dd%23e"
-
-
-async def failing(answer: Any) -> tuple[int, Exception]:
-    """How often a schedule's creation is sent where each try fails like that, and what came of it."""
-    sent = 0
-
-    def respond(request: httpx.Request) -> httpx.Response:
-        nonlocal sent
-        sent += request.method == "POST"
-        if isinstance(answer, Exception):
-            raise answer
-        return httpx.Response(answer, json={"type": "x", "detail": "no", "status": answer, "title": "x"})
-
-    with pytest.raises((Refused, Unavailable)) as raised:
-        await scheduler_over(respond, "http://a", "http://b", patience=0.3).schedules.create("nightly", CRON, TEMPLATE)
-    return sent, raised.value
-
-
-@pytest.mark.parametrize("answer", [httpx.ReadTimeout("late"), httpx.ReadError("cut"), 502, 503, 504])
-async def test_what_may_not_be_repeated_is_sent_once_where_it_may_have_arrived(answer: Any) -> None:
-    """Nor does looking for it tell anything here."""
-    sent, error = await failing(answer)
-    assert (sent, type(error)) == (1, Unavailable)
-
-
-@pytest.mark.parametrize("answer", [httpx.ConnectError("refused"), 429])
-async def test_it_is_repeated_where_it_never_arrived_or_was_refused_unread(answer: Any) -> None:
-    assert (await failing(answer))[0] > 1

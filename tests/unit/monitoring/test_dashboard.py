@@ -46,12 +46,6 @@ def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> Non
     assert all("namespace" in {m.name for m in s.matchers.matchers} for s in promql.selectors(tree)), title
 
 
-@pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
-def test_legends_name_labels_that_the_query_keeps(title: str, target: dict[str, Any]) -> None:
-    kept = promql.labels_kept(promql.parsed(target["expr"]), contract.told())
-    assert set(re.findall(r"{{(\w+)}}", target.get("legendFormat", ""))) <= kept, title
-
-
 def test_prometheus_takes_the_queries(promtool: Callable[..., str], tmp_path: Path) -> None:
     queries = {promql.without_variables(target["expr"]) for _, target in TARGETS}
     queries |= {promql.without_variables(note["expr"]) for note in BOARD["annotations"]["list"]}

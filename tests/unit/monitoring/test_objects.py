@@ -1,6 +1,5 @@
 """The objects for the cluster, as kustomize renders them."""
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.monitoring.rules import ALERTS, FOLDER, GROUPS, write_rules
+from tests.unit.monitoring.rules import FOLDER, GROUPS, write_rules
 
 COMPONENTS = {"scheduler": "health", "processor": "health", "rabbitmq": "prometheus"}
 
@@ -76,11 +75,3 @@ def test_the_monitors_fit_the_pods_of_the_base() -> None:
         labels = {"app.kubernetes.io/name": "hascheduler", "app.kubernetes.io/component": component}
         assert labels.items() <= pod["metadata"]["labels"].items()
         assert port in {each["name"] for container in pod["spec"]["containers"] for each in container["ports"]}
-
-
-def test_runbooks_find_the_token_where_the_pods_have_it() -> None:
-    deployment = yaml.safe_load((FOLDER.parent / "base/scheduler/deployment.yaml").read_text(encoding="utf-8"))
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    (token_file,) = [each["value"] for each in container["env"] if each["name"] == "HASCHEDULER_ADMIN_TOKEN_FILE"]
-    runbooks = "".join(rule["annotations"]["runbook"] for rule in ALERTS.values())
-    assert set(re.findall(r"HASCHEDULER_TOKEN_FILE=(\S+)", runbooks)) == {token_file}

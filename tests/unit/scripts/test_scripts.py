@@ -112,34 +112,6 @@ def test_up_again_does_only_what_is_left(tmp_path: Path) -> None:
     assert len(ended.called("apply")) == 1
 
 
-def test_podman_is_told_whole_names_and_loads_archives(tmp_path: Path) -> None:
-    _put(tmp_path, engine="podman")
-    ended = _run(tmp_path, "kind-up", KIND_EXPERIMENTAL_PROVIDER="podman")
-    assert ended.status == 0, ended.text
-    assert len(ended.called("podman build --target scheduler --tag docker.io/library/hascheduler:")) == 1
-    assert len(ended.called("podman save --output", "docker.io/library/hascheduler")) == 2
-    assert len(ended.called("kind load image-archive --name hascheduler")) == 2
-    assert not ended.called("load docker-image")
-
-
-def test_new_images_replace_the_pods(tmp_path: Path) -> None:
-    new = {"image inspect": Says(out="", status=1), "build": Says()}
-    _put(tmp_path, kind={"get clusters": Says(out="hascheduler\n")}, container=new)
-    assert not _run(tmp_path, "kind-up").called("rollout restart"), "there is none before and after"
-    # The stand-in tells another id from the second build on.
-    (tmp_path / "docker").rename(tmp_path / "docker-before")
-    shell = f"""#!/bin/sh
-echo "$*" | grep -q "image inspect" && [ -e {tmp_path}/built ] && echo sha256:2
-case "$*" in build*) : >{tmp_path}/built ;; esac
-exit 0
-"""
-    (tmp_path / "docker").write_text(shell)
-    (tmp_path / "docker").chmod(0o755)
-    (tmp_path / "grep").symlink_to(str(shutil.which("grep")))
-    [restart] = _run(tmp_path, "kind-up").called("rollout restart")
-    assert restart.endswith("deployment bootstrap scheduler processor")
-
-
 def test_a_workload_that_does_not_come_is_shown_with_its_events_and_last_lines(tmp_path: Path) -> None:
     late = {
         "rollout status": _NO,

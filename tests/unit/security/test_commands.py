@@ -39,17 +39,13 @@ def test_a_program_that_starts_others_is_not_listed_alone(program: str) -> None:
         ("{0} fetch", ["fetch", "origin"], True),
         ("{0} fetch", [], False),
         ("{0} fetch", ["push"], False),
-        ("{0} fetch", ["fetch2"], False),
         ("{0} fetch", ["-c", "alias.x=!sh", "fetch"], False),
         ("{0} fetch", ["--upload-pack=sh", "fetch"], False),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin"], True),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin", "--upload-pack=sh"], False),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch"], False),
-        ("{0} fetch $, {0} status", ["status", "-s"], True),
-        ("{0} fetch $, {0} status", ["fetch", "-s"], False),
         ("{0} 'a b, c' \"$\"", ["a b, c"], True),
         ("{0} 'a b, c'", ["a", "b,", "c"], False),
-        ("{0} '#'", ["#"], True),
         ("{0} $", [], True),
         ("{0} $", ["x"], False),
         ("{0}", ["anything"], True),
@@ -106,9 +102,3 @@ def test_the_payload_sets_only_what_is_listed(setting: str | None, name: str, pa
     with pytest.raises(InvalidInput) as refused:
         child_environment({name: "x"}, make_job(), own)
     assert refused.value.path == ("payload", "env", name)
-
-
-@pytest.mark.parametrize("setting", ["*", "A B", "A=B", "A*B"])
-def test_a_pattern_for_everything_is_not_understood(setting: str) -> None:
-    with pytest.raises(InvalidInput, match=ENV):
-        child_environment({}, make_job(), {ENV: setting})

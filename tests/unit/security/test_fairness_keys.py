@@ -98,16 +98,6 @@ def test_tenants_with_work_are_never_apart_by_more_than_one_job_whatever_their_k
         assert max(begun.values()) - min(begun.values()) <= 1
 
 
-def test_the_keys_of_one_tenant_share_what_it_has() -> None:
-    load = [job(f"a{n}", tenant="acme", fairness_key="many") for n in range(9)]
-    load += [job("b", tenant="acme", fairness_key="few"), *(job(f"g{n}", tenant="globex") for n in range(9))]
-    outcome = outcome_of(*load, policy="fair")
-    order = [attempt.job for attempt in outcome.attempts]
-    assert order.index("b") < 5, "its tenant's second start"
-    assert outcome.accumulated_cost_ms == {"acme/many": 9_000, "acme/few": 1_000, "globex/": 9_000}
-    assert outcome.tenant_cost_ms == {"acme": 10_000, "globex": 9_000}
-
-
 # What it makes replicas remember
 
 
@@ -134,15 +124,6 @@ def test_of_one_tenant_so_many_keys_are_remembered_and_those_of_others_stay() ->
     assert accounts.cost("globex", "old") == 1_000
     assert accounts.cost("acme", "k39") == 0, "it was idle for the longest time"
     assert accounts.cost("acme", "k40") > 0
-
-
-def test_the_record_has_room_for_the_key_of_a_tenant_beside_the_thousands_of_another() -> None:
-    accounts = churned("acme", keys=500)
-    accounts.arrive("globex", "only")
-    accounts.charge("globex", "only", "x", "t")
-    rows = accounts.snapshot(0, 100).accumulated
-    assert len(rows) == 100
-    assert ("globex", "only", 1_000, 0) in rows
 
 
 async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, RecordVerdict
 from hascheduler.dispatch.inputs import Input, TermBegan
-from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
-from hascheduler.model.collection import Collection
+from hascheduler.mirror.changes import JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs, format_instant
@@ -67,19 +66,6 @@ async def test_a_trigger_is_not_refused_for_such_a_job_and_does_not_name_it(
     if overlap == "skip":
         problem = check_problem(await other.post("/v1/schedules/tick/trigger", json={"overlap": overlap}), 409)
         assert "trigger:tick:" in problem["detail"]
-
-
-async def test_a_job_of_the_release_before_is_a_sibling_within_its_tenant_only(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
-) -> None:
-    old = await acme_fired(acme, world, NOW + HOUR_MS)
-    stored = world.job(old)
-    del stored["schedule_created_at_ms"]
-    world.database.replace(Collection.JOBS, stored)
-    problem = check_problem(await acme.post("/v1/schedules/tick/trigger", json={"overlap": "skip"}), 409)
-    assert old in problem["detail"]
-    await change_hands(acme, other, world)
-    await post(other, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
 
 
 def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
@@ -180,13 +166,6 @@ def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
     [passed_over] = scene.at(2_000, ScheduleSeen(of_acme(rev=3, cursor_ms=wall(1_000), policy=policy))).decisions
     assert isinstance(passed_over, RecordVerdict)
     assert passed_over.run.because_of == old.id
-
-
-@pytest.mark.parametrize("is_said", [True, False], ids=["said", "of 0.2.0"])
-def test_its_failures_do_not_count(is_said: bool) -> None:
-    old = acme_running() if is_said else replace(acme_running(), schedule_created_at_ms=None)
-    scene = changed_hands(Overlap.ALLOW, old)
-    assert scene.at(1_600, JobGone(old.id, JobState.FAILED)).decisions == ()
 
 
 def test_a_schedule_whose_end_was_overlooked_leaves_no_promise_to_the_next_one() -> None:

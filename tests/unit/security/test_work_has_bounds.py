@@ -341,13 +341,6 @@ async def test_an_edit_of_the_values_that_fill_a_payload_is_checked(
     await too_large(await client.patch(PATH, json=patch), "job", "payload")
 
 
-async def test_a_trigger_with_its_own_payload_is_checked(client: httpx.AsyncClient, world: World) -> None:
-    assert (await client.post("/v1/schedules", json=filling("small"))).status_code == 201
-    before = world.everything()
-    await too_large(await client.post(f"{PATH}/trigger", json={"payload": "${target}" * MANY}), "payload")
-    assert world.everything() == before
-
-
 async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Golden scenarios as a user holds them against a schedule: applied from a file, and previewed."""
+"""Golden files of the command line: transcripts (see `tests.unit.cli.transcripts`), and times that previews print."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,34 @@ from typing import Any
 
 import pytest
 
+from hascheduler.clock import SystemClock
 from hascheduler.model.values.instants import parse_instant
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
+from tests.unit.cli.transcripts import WRITES, played
 
-FILES = sorted((Path(__file__).parents[2] / "golden" / "times").glob("*.json"))
-GOLDEN = {path.stem: json.loads(path.read_text("utf-8")) for path in FILES}
+# Transcripts
+
+FILES = {path.stem: path for path in sorted((Path(__file__).parents[2] / "golden/cli").glob("*.txt"))}
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_what_is_typed_prints_what_the_transcript_has(
+    name: str, replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SystemClock, "wall_ms", lambda _: NOW)
+    monkeypatch.chdir(tmp_path)
+    text = FILES[name].read_text("utf-8")
+    now = await played(text, replica, world, monkeypatch)
+    if WRITES:
+        FILES[name].write_text(now, "utf-8")
+    assert now.splitlines() == text.splitlines()
+
+
+# Times
+
+TIMES = sorted((Path(__file__).parents[2] / "golden/times").glob("*.json"))
+GOLDEN = {path.stem: json.loads(path.read_text("utf-8")) for path in TIMES}
 
 
 @pytest.mark.parametrize("name", [name for name, golden in GOLDEN.items() if "edits" not in golden])
