@@ -3,8 +3,7 @@
 import pytest
 
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.model.token import SECRET, digest_of, session_id
-from tests.factories import NOW, make_token
+from hascheduler.model.token import SECRET, digest_of
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
 
@@ -53,20 +52,6 @@ async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     assert revoked.out == f"revoked {one['id']}\n"
     refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN=secret)
     assert (refused.status, "the token is unknown" in refused.err) == (2, True)
-
-
-async def test_sessions_of_the_dashboard_are_listed_and_ended(replica: Replica, world: World) -> None:
-    secret = await made(replica)
-    session = make_token(session_id("token-1", "5b1e"), session_of=digest_of(secret), expires_at_ms=NOW + 1)
-    await world.tokens.begin_session(session, 1, NOW)
-    shown = await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN, COLUMNS="160")
-    [line] = [line for line in shown.out.splitlines() if session.id in line]
-    assert line.split()[1] == "session"
-    assert sum(" token " in line for line in shown.out.splitlines()) == 1
-    revoked = await replica.done("token", "revoke", session.id, "--yes", HASCHEDULER_TOKEN=ADMIN)
-    assert revoked.out == f"revoked {session.id}\n"
-    [left] = world.everything()["tokens"]
-    assert left["session_of"] is None
 
 
 async def test_a_role_that_is_too_low_is_one_line(replica: Replica) -> None:

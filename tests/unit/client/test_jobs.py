@@ -1,7 +1,7 @@
 """What programs ask and get, against the real API: jobs one by one, and many at once."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,32 +16,6 @@ from tests.unit.client.faces import Face
 # One
 
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
-
-
-async def test_a_job_is_submitted_with_all_that_may_be_said(face: Face) -> None:
-    first = await face.ask.submit("log")
-    assert (first.id, first.state, first.payload, first.replayed) == ("job:0001", JobState.PENDING, None, False)
-    job = await face.ask.submit(
-        "resize", {"image": "a.png"}, target="a.png", priority=7, tenant="acme", lane="bulk", labels={"team": "a"},
-        resources={"cpu": 2}, not_before=LATER, expires_at="2031-01-02T00:00:00Z", depends_on=[first.id],
-        on_dependency_failure="ignore",
-    )  # fmt: skip
-    assert job == await face.ask.get(job.id)
-    assert (job.definition, job.payload, job.target, job.priority) == ("resize", {"image": "a.png"}, "a.png", 7)
-    assert (job.tenant, job.lane, job.labels, job.fields["resources"]) == ("acme", "bulk", {"team": "a"}, {"cpu": 2})
-    assert (job.not_before, job.expires_at) == (LATER, LATER + timedelta(days=1))
-    assert (job.depends_on, job.fields["on_dependency_failure"]) == ((first.id,), "ignore")
-
-
-async def test_under_one_key_it_is_one_job_and_else_each_submit_is_another(face: Face, world: World) -> None:
-    one = await face.ask.submit("log", idempotency_key="order-1")
-    again = await face.ask.submit("log", idempotency_key="order-1")
-    assert (one.id, one.replayed, again.id, again.replayed) == ("job:0001", False, "job:0001", True)
-    assert (await face.ask.submit("log")).id != (await face.ask.submit("log")).id
-    with pytest.raises(Refused, match="order-1") as refused:
-        await face.ask.submit("resize", idempotency_key="order-1")
-    assert refused.value.status == 409
-    assert len(world.everything()[Collection.JOBS]) == 3
 
 
 async def test_a_duplicate_is_told_and_a_call_waits_for_the_job_that_is_there(face: Face, world: World) -> None:
@@ -81,18 +55,6 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
     waiting = asyncio.create_task(face.ask.wait(job.id))
     world.rewrite(Collection.JOBS, job.id, state="failed", finished_at_ms=NOW, error="it broke")
     assert (await waiting).state is JobState.FAILED
-
-
-async def test_one_job_is_cancelled_reprioritized_and_retried(face: Face, world: World) -> None:
-    job = await face.ask.submit("log")
-    assert await face.ask.reprioritize(job.id, 9) == "ok"
-    assert (await face.ask.get(job.id)).priority == 9
-    assert await face.ask.retry(job.id) == "not_ended"
-    assert await face.ask.cancel(job.id) == "cancelled"
-    assert await face.ask.cancel(job.id) == "already_done"
-    assert await face.ask.retry(job.id) == "ok"
-    revived = await face.ask.get(job.id)
-    assert (revived.state, revived.attempt, revived.tries, revived.revivals) == ("pending", 1, 0, 1)
 
 
 async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:

@@ -1,7 +1,6 @@
 """Replicas that fail, are busy, or say no: what is repeated, where, and what the caller gets in the end."""
 
 import json
-import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,6 @@ import httpx
 import pytest
 
 from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, bodies
-from hascheduler.client.exchange import Exchange
 from tests.tiers import spread
 from tests.unit.client.faces import answered_by, scheduler_over
 
@@ -223,14 +221,3 @@ def test_what_is_no_token_is_refused_and_not_told(token: str) -> None:
     with pytest.raises(InvalidInput, match="token: can't be a token") as refused:
         Scheduler(A, token=token)
     assert "abc" not in str(refused.value)
-
-
-@pytest.mark.parametrize(("urls", "trusts"), [([A, B], False), ([A, "HTTPS://b:2"], True)])
-def test_authorities_are_read_where_a_replica_speaks_https(urls: list[str], trusts: bool) -> None:
-    """That takes 20 ms; without them no certificate is trusted."""
-    trust = Exchange(urls, None, 1.0).trust(None, None)
-    if trusts:
-        assert trust is True
-    else:
-        assert isinstance(trust, ssl.SSLContext)
-        assert (trust.verify_mode, trust.check_hostname, trust.get_ca_certs()) == (ssl.CERT_REQUIRED, True, [])

@@ -196,17 +196,6 @@ async def test_who_falls_silent_is_waited_for_only_so_long(
     await call(leases)
 
 
-async def test_who_ends_in_the_middle_is_the_store_s_absence(
-    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call
-) -> None:
-    cluster.silent()
-    calling = asyncio.ensure_future(call(leases))
-    await cluster.holding()
-    await cluster.close()
-    with pytest.raises(StoreUnavailable, match=r"no answer of the API server \([A-Za-z]+\)"):
-        await calling
-
-
 async def test_a_server_with_another_certificate_does_not_get_the_token(
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

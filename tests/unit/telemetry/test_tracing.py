@@ -11,7 +11,6 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from structlog.testing import capture_logs
 
 from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
@@ -20,7 +19,7 @@ from hascheduler.telemetry.log_lines import Reminders
 from hascheduler.telemetry.otlp import Exporter, otlp_tracer
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, NO_TRACING, UNTRACED, SpanKind, traced
 from tests.tiers import spread
-from tests.unit.telemetry.spans import CALLER, UNSAMPLED, Recorded, id_of, parent_of, span_id, trace_of
+from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 from tests.warm import warm
 
 # Spans
@@ -75,19 +74,6 @@ def test_a_failure_has_its_type_and_no_secrets() -> None:
     assert (told.attributes or {})["error.type"] == "app.NoAnswer"
     assert told.status.status_code is trace.StatusCode.ERROR
     assert told.status.description == "no answer from mongodb://***@db/"
-
-
-def test_what_the_sampler_leaves_out_is_handed_on_as_left_out() -> None:
-    recorded = Recorded(sampler=ParentBased(ALWAYS_OFF))
-    begun = recorded.tracer.start(SpanKind.FIRE, "log", None, {})
-    within = recorded.tracer.start(SpanKind.ATTEMPT, "log", UNSAMPLED, {})
-    for span in (begun, within):
-        span.end()
-        assert span.context is not None
-        assert int(span.context.traceparent[-2:], 16) & 1 == 0
-    assert recorded.names == []
-    assert within.context is not None
-    assert within.context.trace_id == UNSAMPLED.trace_id
 
 
 async def test_within_the_block_others_nest_in_tasks_and_threads_alike() -> None:
