@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.kubernetes.leases import DURATION_MS, RENEWALS, TERM, new_lease, record_in
+from hascheduler.kubernetes.leases import DURATION_MS, new_lease, record_in
 from hascheduler.kubernetes.leases import replaced_lease as replaced
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -69,39 +69,6 @@ def test_what_others_have_put_there_stays() -> None:
     assert stored["metadata"]["annotations"]["note"] == "do not delete"
     assert stored["spec"]["strategy"] == "OldestEmulationVersion"
     assert record_in(stored, "default") == make_lease(renewals=1)
-
-
-NOTHING = LeaseRecord("default", "", 0, 0, "", WallMs(0), WallMs(0), 0, 0)
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        {},
-        {"spec": None},
-        {"spec": {}},
-        {"spec": {"holderIdentity": None, "leaseDurationSeconds": None, "renewTime": None, "leaseTransitions": None}},
-        {"spec": {"holderIdentity": 5, "leaseDurationSeconds": "10", "acquireTime": 3, "leaseTransitions": True}},
-        {"spec": {"leaseDurationSeconds": -1, "renewTime": "yesterday", "leaseTransitions": -1}},
-        {"spec": {"renewTime": "0001-01-01T00:00:00.000000Z", "acquireTime": "9999-12-31T23:59:59.999999Z"}},
-        {"spec": {"leaseDurationSeconds": 2**40, "leaseTransitions": 2**40}},
-    ],
-)
-def test_a_lease_without_sense_is_a_record_of_nothing(rest: dict[str, Any]) -> None:
-    metadata = {"name": "x", "uid": "u", "resourceVersion": "1"}
-    assert record_in({"metadata": metadata, **rest}, "default") == NOTHING
-    assert record_in({"metadata": {**metadata, "annotations": None}, **rest}, "default") == NOTHING
-
-
-@pytest.mark.parametrize(
-    "text", ["", "x", "-1", "+1", "1.0", "1e3", " 1", "1_000", "٣", "²", str(2**53 - 1), "9" * 16, "9" * 5_000, None, 5]
-)
-@pytest.mark.parametrize("annotation", [TERM, RENEWALS])
-def test_a_number_that_is_none_counts_as_zero(annotation: str, text: object) -> None:
-    lease = new_lease(make_lease(term=4, renewals=9), "x")
-    lease["metadata"]["annotations"][annotation] = text
-    found = record_in(lease, "default")
-    assert (found.term, found.renewals) == ((0, 9) if annotation == TERM else (4, 0))
 
 
 @pytest.mark.parametrize(

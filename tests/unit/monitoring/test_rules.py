@@ -36,14 +36,6 @@ def test_windows_hold_four_scrapes(rule: dict[str, Any]) -> None:
     assert all(window >= 4 * SCRAPE_INTERVAL for window in promql.ranges(promql.parsed(rule["expr"])))
 
 
-@pytest.mark.parametrize("record", RECORDED)
-def test_what_is_recorded_is_named_for_its_labels_and_used(record: str) -> None:
-    grouped = set(promql.grouped_by(promql.parsed(RECORDED[record]["expr"]))) - {"le", "instance"}
-    assert grouped == recorded_labels(record)
-    used = {selector.name for rule in RULES for selector in promql.selectors(promql.parsed(rule["expr"]))}
-    assert record in used
-
-
 @pytest.mark.parametrize("alert", ALERTS)
 def test_alerts_say_what_they_mean_and_what_to_do(alert: str) -> None:
     rule = ALERTS[alert]

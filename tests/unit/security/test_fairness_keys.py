@@ -57,20 +57,6 @@ def test_jobs_under_the_name_of_another_tenant_are_not_charged_to_it(policy: str
 TENANTS = ("globex", "initech", "acme")
 
 
-@pytest.mark.parametrize("policy", FAIR)
-def test_jobs_under_the_name_of_another_tenant_do_not_go_first_for_it(policy: str) -> None:
-    """The tenant that has consumed much takes the name of one that has consumed little."""
-    dear = [job(f"dear-{n}", 1, tenant="acme", fairness_key="acme", definition="dear") for n in range(4)]
-    known = job("known", 1, tenant="globex", fairness_key="globex", submit_at=4)
-    abuse = [job(f"abuse-{n}", tenant="acme", fairness_key="globex", submit_at=4.5) for n in range(5)]
-    plain = [job(f"plain-{n}", tenant="initech", fairness_key="initech", submit_at=4.6) for n in range(5)]
-    starts = starts_of(
-        *dear, known, *abuse, *plain, policy=policy, idle_key_start="zero",
-        definitions={"x": {}, "dear": {"default_cost": 500}},
-    )  # fmt: skip
-    assert starts[5:10] == ["initech"] * 5
-
-
 # What is promised instead
 
 

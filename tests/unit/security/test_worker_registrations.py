@@ -106,10 +106,3 @@ async def test_a_processor_of_another_token_is_not_there(
     check_problem(await stranger.delete(f"/v1/work/processors/{processor}"), 404)
     assert world.stored(Collection.PROCESSORS, processor) == before
     assert (await worker.post("/v1/work/start", json=named)).status_code == 200
-
-
-async def test_a_secret_is_changed_without_losing_what_runs(guarded: Guarded, worker: httpx.AsyncClient) -> None:
-    """The next token of that name speaks for its processors."""
-    processor = await registered(worker)
-    async with await guarded.client("worker", name="worker-1") as renewed:
-        assert (await renewed.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200
