@@ -14,8 +14,10 @@ from hascheduler.telemetry.health import (
     ABOUT_TO_END,
     NOT_LEADING,
     NOT_TURNING,
+    WAITING_FOR_DATABASE,
     Health,
     ReplicaHealth,
+    Vitals,
 )
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -62,6 +64,14 @@ async def test_what_a_replica_says(
     view: StandingView, alive: tuple[int, str], ready: tuple[int, str], leading: tuple[int, str]
 ) -> None:
     assert await answers(ReplicaHealth(view)) == {"/livez": alive, "/readyz": ready, "/leaderz": leading}
+
+
+async def test_a_process_that_waits_for_its_database_lives_and_is_not_ready() -> None:
+    vitals = Vitals()
+    waiting = {"/livez": YES, "/readyz": (503, WAITING_FOR_DATABASE), "/leaderz": (503, NOT_LEADING)}
+    assert await answers(vitals) == waiting
+    vitals.become(ReplicaHealth(StandingView()))
+    assert await answers(vitals) == {"/livez": YES, "/readyz": YES, "/leaderz": YES}
 
 
 @dataclass
