@@ -5,16 +5,17 @@ import contextvars
 import json
 import subprocess
 import sys
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from structlog.testing import capture_logs
 
 from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
 from hascheduler.model.trace import TraceContext
+from hascheduler.telemetry import otlp
 from hascheduler.telemetry.log_lines import Reminders
 from hascheduler.telemetry.otlp import Exporter, otlp_tracer
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, NO_TRACING, UNTRACED, SpanKind, traced
@@ -126,6 +127,26 @@ def test_who_does_not_trace_hands_on_what_there_is(parent: TraceContext | None) 
     assert span.context == parent
     assert UNTRACED.context is None
     NO_TRACING.close()
+
+
+def test_an_end_does_not_wait_for_a_collector_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "CLOSE_LIMIT_S", 0.01)
+
+    class Silent(SpanExporter):
+        def export(self, spans: object) -> SpanExportResult:
+            return SpanExportResult.SUCCESS
+
+        def shutdown(self) -> None:
+            waiting.set()
+            for_ever.wait()
+
+    waiting, for_ever = Event(), Event()
+    recorded = Recorded()
+    recorded.provider.add_span_processor(SimpleSpanProcessor(Silent()))
+    recorded.tracer.close()
+    assert waiting.wait(10)
+    assert not for_ever.is_set()
+    for_ever.set()
 
 
 # Sending
