@@ -43,7 +43,7 @@ WHOLE := tests/system tests/integration/bootstrap tests/integration/embedded
 WHOLE_SYSTEMS := $(WHOLE) $(addprefix --ignore=,$(README) $(BROWSER))
 # What speaks over sockets, run on the loop of replicas too, which is uvloop.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py events.py) \
-	$(addprefix tests/unit/security/test_,message_ends.py tls_handshakes.py slow_clients.py shares_of_connections.py)
+	$(addprefix tests/unit/security/test_,message_ends.py tls_handshakes.py places.py)
 # How thorough: see tests/tiers.py.
 TIER ?= test
 CHOSEN := $(if $(filter long,$(TIER)),,-m "not thorough")

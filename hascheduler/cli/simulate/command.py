@@ -5,7 +5,8 @@ decisions.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -258,9 +259,13 @@ def record(
     # On standard error, so that what the command prints stays its own.
     live = Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
     steps, end = 0, "it was cut off"
-    with replica(leader, "broke off") as scheduler, _new(file) as out, live:
+    with ExitStack() as stack:
+        lines = stack.enter_context(replica(leader, "broke off")).cluster.record(format_duration(span_ms))
+        heading = next(lines)  # before the file, which a recording that is refused does not leave behind
+        out = stack.enter_context(_new(file))
+        stack.enter_context(live)
         try:
-            for line in scheduler.cluster.record(format_duration(span_ms)):
+            for line in chain([heading], lines):
                 out.write(line + "\n")
                 read = json.loads(line)
                 end = read.get("end", end)

@@ -22,21 +22,6 @@ async def _started(members: Members, count: int) -> list[str]:
     return sorted(await asyncio.gather(*(members.start(members.address()) for _ in range(count))))
 
 
-async def test_one_member_becomes_a_set_of_its_own(members: Members) -> None:
-    [only] = await _started(members, 1)
-    await bootstrapped(only)
-    assert [member["host"] for member in (await configuration(only))["members"]] == [only]
-    assert await states(only) == {only: "PRIMARY"}
-
-
-async def test_three_members_become_one_set(members: Members) -> None:
-    hosts = await _started(members, 3)
-    await bootstrapped(*hosts)
-    # One that was silent for a moment may come last.
-    assert sorted(member["host"] for member in (await configuration(*hosts))["members"]) == sorted(hosts)
-    await all_in_step(*hosts)
-
-
 async def test_a_second_time_changes_nothing(members: Members) -> None:
     [only] = await _started(members, 1)
     await bootstrapped(only)
@@ -91,15 +76,6 @@ async def test_a_member_whose_disk_was_replaced_joins_again_by_itself(members: M
     assert after["members"] == before["members"]
 
 
-async def test_a_set_that_lacks_a_member_just_now_is_as_it_should_be(members: Members) -> None:
-    hosts = await _started(members, 3)
-    await bootstrapped(*hosts)
-    await all_in_step(*hosts)
-    await members.stop(hosts[0])
-    await bootstrapped(*hosts)
-    assert len((await configuration(*hosts[1:]))["members"]) == 3
-
-
 async def test_a_set_of_one_grows_to_three(members: Members) -> None:
     [first] = await _started(members, 1)
     await bootstrapped(first)
@@ -121,13 +97,6 @@ async def test_users_are_made_before_a_late_member_of_a_growing_set_arrives(memb
         await bootstrapped(first, late, passwords=changed, timeout_s=3)
     async with as_admin(first, password="another") as client:
         await client.admin.command("replSetGetStatus")
-
-
-async def test_a_member_that_the_plan_does_not_name_stays(members: Members) -> None:
-    hosts = await _started(members, 3)
-    await bootstrapped(*hosts)
-    await bootstrapped(*hosts[:2])
-    assert len((await configuration(*hosts))["members"]) == 3
 
 
 async def test_without_the_primary_among_the_wanted_it_is_found_through_the_others(members: Members) -> None:

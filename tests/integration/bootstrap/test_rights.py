@@ -193,13 +193,9 @@ _Act = Callable[[AbstractChannel, str], Awaitable[None]]
     ("secret", "act", "name"),
     [
         (SCHEDULER, _declare_queue, "hascheduler.processor.mine"),
-        (SCHEDULER, _declare_queue, "anything"),
         (SCHEDULER, _declare_exchange, "hascheduler.dispatch.mine"),
         (SCHEDULER, _consume, "hascheduler.processor.theirs"),
-        (SCHEDULER, _consume, "hascheduler.parked"),
         (SCHEDULER, _publish, "amq.default"),
-        (SCHEDULER, _publish, "amq.topic"),
-        (PROCESSOR, _declare_queue, "anything"),
         (PROCESSOR, _declare_queue, "not.hascheduler.processor.mine"),
         (PROCESSOR, _declare_queue, "hascheduler.processor."),
         (PROCESSOR, _declare_exchange, "hascheduler.events"),

@@ -122,15 +122,6 @@ async def test_a_wrong_key_ends_with_one_clear_line(fresh: Deployment) -> None:
     assert "AnotherKeyAltogether" not in ended.err
 
 
-async def test_a_server_that_never_answers_ends_with_status_1(fresh: Deployment, members: Members) -> None:
-    await members.stop(fresh.member)
-    ended = await hascheduler(*fresh.bootstrap_arguments(), "--timeout", "1s")
-    assert ended.status == 1
-    assert ended.err.splitlines()[-1] == (
-        f"hascheduler: the replica set rs0 is not there in time: no answer yet from {fresh.member}"
-    )
-
-
 async def test_sigterm_ends_the_waiting(fresh: Deployment, members: Members) -> None:
     await members.stop(fresh.member)
     process = await asyncio.create_subprocess_exec(
@@ -158,25 +149,6 @@ async def test_what_was_started_before_the_set_and_its_users_comes_through_by_it
         await done(*fresh.bootstrap_arguments())
         await _said(replica.log, "mirror_complete")
         await _said(worker.log, "registered")
-
-
-@pytest.mark.parametrize("arguments", [["serve", "--http-port", "0"], ["processor", "processors.log"]])
-async def test_sigterm_ends_a_command_that_waits_for_mongodb_at_once(tmp_path: Path, arguments: list[str]) -> None:
-    nowhere = {
-        "HASCHEDULER_MONGODB_URI": "mongodb://127.0.0.1:1/?replicaSet=rs0",
-        "HASCHEDULER_STARTUP_PATIENCE": "1m",
-    }
-    async with _started(tmp_path / "log", *arguments, **nowhere) as child:
-        await _said(child.log, "waiting_for_mongodb")
-        child.signal(signal.SIGTERM)
-        assert await asyncio.wait_for(child.wait(), 30) == 0
-
-
-async def test_patience_has_an_end(fresh: Deployment) -> None:
-    impatient = {**fresh.settings("hascheduler-scheduler"), "HASCHEDULER_STARTUP_PATIENCE": "100ms"}
-    ended = await hascheduler("serve", "--http-port", "0", **impatient)
-    assert ended.status == 2
-    assert ended.err.splitlines()[-1].startswith("hascheduler: HASCHEDULER_MONGODB_URI: ")
 
 
 @asynccontextmanager

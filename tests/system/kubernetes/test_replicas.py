@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.embedded.children import Daemon, free_port
+from hascheduler.embedded.children import Daemon
 from hascheduler.kubernetes.leases import record_in
 from hascheduler.model.leadership import LeaseRecord
 from tests.doubles.kubernetes.api_server import ApiServerDouble
@@ -104,16 +104,11 @@ async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(proces
     await processes.check()
 
 
-async def test_one_that_stands_still_is_followed_long_before_its_lease_runs_out(processes: LeasedProcesses) -> None:
-    await _stopped_and_followed(processes, *await processes.begin(**LONG))
-
-
-async def test_paused_for_longer_than_its_lease_it_wakes_up_as_a_follower(processes: LeasedProcesses) -> None:
-    await _stopped_and_followed(processes, *await processes.begin())
-
-
-async def _stopped_and_followed(processes: LeasedProcesses, leader: Daemon, term: int) -> None:
-    """Another leads meanwhile, and the one that was stopped follows when it goes on."""
+@pytest.mark.parametrize("lease", [LONG, {}], ids=["long before its lease runs out", "for longer than its lease"])
+async def test_one_that_stands_still_is_followed_and_wakes_up_as_a_follower(
+    processes: LeasedProcesses, lease: dict[str, str]
+) -> None:
+    leader, term = await processes.begin(**lease)
     leader.signal(signal.SIGSTOP)
     successor, _ = await processes.leader(not_in_term=term)
     assert successor is not leader
@@ -162,39 +157,6 @@ async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesse
     assert last > term
     await processes.fire(3)
     await processes.check()
-
-
-async def test_every_replica_shows_who_leads(processes: LeasedProcesses) -> None:
-    ports = {name: free_port() for name in (*REPLICAS, "three")}
-    for name, port in ports.items():
-        await processes.replica(name, HASCHEDULER_HEALTH_PORT=str(port), **LONG)
-    leader, term = await processes.leader()
-    await _all_show(processes, ports)
-    await leader.kill()
-    await processes.leader(not_in_term=term)
-    await _all_show(processes, ports)
-
-
-async def _all_show(processes: LeasedProcesses, ports: dict[str, int]) -> None:
-    lease = processes.lease()
-    assert lease is not None
-    for name, replica in processes.replicas.items():
-        if not replica.running:
-            continue
-        leads = lease.holder.startswith(f"{name}.")
-
-        async def shown(replica: Daemon = replica, leads: bool = leads) -> bool:
-            cluster = (await processes.http.get(replica.url + "/v1/cluster")).json()
-            told = cluster["leader"] or {}
-            expected = (lease.holder, lease.term, lease.endpoint, leads)
-            return (told.get("holder"), told.get("term"), told.get("endpoint"), cluster["leading"]) == expected
-
-        async def measured(port: int = ports[name], leads: bool = leads) -> bool:
-            told = await processes.metrics(f"http://127.0.0.1:{port}")
-            return (told.of("hascheduler_term"), told.of("hascheduler_leading")) == (lease.term, leads)
-
-        await eventually(shown, f"{name} shows the leader")
-        await eventually(measured, f"{name} measures the leader's term")
 
 
 async def _beats(processes: LeasedProcesses, count: int) -> None:

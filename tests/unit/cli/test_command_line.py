@@ -59,17 +59,6 @@ def test_the_command_runs_as_a_module_and_says_its_version() -> None:
     assert "--install-completion" in invoke("--help").out
 
 
-@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "calendar", "tenant", "job", "token"])
-def test_each_command_of_a_group_has_a_whole_line_and_an_example(group: str) -> None:
-    _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
-    told = [line.split(maxsplit=1) for line in commands.splitlines() if line]
-    assert len(told) >= 4
-    for name, text in told:
-        assert not text.endswith("...")
-        shown = invoke(group, name, "--help")
-        assert f"  hascheduler {group} {name}" in shown.out.partition("Example:")[2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [(["shedule"], "schedule"), (["schedule", "prevew"], "preview"), (["definition", "lst"], "list")],

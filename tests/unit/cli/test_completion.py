@@ -21,14 +21,12 @@ def completed(line: str, **variables: str) -> list[str]:
     [
         ("hascheduler sch", {"schedule"}),
         ("hascheduler schedule p", {"preview", "pause", "put"}),
-        ("hascheduler schedule preview --ti", {"--timezone"}),
         ("hascheduler schedule add x --catch", {"--catch-up", "--catch-up-limit"}),
         ("hascheduler schedule add x --overlap b", {"buffer_one"}),
-        ("hascheduler definition pu", {"put"}),
-        ("hascheduler lane e", {"edit"}),
-        ("hascheduler definition put x --ra", {"--rate-limit"}),
         ("hascheduler job list --state p", {"pending"}),
         ("hascheduler apply --dry", {"--dry-run"}),
+        ("hascheduler simulate --example on-d", {"on-demand-crossing"}),
+        ("hascheduler simulate --policy a", {"affinity"}),
     ],
 )
 def test_commands_and_options_are_completed(line: str, offered: set[str]) -> None:

@@ -47,17 +47,6 @@ def test_every_line_is_one_json_object(format: str) -> None:
     assert "ZeroDivisionError" in said[1]["exception"]
 
 
-def test_the_level_is_kept_for_ours_and_libraries_stay_quiet() -> None:
-    assert json.loads(lines("json", "debug")[0])["event"] == "detail"
-    assert [json.loads(line)["event"] for line in lines("json", "error")] == ["failed"]
-
-
-def test_people_get_lines_for_people() -> None:
-    first, *rest = lines("console", "info")
-    assert ("leading" in first, "term=7" in first) == (True, True)
-    assert any("ZeroDivisionError: division by zero" in line for line in rest)
-
-
 NASTY = """
 import logging, structlog
 from hascheduler.cli.output.logs import configure_logging

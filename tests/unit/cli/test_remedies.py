@@ -14,7 +14,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.schema.pause import EVERYTHING
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
-from tests.unit.cli.test_apply import want
+from tests.unit.cli.test_apply import DOCUMENTS, want
 
 ROOT = Path(__file__).parents[3]
 HINTS = (*ROOT.glob("hascheduler/check/*.py"), *ROOT.glob("hascheduler/mongo/check/*.py"),
@@ -22,21 +22,18 @@ HINTS = (*ROOT.glob("hascheduler/check/*.py"), *ROOT.glob("hascheduler/mongo/che
          ROOT / "hascheduler/api/routing/route_rules.py")  # fmt: skip
 RUNBOOKS = ROOT / "k8s/monitoring/rules.yaml"
 
-BROKEN: Mapping[Collection, tuple[str, Mapping[str, Any]]] = {
-    Collection.DEFINITIONS: ("kind: Definition\nname: x\nmax_concurrency: 2\n", {"max_concurrency": "many"}),
-    Collection.LANES: ("kind: Lane\nname: x\nweight: 2\n", {"weight": "heavy"}),
-    Collection.CALENDARS: ("kind: Calendar\nname: x\nweekdays: [mon]\n", {"include": 7}),
-    Collection.TENANTS: ("kind: Tenant\nname: x\nmax_running: 2\n", {"max_running": "few"}),
-    Collection.SCHEDULES: (
-        "kind: Schedule\nname: x\ntrigger: {type: interval, every: 1h}\njob: {definition: log}\n",
-        {"trigger": {"type": "sunrise"}},
-    ),
+BROKEN: Mapping[Collection, Mapping[str, Any]] = {
+    Collection.DEFINITIONS: {"max_concurrency": "many"},
+    Collection.LANES: {"weight": "heavy"},
+    Collection.CALENDARS: {"include": 7},
+    Collection.TENANTS: {"max_running": "few"},
+    Collection.SCHEDULES: {"trigger": {"type": "sunrise"}},
 }
 
 
 async def apply(replica: Replica, world: World, path: Path) -> None:
-    for collection, (manifest, broken) in BROKEN.items():
-        want(path, manifest)
+    for collection, broken in BROKEN.items():
+        want(path, DOCUMENTS[collection])
         await replica.done("apply", "-f", str(path), "--yes")
         right = world.stored(collection, "x")
         world.rewrite(collection, "x", **broken)
@@ -48,8 +45,8 @@ async def apply(replica: Replica, world: World, path: Path) -> None:
 
 
 async def delete(replica: Replica, world: World, path: Path) -> None:
-    for collection, (manifest, _) in BROKEN.items():
-        want(path, manifest)
+    for collection in BROKEN:
+        want(path, DOCUMENTS[collection])
         await replica.done("apply", "-f", str(path), "--yes")
         world.rewrite(collection, "x", rev="seven")
         found = decode_or_finding(collection, world.stored(collection, "x"))
@@ -94,33 +91,16 @@ async def token_made_again(replica: Replica, world: World, path: Path) -> None:
 
 
 Remedy = Callable[[Replica, World, Path], Awaitable[None]]
-REMEDIES: Mapping[str, Remedy | str] = {
+REMEDIES: Mapping[str, Remedy] = {
     "apply": apply,
     **dict.fromkeys((f"{kind.value.removesuffix('s')} delete" for kind in BROKEN), delete),
     "schedule edit": edit_of_a_payload_that_is_too_large,
     "pause": pause_again,
     "token create": token_made_again,
-    **dict.fromkeys(
-        ("schedule add", "schedule list", "schedule reset", "schedule backfill", "schedule verdicts", "verdicts"),
-        "tests/unit/cli/test_schedule_commands.py",
-    ),
-    "schedule timeline": "tests/unit/cli/test_preview.py",
-    **dict.fromkeys(
-        ("cluster", "resume", "processor drain", "processor undrain", "processor list"),
-        "tests/unit/cli/test_cluster.py",
-    ),
-    **dict.fromkeys(("why", "job list"), "tests/unit/cli/test_job_commands.py"),
-    **dict.fromkeys(("job retry", "job cancel"), "tests/unit/cli/test_job_changes.py"),
-    **dict.fromkeys(("tenant edit", "tenant list"), "tests/unit/cli/test_nouns.py"),
-    "audit-log": "tests/unit/cli/test_token_commands.py",
-    # They need a whole system.
-    "check": "tests/integration/check/test_command.py",
-    "migrate": "tests/system/upgrade/test_rolling_upgrade.py",
-    "bootstrap": "tests/integration/bootstrap",
-    "record": "tests/unit/cli/test_recordings.py",
-    "events": "tests/unit/cli/test_events.py",
 }
-"""By command; a path is that of the test which runs it."""
+TYPED = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests/golden/cli").glob("*.txt"))
+ELSEWHERE = {"audit-log", "bootstrap", "check", "migrate", "record"}
+"""Tested beside what they need: tokens, a whole system, or a leader to record."""
 
 
 def named() -> Iterator[tuple[Path, str]]:
@@ -133,24 +113,24 @@ def named() -> Iterator[tuple[Path, str]]:
     yield from ((RUNBOOKS, command) for command in commands)
 
 
-def command_of(words: str) -> str | None:
-    """The command that the words begin with; None if they are no command."""
+def is_run(words: str) -> bool:
+    """Return whether the command that the words begin with is run by a test."""
     first, _, second = words.partition(" ")
-    if first not in COMMANDS:
-        return None
-    return words if f"{first} {second}" in REMEDIES else first
+    command = words if second in COMMANDS[first].commands and first not in ELSEWHERE else first
+    typed = re.compile(rf"^\$ ([A-Z_]+=\S+ )*{command}\b", re.MULTILINE)
+    return command in REMEDIES or command in ELSEWHERE or typed.search(TYPED) is not None
 
 
 def test_every_remedy_that_a_text_names_is_run() -> None:
-    commands = {(path.name, command_of(words)) for path, words in named()} - {(path.name, None) for path in HINTS}
-    unknown = {(file, command) for file, command in commands if command not in REMEDIES}
-    assert not unknown, f"no test runs them: {sorted(unknown, key=str)}"
+    commands = {(path.name, words) for path, words in named() if words.partition(" ")[0] in COMMANDS}
+    not_run = {(file, words) for file, words in commands if not is_run(words)}
+    assert not not_run, f"no test runs them: {sorted(not_run)}"
     assert len(commands) > 20
-    for where in REMEDIES.values():
-        assert callable(where) or (ROOT / where).exists()
+    runbooks = {words for path, words in named() if path == RUNBOOKS}
+    assert not {words for words in runbooks if words.partition(" ")[0] not in COMMANDS}
 
 
-@pytest.mark.parametrize("remedy", dict.fromkeys(each for each in REMEDIES.values() if callable(each)))
+@pytest.mark.parametrize("remedy", dict.fromkeys(REMEDIES.values()))
 async def test_a_remedy_mends_what_it_is_named_for(
     remedy: Remedy, replica: Replica, world: World, tmp_path: Path
 ) -> None:

@@ -1,140 +1,33 @@
-"""``hascheduler simulate``: sources, refusals in one line, figures, JSON, pictures."""
+"""``hascheduler simulate`` and ``record``: pictures, progress, recordings; what they print is in the transcripts."""
 
 import json
-import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from hascheduler.simulate.examples import example_names
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.mirror.changes import JobSeen
+from hascheduler.model.values.instants import WallMs
 from tests.tiers import spread
-from tests.unit.cli.invoking import invoke
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.cli.terminal import Terminal
-from tests.unit.cli.test_completion import completed
+from tests.unit.dispatch.nouns import make_job
 from tests.unit.simulate.scenarios import document, job, processor
+from tests.unit.simulate.test_recordings import Load, written
 
-
-def scenario(path: Path, *jobs: dict[str, object], **rest: object) -> str:
-    file = path / "scenario.json"
-    file.write_text(json.dumps(document(*jobs, **rest)), "utf-8")
-    return str(file)
-
-
-def test_json_is_exactly_what_happened(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("a", 2.5, fairness_key="k"), job("b", 1), job("c", 1, submit_at=9), until=3)
-    ended = invoke("simulate", file, "--json")
-    assert (ended.status, ended.err) == (0, "")
-    assert ended.json == {
-        "dispatched": [[0.0, "a", "p"], [2.5, "b", "p"]],
-        "completed": [[2.5, "a"]],
-        "accumulated_cost": {"k": 1.0, "": 1.0},
-        "pending": [],
-    }
-
-
-def test_a_scenario_is_read_from_standard_input() -> None:
-    yaml = "{definitions: {x: {}}, processors: [{id: p}], jobs: [{id: j, definition: x, duration: 1}]}"
-    ended = invoke("simulate", "-", "--json", input=yaml)
-    assert ended.json["completed"] == [[1.0, "j"]]
-
-
-def test_the_summary_has_the_figures(tmp_path: Path) -> None:
-    there = [processor("p", leave_at=5), processor("q", types=["y"], join_at=5)]
-    jobs = (job("a", 4, fairness_key="k"), job("b", 4, lane="fast"), job("c", 1, definition="y"))
-    file = scenario(tmp_path, *jobs, processors=there, definitions={"x": {"tier": 3}, "y": {}}, note="a short day")
-    ended = invoke("simulate", file)
-    assert ended.status == 0
-    assert ended.out.startswith("a short day\n")
-    for row in ("completed +2", "still waiting +1", "attempts lost +1", "mean, lane fast", "used of p +100%"):
-        assert re.search(f"^ {row}", ended.out, re.MULTILINE), row
-    assert "no processor that was there at the end could run: b" in ended.out
-    assert "\x1b" not in ended.out
-
-
-def test_what_no_processor_could_run_is_counted(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("a", resources={"cpu": 9}), job("b"))
-    alone = invoke("simulate", file)
-    assert alone.status == 0
-    assert "no processor that was there at the end could run: a" in alone.out
-    beside = invoke("simulate", file, "--compare", "fair")
-    assert re.search(r"^ *unschedulable +1 +1", beside.out, re.MULTILINE)
-    assert invoke("simulate", file, "--json").json["unschedulable"] == ["a"]
-
-
-def test_many_keys_are_not_all_shown(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("g", count=50, fairness_key=[f"k{n}" for n in range(50)]))
-    ended = invoke("simulate", file)
-    assert "30 more, which waited less" in ended.out
-    assert "k49" in ended.out
-    assert "k10 " not in ended.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        ([], "FILE: missing; expected a scenario file, - or --example NAME"),
-        (["x.yaml", "--example", "rarity"], "FILE: given, and --example too"),
-        (["nowhere.yaml"], "FILE: nowhere.yaml: No such file or directory"),
-        (["."], "FILE: .: Is a directory"),
-        (["--example", "rare"], "--example: 'rare' is unknown; expected one of conflict-exclusion, "),
-        (["--example", "rarity", "--policy", "best"], "--policy: 'best' is unknown; expected a preset"),
-        (["--example", "rarity", "--compare", "fair,best"], "--compare: 'fair' is unknown"),
-        (["--example", "rarity", "--plot", "out.pdf"], "--plot: 'out.pdf' is no kind of picture"),
-        (["--example", "rarity", "--plot", "/nowhere/out.png"], "--plot: /nowhere/out.png: No such file or directory"),
-    ],
-)
-def test_an_impossible_request_is_one_line(arguments: list[str], line: str) -> None:
-    ended = invoke("simulate", *arguments)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith(f"hascheduler: {line}")
-    assert ended.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ('{"jobs": [{"id": "a", "definition": "y", "duration": 1}]}', "jobs.0.definition: 'y' is not defined"),
-        ('{"polizy": "fair"}', "polizy: no such field; expected policy"),
-        ("until: -1", "until: '-1' is not between 0 and 100 years"),
-        ("processors:\n- {id: p, resources: {cpu: -1}}", "processors.0.resources.cpu: -1 is too small"),
-        ("jobs:\n  - {id: [}\n", "line 2: "),
-        ("7", "7 is not an object"),
-    ],
-)
-def test_an_error_in_a_file_names_its_place(text: str, line: str, tmp_path: Path) -> None:
-    file = tmp_path / "wrong.yaml"
-    file.write_text(text, "utf-8")
-    for given, source in ((str(file), str(file)), ("-", "standard input")):
-        ended = invoke("simulate", given, input=text)
-        assert (ended.status, ended.out) == (2, "")
-        between = ": " if line.startswith("7") else ", "
-        assert ended.err.startswith(f"hascheduler: {source}{between}{line}")
-        assert ended.err.count("\n") == 1
+# Scenarios
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
     assert "is not UTF-8" in invoke("simulate", str(tmp_path / "noise")).err
-
-
-def test_another_policy_instead_of_the_files(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("a", 1, priority=1), job("b", 1, priority=9), policy="affinity")
-    order = {"affinity": ["b", "a"], "fair": ["a", "b"], "score": ["b", "a"]}
-    for policy, expected in order.items():
-        found = invoke("simulate", file, "--policy", policy, "--json").json["dispatched"]
-        assert isinstance(found, list)
-        assert [row[1] for row in found] == expected
-
-
-def test_policies_are_compared_side_by_side(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("a", 1, priority=1), job("b", 1, priority=9), policy="affinity")
-    ended = invoke("simulate", file, "--compare", "fair,swimlanes", "--compare", "lane,score", "--compare", "fair")
-    assert ended.status == 0
-    assert re.search(r"affinity +fair +swimlanes +lane,score", ended.out)
-    assert re.search(r"completed +2 +2 +2 +2", ended.out)
-    assert set(invoke("simulate", file, "--compare", "fair", "--json").json) == {"affinity", "fair"}
 
 
 @pytest.mark.parametrize(("name", "begins"), spread([("out.SVG", b"<?xml"), ("out.png", b"\x89PNG")], check=1))
@@ -157,20 +50,81 @@ def test_without_matplotlib_a_picture_is_refused_in_one_line(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
-def test_the_examples_are_listed() -> None:
-    ended = invoke("simulate", "--list-examples")
-    assert ended.status == 0
-    for name in example_names():
-        assert name in ended.out
-
-
-def test_examples_and_policies_are_completed() -> None:
-    assert completed("hascheduler simulate --example on-d") == ["on-demand-crossing"]
-    assert completed("hascheduler simulate --policy a") == ["affinity"]
-
-
 async def test_a_long_run_shows_how_far_it_is_on_a_terminal(tmp_path: Path) -> None:
-    file = scenario(tmp_path, job("g", count=30_000, every=0.5, duration=[1, 2]), processors=[processor(slots=3)])
-    terminal = Terminal("simulate", file, "--json")
+    long = document(job("g", count=30_000, every=0.5, duration=[1, 2]), processors=[processor(slots=3)])
+    (tmp_path / "long.json").write_text(json.dumps(long), "utf-8")
+    terminal = Terminal("simulate", str(tmp_path / "long.json"), "--json")
     await terminal.until("/30000")
     assert await terminal.interrupted() == 130
+
+
+# Recordings
+
+
+def recorded(*, wrong: bool = False) -> tuple[RecordingHeading, list[RecordedStep | RecordingEnd]]:
+    """Return the recording of a busy leader; ``wrong``: with a decision that it did not make."""
+    load = Load(3, PolicyConfig())
+    steps: list[RecordedStep | RecordingEnd] = [
+        RecordedStep(load.now, (told,), None) for told in load.core.state_snapshot(load.now)
+    ]
+    for step in load.steps(80):
+        is_first = wrong and bool(step.decisions)
+        steps.append(replace(step, decisions=(Dispatch("made up", 1, "p"),)) if is_first else step)
+        wrong = wrong and not is_first
+    return RecordingHeading(load.now, "r1", 7, DispatchConfig()), [*steps, RecordingEnd("its time was over")]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "recording.jsonl"
+
+
+def write(file: Path, heading: RecordingHeading, steps: list[RecordedStep | RecordingEnd]) -> str:
+    file.write_text("\n".join(written(*steps, heading=heading)), "utf-8")
+    return str(file)
+
+
+async def test_what_was_recorded_is_replayed_alike_and_not_overwritten(
+    replica: Replica, world: World, file: Path
+) -> None:
+    refused = await replica.run("record", str(file))
+    assert (refused.status, "only the leader can be recorded" in refused.err.replace("\n", " ")) == (2, True)
+    world.view.heading, world.view.recorded = recorded()
+    ended = await replica.done("record", str(file), "--for", "3s")
+    assert f"80 steps recorded in {file}: its time was over" in ended.out.replace("\n", "")
+    assert world.view.recorded_for_ms == 3_000
+    replayed = invoke("simulate", str(file))
+    assert (replayed.status, "all are the same" in replayed.out) == (0, True)
+    answer: Any = invoke("simulate", str(file), "--json").json
+    assert (answer["identical"], answer["steps"], answer["difference"]) == (True, 80, None)
+    assert (await replica.run("record", str(file))).status == 2
+    assert invoke("simulate", str(file)).out == replayed.out
+
+
+def test_a_decision_that_was_not_made_ends_with_status_1(file: Path) -> None:
+    ended = invoke("simulate", write(file, *recorded(wrong=True)))
+    assert ended.status == 1
+    assert "recorded  dispatch made up 1 p" in ended.out
+
+
+def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) -> None:
+    heading, steps = recorded()
+    due_ms = WallMs(heading.at_ms + 10**11)
+    later = make_job("later", definition="x", submitted_at_ms=heading.at_ms, not_before_ms=due_ms)
+    write(file, heading, [RecordedStep(heading.at_ms, (JobSeen(later),), None), *steps])
+    for arguments in (("--compare", "fair"), ("--policy", "fair")):
+        shown = " ".join(invoke("simulate", str(file), *arguments, COLUMNS="120").out.split())
+        assert "balanced fair" in shown
+        assert "as recorded of r1; without jobs: 1 due after its end" in shown
+    under: Any = invoke("simulate", str(file), "--compare", "fair", "--json").json
+    assert {name: each["left_out"] for name, each in under.items()} == {
+        "balanced": {"due_later": ["later"]}, "fair": {"due_later": ["later"]},
+    }  # fmt: skip
+
+
+def test_a_line_that_cannot_be_read_is_named(file: Path) -> None:
+    write(file, *recorded())
+    file.write_text(file.read_text().replace('"now"', '"then"', 1))
+    for arguments in ((str(file),), (str(file), "--policy", "fair")):
+        ended = invoke("simulate", *arguments)
+        assert (ended.status, f"{file}, line.2: " in ended.err) == (2, True)

@@ -1,12 +1,9 @@
 """``hascheduler token …``, ``hascheduler audit-log``, and what a token does for all other commands."""
 
-from pathlib import Path
-
 import pytest
 
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.model.token import SECRET, digest_of, session_id
-from tests.factories import NOW, make_token
+from hascheduler.model.token import SECRET, digest_of
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
 
@@ -39,13 +36,6 @@ async def test_the_output_is_the_secret_alone_and_it_opens(replica: Replica) -> 
         assert (await replica.done("token", "whoami", HASCHEDULER_TOKEN=token)).out.startswith(shown)
 
 
-async def test_a_file_may_hold_the_token(replica: Replica, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text(f"{await made(replica)}\n")
-    shown = await replica.done("token", "whoami", "--json", HASCHEDULER_TOKEN_FILE=str(file))
-    assert shown.json["name"] == "ci"
-
-
 async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     assert "There are no tokens" in (await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN)).out
     secret = await made(replica)
@@ -62,20 +52,6 @@ async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     assert revoked.out == f"revoked {one['id']}\n"
     refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN=secret)
     assert (refused.status, "the token is unknown" in refused.err) == (2, True)
-
-
-async def test_sessions_of_the_dashboard_are_listed_and_ended(replica: Replica, world: World) -> None:
-    secret = await made(replica)
-    session = make_token(session_id("token-1", "5b1e"), session_of=digest_of(secret), expires_at_ms=NOW + 1)
-    await world.tokens.begin_session(session, 1, NOW)
-    shown = await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN, COLUMNS="160")
-    [line] = [line for line in shown.out.splitlines() if session.id in line]
-    assert line.split()[1] == "session"
-    assert sum(" token " in line for line in shown.out.splitlines()) == 1
-    revoked = await replica.done("token", "revoke", session.id, "--yes", HASCHEDULER_TOKEN=ADMIN)
-    assert revoked.out == f"revoked {session.id}\n"
-    [left] = world.everything()["tokens"]
-    assert left["session_of"] is None
 
 
 async def test_a_role_that_is_too_low_is_one_line(replica: Replica) -> None:
@@ -108,12 +84,6 @@ async def test_the_audit_log_is_shown_and_filtered(replica: Replica, world: Worl
     assert all(text in table for text in ("ci", "127.0.0.1", "PUT /v1/lanes/slow", "403"))
     assert "definitions" not in table
     assert "the database moves" in (await replica.done("audit-log", HASCHEDULER_TOKEN=ADMIN, COLUMNS="140")).out
-
-
-@pytest.mark.parametrize("asked", ["create a --role root --tenant b", "create a --role viewer", "revoke hsk_secret -y"])
-async def test_wrong_usage_exits_with_status_2_and_tells_no_secret(replica: Replica, asked: str) -> None:
-    refused = await replica.run("token", *asked.split(), HASCHEDULER_TOKEN=ADMIN)
-    assert (refused.status, "hsk_secret" in refused.err) == (2, False)
 
 
 async def test_without_a_token_the_error_names_the_variable(replica: Replica) -> None:

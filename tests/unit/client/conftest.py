@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.client import Scheduler
+from tests.tiers import spread
 from tests.unit.api.doubles import World, app_of
 from tests.unit.client.faces import Face, Threaded, scheduler_over
 
@@ -26,7 +27,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["sync", "async"])
+@pytest.fixture(params=spread(["async", "sync"], check=1))
 async def face(request: pytest.FixtureRequest, world: World) -> AsyncIterator[Face]:
     app = app_of(world)
     if request.param == "async":

@@ -1,15 +1,22 @@
-"""Answers: JSON with typed attributes, and nouns; what another release says, or does not know, gets lost nowhere."""
+"""The SDK as a package, and its answers: JSON with typed attributes; what another release says gets lost nowhere."""
 
+import inspect
 import json
+import runpy
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
-from hascheduler.client import Answer, Conflict, Definition, NotFound, Refused, RetryPolicy
+from hascheduler.client import Answer, AsyncScheduler, Conflict, Definition, NotFound, Refused, RetryPolicy, Scheduler
 from hascheduler.client.answers import CronResponse, ScheduleResponse, TimelineResponse
-from tests.unit.client.faces import scheduler_over
+from tests.unit.api.doubles import the_routes
+from tests.unit.client.faces import answered_by, scheduler_over
+
+# Answers
 
 SCHEDULE = ScheduleResponse(
     {
@@ -50,14 +57,6 @@ def test_a_union_of_a_newer_release_is_an_answer_still() -> None:
 def test_what_can_not_be_read_is_told_with_its_name(value: Any) -> None:
     with pytest.raises(AttributeError, match="'created_at' of the answer is"):
         _ = ScheduleResponse({"created_at": value}).created_at
-
-
-def test_an_answer_has_no_other_attributes_and_stays_as_it_is() -> None:
-    some: Any = SCHEDULE
-    with pytest.raises(AttributeError, match="ScheduleResponse has no 'colour'"):
-        _ = some.colour
-    with pytest.raises(AttributeError, match="'paused' can't be set"):
-        some.paused = True
 
 
 class OneReplica:
@@ -102,3 +101,47 @@ async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind:
     with pytest.raises(Refused, match="no") as refused:
         await refusing.get("job:1")
     assert type(refused.value) is kind
+
+
+# The package
+
+
+def test_both_schedulers_have_the_same_operations() -> None:
+    def operations(kind: type) -> dict[str, tuple[list[str], str | None]]:
+        return {
+            name: (list(inspect.signature(method).parameters), method.__doc__)
+            for name, method in vars(kind).items()
+            if inspect.isfunction(method) and not name.startswith("_") and name not in ("close", "aclose")
+        }
+
+    assert operations(Scheduler) == operations(AsyncScheduler)
+    assert len(operations(Scheduler)) == 20
+
+
+def test_what_follows_from_other_files_is_up_to_date(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The types from the OpenAPI document, the synchronous scheduler from the asynchronous one."""
+    monkeypatch.setattr(sys, "argv", ["generate-client", "--check"])
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr("hascheduler.api.app.create_routes", the_routes)  # which is made already
+    script = runpy.run_path("scripts/generate-client")
+    assert (script["main"](), capsys.readouterr().err) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_a_request_is_part_of_the_callers_span(kind: str) -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={"answer": "ok"})
+
+    face = answered_by(kind, answer, "http://one")
+    with TracerProvider(shutdown_on_exit=False).get_tracer("caller").start_as_current_span("mine") as span:
+        await face.ask.retry("job:1")
+    await face.ask.retry("job:1")
+    within, without = asked
+    context = span.get_span_context()
+    assert within.headers["traceparent"][3:52] == f"{context.trace_id:032x}-{context.span_id:016x}"
+    assert "traceparent" not in without.headers

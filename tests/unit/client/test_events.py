@@ -85,18 +85,6 @@ async def test_pictures_of_the_cluster_come_over_one_connection_and_half_a_one_i
     assert [url.path for url in asked] == ["/v1/cluster/live"]
 
 
-async def test_the_filter_is_sent_each_time() -> None:
-    _, asked, _ = await followed([ONE], types=["failed", "cancelled"], definition="log", after="1.0")
-    assert [url.params.multi_items() for url in asked[:2]] == [
-        [("type", "failed"), ("type", "cancelled"), ("definition", "log"), ("after", after)] for after in ("1.0", "1.1")
-    ]
-
-
-async def test_after_its_patience_it_says_that_no_replica_answers() -> None:
-    events, asked, error = await followed([ONE], patience=4 * PAUSE_S)
-    assert (len(events), type(error), len(asked) > 4) == (1, Unavailable, True)
-
-
 async def test_what_is_refused_is_not_tried_again() -> None:
     _, asked, error = await followed([422])
     assert (isinstance(error, Refused), len(asked)) == (True, 1)

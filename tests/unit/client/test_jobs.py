@@ -1,44 +1,21 @@
-"""What programs ask and get: jobs one by one, against the real API."""
+"""What programs ask and get, against the real API: jobs one by one, and many at once."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from hascheduler.client import InvalidInput, JobCancelled, JobFailed, JobState, Progress, Refused, StillRunning
+from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, JobState, Refused, StillRunning, bodies
+from hascheduler.client.bodies import split_jobs
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.client.faces import Face
 
+# One
+
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
-
-
-async def test_a_job_is_submitted_with_all_that_may_be_said(face: Face) -> None:
-    first = await face.ask.submit("log")
-    assert (first.id, first.state, first.payload, first.replayed) == ("job:0001", JobState.PENDING, None, False)
-    job = await face.ask.submit(
-        "resize", {"image": "a.png"}, target="a.png", priority=7, tenant="acme", lane="bulk", labels={"team": "a"},
-        resources={"cpu": 2}, not_before=LATER, expires_at="2031-01-02T00:00:00Z", depends_on=[first.id],
-        on_dependency_failure="ignore",
-    )  # fmt: skip
-    assert job == await face.ask.get(job.id)
-    assert (job.definition, job.payload, job.target, job.priority) == ("resize", {"image": "a.png"}, "a.png", 7)
-    assert (job.tenant, job.lane, job.labels, job.fields["resources"]) == ("acme", "bulk", {"team": "a"}, {"cpu": 2})
-    assert (job.not_before, job.expires_at) == (LATER, LATER + timedelta(days=1))
-    assert (job.depends_on, job.fields["on_dependency_failure"]) == ((first.id,), "ignore")
-
-
-async def test_under_one_key_it_is_one_job_and_else_each_submit_is_another(face: Face, world: World) -> None:
-    one = await face.ask.submit("log", idempotency_key="order-1")
-    again = await face.ask.submit("log", idempotency_key="order-1")
-    assert (one.id, one.replayed, again.id, again.replayed) == ("job:0001", False, "job:0001", True)
-    assert (await face.ask.submit("log")).id != (await face.ask.submit("log")).id
-    with pytest.raises(Refused, match="order-1") as refused:
-        await face.ask.submit("resize", idempotency_key="order-1")
-    assert refused.value.status == 409
-    assert len(world.everything()[Collection.JOBS]) == 3
 
 
 async def test_a_duplicate_is_told_and_a_call_waits_for_the_job_that_is_there(face: Face, world: World) -> None:
@@ -52,12 +29,6 @@ async def test_a_duplicate_is_told_and_a_call_waits_for_the_job_that_is_there(fa
     end(world, one.id, result=7)
     assert await calling == 7
     assert len(world.everything()[Collection.JOBS]) == 1
-
-
-async def test_a_call_returns_what_the_handler_did(face: Face, world: World) -> None:
-    job = await face.ask.submit("log", 1, mode="on_demand", idempotency_key="k")
-    world.rewrite(Collection.JOBS, job.id, state="succeeded", finished_at_ms=NOW, result={"n": 1})
-    assert await face.ask.call("log", 1, idempotency_key="k") == {"n": 1}
 
 
 @pytest.mark.parametrize(
@@ -86,39 +57,6 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
     assert (await waiting).state is JobState.FAILED
 
 
-async def test_a_submit_may_wait_for_the_end(face: Face, world: World) -> None:
-    assert not (await face.ask.submit("log", idempotency_key="k", wait=0)).has_ended
-    world.rewrite(Collection.JOBS, "job:0001", state="succeeded", finished_at_ms=NOW)
-    assert (await face.ask.submit("log", idempotency_key="k", wait=30)).has_ended
-
-
-async def test_progress_and_attempts_are_read(face: Face, world: World) -> None:
-    await face.ask.submit("log")
-    attempt = {"number": 1, "processor": "p-1", "dispatched_at_ms": NOW, "started_at_ms": NOW, "outcome": "failed",
-               "finished_at_ms": NOW + 5, "error": "it broke"}  # fmt: skip
-    progress = {"percent": 40, "text": "2 of 5", "at_ms": NOW}
-    world.rewrite(Collection.JOBS, "job:0001", state="running", progress=progress, attempts=[attempt])
-    job = await face.ask.get("job:0001")
-    at = datetime(2030, 1, 1, tzinfo=UTC)
-    assert isinstance(job.progress, Progress)
-    assert (job.progress.percent, job.progress.text, job.progress.at) == (40, "2 of 5", at)
-    [tried] = job.attempts
-    assert (tried.number, tried.outcome, tried.processor, tried.error) == (1, "failed", "p-1", "it broke")
-    assert (tried.started_at, tried.finished_at) == (at, at + timedelta(milliseconds=5))
-
-
-async def test_one_job_is_cancelled_reprioritized_and_retried(face: Face, world: World) -> None:
-    job = await face.ask.submit("log")
-    assert await face.ask.reprioritize(job.id, 9) == "ok"
-    assert (await face.ask.get(job.id)).priority == 9
-    assert await face.ask.retry(job.id) == "not_ended"
-    assert await face.ask.cancel(job.id) == "cancelled"
-    assert await face.ask.cancel(job.id) == "already_done"
-    assert await face.ask.retry(job.id) == "ok"
-    revived = await face.ask.get(job.id)
-    assert (revived.state, revived.attempt, revived.tries, revived.revivals) == ("pending", 1, 0, 1)
-
-
 async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
     with pytest.raises(Refused, match=r"422: priority: 11 is too large") as refused:
         await face.ask.submit("log", priority=11)
@@ -133,10 +71,7 @@ async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
         ("log", {"payload": object()}, "body: is nothing that JSON can hold"),
         ("log", {"payload": float("nan")}, "body: is nothing that JSON can hold"),
         ("log", {"idempotency_key": "a b"}, "idempotency_key: 'a b' can't be a key"),
-        ("log", {"idempotency_key": ""}, "idempotency_key: '' can't be a key"),
-        ("log", {"payload": LATER}, "body: is nothing that JSON can hold"),
         ("log", {"wait": float("inf")}, "wait: inf s is out of range"),
-        ("log", {"wait": float("nan")}, "wait: nan s is out of range"),
         ("log", {"wait": 301}, "wait: 301 s is out of range"),
         ("log", {"not_before": LATER.replace(tzinfo=None)}, "not_before: 2031-01-01T00:00:00 has no zone"),
     ],
@@ -146,7 +81,79 @@ async def test_what_cannot_be_sent_is_not(face: Face, definition: str, more: dic
         await face.ask.submit(definition, **more)
 
 
-@pytest.mark.parametrize("id", ["", "..", "a/b", "?x"])
-async def test_what_is_no_id_is_not_asked_for(face: Face, id: str) -> None:
-    with pytest.raises(InvalidInput, match="is no id of a job"):
-        await face.ask.get(id)
+# Many
+
+
+async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world: World) -> None:
+    jobs = [
+        {"ref": "fetch", "definition": "fetch", "payload": None},
+        {"definition": "index", "depends_on": ["ref:fetch"]},
+        {"definition": "a/b"},
+    ]
+    done = await face.ask.submit_many(jobs, idempotency_key="import-1")
+    assert [(one.status, one.job) for one in done.results[:2]] == [(201, "job:0001"), (201, "job:0002")]
+    assert [one.problem.errors[0].path for one in done.refused] == ["definition"]
+    assert world.job("job:0002")["waits_for"] == ["job:0001"]
+    assert [world.job("job:0001")["batch"]] == list(done.batches)
+    again = await face.ask.submit_many(jobs, idempotency_key="import-1")
+    assert [one.status for one in again.results] == [200, 200, 422]
+    with pytest.raises(Refused, match="filter: names nothing"):
+        await face.ask.cancel_where()
+
+
+async def test_too_many_for_one_request_go_in_several(
+    face: Face, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
+    done = await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
+    assert (len(done.batches), len(done.results), done.refused) == (3, 5, ())
+    await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
+    assert len(world.everything()[Collection.JOBS]) == 5
+    assert await face.ask.submit_many([]) == type(done)((), ())
+
+
+async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("synchronous", "asynchronous"):
+        monkeypatch.setattr(f"hascheduler.client.{kind}.asking.PAGE", 2)
+    for n in range(5):
+        await face.ask.submit("log", target=str(n), labels={"odd": str(n % 2)})
+    assert [job.target for job in await face.listed()] == ["4", "3", "2", "1", "0"]
+    assert [job.target for job in await face.listed(labels={"odd": "1"}, state="pending")] == ["3", "1"]
+    assert await face.listed(state="failed") == []
+
+
+async def test_all_that_match_are_changed_however_many_requests_it_takes(
+    face: Face, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.jobs.all_that_match.CHANGED_MAX", 1)
+    await face.ask.submit_many([{"definition": "log", "labels": {"team": "a"}}] * 3)
+    assert await face.ask.cancel_where(dry_run=True, definition="log") == Changed(3, True, 0, 0, True)
+    assert (await face.ask.reprioritize_where(9, labels={"team": "a"}, dry_run=True)).matched == 3
+    world.rewrite(Collection.JOBS, "job:0001", state="running")
+    heard: list[int] = []
+    changed = await face.ask.cancel_where(labels={"team": "a"}, progress=lambda so_far: heard.append(so_far.changed))
+    assert changed == Changed(3, True, 2, 1, True)
+    assert heard == sorted(heard)
+    assert len(heard) > 1
+    world.rewrite(Collection.JOBS, "job:0002", state="failed", finished_at_ms=NOW)
+    assert await face.ask.retry_where(definition="log") == Changed(1, True, 1, 0, True)
+    assert (await face.ask.reprioritize_where(9, definition="log")).changed == 1
+    assert [world.job(f"job:000{n}")["priority"] for n in (1, 2)] == [5, 9]
+
+
+def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
+    plain = [{"definition": "log"}] * 5
+    assert [len(group) for group in split_jobs(plain)] == [2, 2, 1]
+    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
+        split_jobs([{"depends_on": ["ref:a"]}, *plain[:2]])
+    assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
+        [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
+    ]
+
+
+def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_BYTES_MAX", 100)
+    assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
+    with pytest.raises(InvalidInput, match=r"3 requests, and are to be all or none; .* 1\.5 MiB if"):
+        split_jobs(["x" * 60] * 3, atomic=True)

@@ -48,11 +48,6 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
         lambda scheduler: scheduler.schedules.create("nightly", EVERY, LOG, labels={"a": "b"}),
         lambda made: made["name"] == "nightly",
     ),
-    "put a schedule, if there is none": (
-        "schedules.create",
-        lambda scheduler: scheduler.schedules.put("nightly", EVERY, LOG, if_none_match="*"),
-        lambda made: made["name"] == "nightly",
-    ),
     "create a definition, if there is none": (
         "definitions.create",
         lambda scheduler: scheduler.definitions.put(
@@ -65,20 +60,12 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
         lambda scheduler: scheduler.definitions.put(Definition(name="there", max_concurrency=3), if_match=1),
         lambda made: made.max_concurrency == 3,
     ),
-    "change a part of a definition as it was read": (
-        "definitions.replace",
-        lambda scheduler: scheduler.definitions.patch("there", {"max_concurrency": 4}, if_match=1),
-        lambda made: made.max_concurrency == 4,
-    ),
     "pause a schedule as it was read": (
         "schedules.edit",
         lambda scheduler: scheduler.schedules.pause("there", if_match=1),
         lambda made: made["paused"] is True,
     ),
     "delete a schedule": ("schedules.delete", lambda scheduler: scheduler.schedules.delete("there"), bool),
-    "delete a lane as it was read": (
-        "lanes.delete", lambda scheduler: scheduler.lanes.delete("there", if_match=1), bool,
-    ),
     "submit a job": ("jobs.submit", lambda scheduler: scheduler.submit("log"), lambda job: job.replayed),
     "trigger a schedule": (
         "jobs.submit", lambda scheduler: scheduler.schedules.trigger("there"), lambda job: job.replayed,
@@ -106,15 +93,6 @@ async def test_what_was_carried_out_is_not_refused_as_it_is_there(
     await set_up(world)
     made = await write(losing(world, exchange if how is None else how))
     assert is_right(made), made
-
-
-@pytest.mark.parametrize("what", WRITES)
-async def test_what_was_not_carried_out_is_sent_again(world: World, what: str) -> None:
-    exchange, write, is_right = WRITES[what]
-    await set_up(world)
-    world.connection.fail_next(of=exchange)
-    made = await write(scheduler_over(httpx.ASGITransport(app_of(world)), "http://api", "http://a"))
-    assert is_right(made) or getattr(made, "replayed", None) is False, made
 
 
 @pytest.mark.parametrize("how", [*LOST, "schedules.create"], ids=repr)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -56,15 +55,6 @@ def test_an_edit_after_the_compilation_is_noticed(package: Path, room: str) -> N
     assert is_stale(package)
 
 
-def test_native_code_of_other_sources_is_stale(package: Path) -> None:
-    later = package / "dispatch" / "later.py"
-    later.touch()
-    assert is_stale(package)
-    later.unlink()
-    (package / DIGEST_FILE).unlink()
-    assert is_stale(package)
-
-
 def test_pure_python_is_never_stale(package: Path) -> None:
     for native in package.rglob(f"*{EXTENSION_SUFFIXES[0]}"):
         native.unlink()
@@ -77,11 +67,6 @@ def test_the_command_line_says_which_one_runs() -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     assert said[0] == f"hascheduler {__version__}"
     assert f"core: {'compiled (' + ', '.join(ROOMS) + ')' if COMPILED else 'pure Python'}" in said
-
-
-def test_without_being_asked_for_the_wheel_is_pure() -> None:
-    hooks = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]
-    assert hooks == {"custom": {"enable-by-default": False}}
 
 
 def _nodes() -> Iterator[tuple[str, ast.AST]]:

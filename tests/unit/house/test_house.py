@@ -34,17 +34,6 @@ def test_no_class_name_stands_in_two_modules() -> None:
     assert not {name: paths for name, paths in where.items() if len(paths) > 1}
 
 
-def test_each_package_says_what_it_answers() -> None:
-    packages = {path.parent / "__init__.py" for path in PACKAGE.rglob("*.py")}
-    silent = {str(package.relative_to(ROOT)) for package in packages if not _said(package)}
-    assert not silent
-
-
-def _said(package: Path) -> str:
-    text = ast.get_docstring(ast.parse(package.read_text("utf-8"))) if package.exists() else None
-    return (text or "").removeprefix("TODO").strip(".")
-
-
 def test_architecture_names_every_room() -> None:
     table = "\n".join(line for line in ARCHITECTURE.splitlines() if line.startswith("| `"))
     named = {name.partition(".")[0] for name in re.findall(r"`([a-z0-9_./]+)`", table)}
@@ -74,9 +63,3 @@ def test_the_other_maps_name_every_outer_room(path: str) -> None:
     text = (ROOT / path).read_text("utf-8")
     mapped = text if path.endswith(".py") else text[text.index("## Find the room") : text.index("## How code")]
     assert {room for room in OUTERMOST if not re.search(rf"\b{room}\b", mapped)} == set()
-
-
-def test_the_table_of_contributing_names_no_room_that_is_gone() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    paths = re.findall(r"`(hascheduler/[a-z0-9_./]+)`", text)
-    assert {path for path in paths if not (ROOT / path).exists()} == set()

@@ -1,13 +1,21 @@
-"""What a pod's environment and files say, and what is wrong where they are not those of a pod."""
+"""What a pod's environment, files and rights are, and what is wrong where they are not those of a pod."""
 
-from pathlib import Path
+import copy
 
 import pytest
 
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.kubernetes.api import ClusterAccess, KubernetesApi, in_cluster
+from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.settings import Settings, read_settings
+from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import ServiceAccount
+from tests.factories import make_lease
+from tests.manifests.objects import Object
+from tests.manifests.rendering import LEASE, rendered
+from tests.manifests.rules.commands import settings_of
+
+# Environment and files
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
 
@@ -64,23 +72,12 @@ def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:
     return read_settings()
 
 
-def test_without_settings_leases_are_in_mongodb(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = read(monkeypatch)
-    assert (settings.lease_store, settings.lease_namespace, settings.lease_name) == ("mongodb", "", "")
-    assert Path(settings.service_account_dir) == Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
         ({"LEASE_STORE": "etcd"}, "HASCHEDULER_LEASE_STORE: .*'mongodb' or 'kubernetes'"),
-        ({"LEASE_NAMESPACE": "Night"}, "HASCHEDULER_LEASE_NAMESPACE"),
         ({"LEASE_NAMESPACE": "../kube-system"}, "HASCHEDULER_LEASE_NAMESPACE"),
-        ({"LEASE_NAMESPACE": "a" * 64}, "HASCHEDULER_LEASE_NAMESPACE"),
         ({"LEASE_NAME": "a/b"}, "HASCHEDULER_LEASE_NAME"),
-        ({"LEASE_NAME": "-a"}, "HASCHEDULER_LEASE_NAME"),
-        ({"LEASE_NAME": "a\n"}, "HASCHEDULER_LEASE_NAME"),
-        ({"LEASE_NAME": "a" * 254}, "HASCHEDULER_LEASE_NAME"),
         ({"LEASE_STORE": "kubernetes", "SHARD": "a-"}, "HASCHEDULER_LEASE_NAME: .*hascheduler-a- is no name"),
     ],
 )
@@ -91,5 +88,49 @@ def test_what_no_api_server_would_take_is_refused_at_the_start(
         read(monkeypatch, **variables)
 
 
-def test_a_shard_may_end_oddly_where_the_lease_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(monkeypatch, LEASE_STORE="kubernetes", SHARD="a-", LEASE_NAME="a.b").lease_name == "a.b"
+# The rights that the manifests give are those that the store needs: no fewer, and no more
+
+
+@pytest.fixture
+def rules(cluster: ApiServerDouble) -> list[Object]:
+    rules: list[Object] = copy.deepcopy(rendered(LEASE).get("Role", "scheduler")["rules"])
+    cluster.rules = rules
+    return rules
+
+
+@pytest.fixture
+def deployed(api: KubernetesApi) -> KubernetesLeaseStore:
+    """The store that the manifests' settings make."""
+    objects = rendered(LEASE)
+    [container] = [each for each in objects.containers() if each.name == "Deployment/scheduler scheduler"]
+    settings = settings_of(objects, container)
+    assert (settings.lease_store, settings.shard) == ("kubernetes", "default")
+    return KubernetesLeaseStore(api, settings.lease_name)
+
+
+async def _whole_life(leases: KubernetesLeaseStore) -> None:
+    assert await leases.get("default") is None
+    assert await leases.create(make_lease())
+    assert await leases.update(make_lease(), make_lease(renewals=1))
+
+
+async def test_they_suffice(deployed: KubernetesLeaseStore, rules: list[Object]) -> None:
+    await _whole_life(deployed)
+
+
+@pytest.mark.parametrize("verb", ["get", "create", "update"])
+async def test_none_of_them_is_too_many(deployed: KubernetesLeaseStore, rules: list[Object], verb: str) -> None:
+    assert sorted(verb for rule in rules for verb in rule["verbs"]) == ["create", "get", "update"]
+    for rule in rules:
+        rule["verbs"] = [each for each in rule["verbs"] if each != verb]
+    with pytest.raises(StoreUnavailable, match=f"needs the right to {verb}"):
+        await _whole_life(deployed)
+
+
+async def test_no_other_lease_can_be_touched(api: KubernetesApi, rules: list[Object]) -> None:
+    leases = KubernetesLeaseStore(api, "somebody-else-s")
+    assert await leases.create(make_lease())
+    with pytest.raises(StoreUnavailable, match="needs the right to update"):
+        await leases.update(make_lease(), make_lease(renewals=1))
+    with pytest.raises(StoreUnavailable, match="needs the right to get"):
+        await leases.get("default")

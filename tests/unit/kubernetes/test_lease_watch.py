@@ -8,7 +8,6 @@ import pytest
 
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.leadership import LeaseRecord
 from tests.factories import make_lease
 
@@ -21,7 +20,6 @@ class LeaseInHand:
         self.lease: LeaseRecord | None = None
         self._in_term = False
         self._asked = asyncio.Event()
-        self.away = False
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     @property
@@ -41,8 +39,6 @@ class LeaseInHand:
 
     async def get(self, shard: str) -> LeaseRecord | None:
         assert shard == "default"
-        if self.away:
-            raise StoreUnavailable("no answer")
         stored = self.stored
         if self.meanwhile is not None:
             await self.meanwhile()
@@ -82,12 +78,6 @@ async def test_every_version_is_passed_on_once(watching: Watching) -> None:
     assert watching.told == versions
 
 
-async def test_the_first_poll_passes_on_also_what_the_leader_knows(watching: Watching) -> None:
-    watching.hand.stored = watching.hand.lease = make_lease("r1")
-    await watching.watch.look()
-    assert watching.told == [make_lease("r1")]
-
-
 async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_dropped(watching: Watching) -> None:
     async def won() -> None:
         watching.hand.lease = make_lease("me", term=2)
@@ -98,15 +88,6 @@ async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_dropped(watchi
     watching.hand.stored, watching.hand.meanwhile = make_lease("me", term=2), None
     await watching.watch.look()
     assert watching.told == [make_lease("me", term=2)]
-
-
-async def test_a_store_that_is_away_is_looked_at_again(watching: Watching) -> None:
-    watching.hand.away = True
-    for _ in range(3):
-        await watching.watch.look()
-    watching.hand.away, watching.hand.stored = False, make_lease("r1")
-    await watching.watch.look()
-    assert watching.told == [make_lease("r1")]
 
 
 async def test_a_leader_does_not_poll_and_starts_over_after_its_term(watching: Watching) -> None:

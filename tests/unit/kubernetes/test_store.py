@@ -1,23 +1,22 @@
-"""What an API server's versions and uids bring with them, beyond what every `LeaseStore` must do."""
+"""The lease at an API server: what its versions bring with them, and what happens when it fails."""
 
 import asyncio
-import json
-import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.kubernetes import api as api_module
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from tests.contract.checks import of_racing_updates_one_wins
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
 from tests.factories import make_lease
+from tests.tiers import spread
+from tests.unit.tls.certificates import Authority
+
+# Versions and uids
 
 NAME = "hascheduler-default"
 PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
@@ -34,34 +33,6 @@ async def test_a_renewal_is_one_exchange(leases: KubernetesLeaseStore, cluster: 
     for renewals in range(3):
         assert await leases.update(make_lease(renewals=renewals), make_lease(renewals=renewals + 1)) is True
     assert cluster.asked == ["POST", *[f"PUT {NAME}"] * 3]
-
-
-async def test_a_store_that_has_seen_nothing_reads_before_it_writes(
-    leases: KubernetesLeaseStore, other: KubernetesLeaseStore, cluster: ApiServerDouble
-) -> None:
-    await leases.create(make_lease())
-    assert await other.update(make_lease(), make_lease(renewals=1)) is True
-    assert cluster.asked == ["POST", f"GET {NAME}", f"PUT {NAME}"]
-
-
-async def test_of_fifty_processes_one_wins(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_module, "EXCHANGE_LIMIT_S", 60)  # fifty handshakes at once, in one process
-
-    class EachItsOwn(KubernetesLeaseStore):
-        async def update(self, *records: Any) -> bool:
-            return await KubernetesLeaseStore(api).update(*records)
-
-    await of_racing_updates_one_wins(EachItsOwn(api))
-
-
-async def test_an_edit_that_leaves_the_record_costs_a_renewal_nothing(
-    leases: KubernetesLeaseStore, cluster: ApiServerDouble
-) -> None:
-    await leases.create(make_lease())
-    cluster.leases.edit(NAMESPACE, NAME, lambda lease: lease["metadata"]["labels"].update(team="night"))
-    assert await leases.update(make_lease(), make_lease(renewals=1)) is True
-    assert await leases.get("default") == make_lease(renewals=1)
-    assert cluster.leases.get(NAMESPACE, NAME)["metadata"]["labels"]["team"] == "night"
 
 
 async def test_a_lease_that_was_deleted_is_not_made_again_by_a_renewal(
@@ -109,67 +80,130 @@ async def test_a_write_that_was_given_up_leaves_the_store_as_it_was(
     assert await leases.update(make_lease(), make_lease(renewals=1)) is True
 
 
-async def test_not_found_in_answer_to_a_write_is_a_loss(leases: KubernetesLeaseStore, cluster: ApiServerDouble) -> None:
-    await leases.create(make_lease())
-    cluster.next_answer(JSONResponse({"reason": "NotFound"}, 404))
-    cluster.next_answer(JSONResponse({"reason": "NotFound"}, 404))
-    assert await leases.update(make_lease(), make_lease(renewals=1)) is False
+# Whatever the API server does or says, the store answers with a value or with `StoreUnavailable`, and in time
+
+Call = Callable[[KubernetesLeaseStore], Awaitable[object]]
+NAME = "hascheduler-default"
 
 
-async def test_the_name_may_be_another(api: KubernetesApi, cluster: ApiServerDouble) -> None:
-    leases = KubernetesLeaseStore(api, "night-shift")
-    await leases.create(make_lease())
-    assert cluster.leases.names(NAMESPACE) == ["night-shift"]
-    assert await leases.get("default") == make_lease()
+async def _get(leases: KubernetesLeaseStore) -> object:
+    return await leases.get("default")
 
 
-# kubectl, the other program that writes Leases
+async def _create(leases: KubernetesLeaseStore) -> object:
+    return await leases.create(make_lease())
 
 
-async def _kubectl(cluster: ApiServerDouble, account: ServiceAccount, *words: str) -> str:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is missing; scripts/ensure-kubectl says how to install it")
-    token = (account.folder / "token").read_text()
-    child = await asyncio.create_subprocess_exec(
-        *("kubectl", *words, "--server", cluster.url, "--token", token),
-        *("--certificate-authority", str(account.folder / "ca.crt"), "--kubeconfig", "/dev/null"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await child.communicate()
-    assert child.returncode == 0, errors.decode()
-    return output.decode()
+async def _update(leases: KubernetesLeaseStore) -> object:
+    return await leases.update(make_lease(), make_lease(renewals=1))
 
 
-async def _by_kubectl(
-    cluster: ApiServerDouble, account: ServiceAccount, tmp_path: Path, change: Callable[[Any], object]
+CALLS: dict[str, Call] = {"get": _get, "create": _create, "update": _update}
+
+
+@pytest.fixture(params=CALLS)
+async def call(request: pytest.FixtureRequest, leases: KubernetesLeaseStore) -> Call:
+    """Each method of the port, where it would succeed."""
+    if request.param != "create":
+        await leases.create(make_lease())
+    return CALLS[request.param]
+
+
+def _said(status: int, message: str = "no reason") -> Response:
+    return JSONResponse({"kind": "Status", "message": message, "code": status}, status)
+
+
+ANSWERS: tuple[tuple[Response, str], ...] = (
+    (_said(500), "answers 500"),
+    (_said(503, "the server is shutting down"), "answers 503 (the server is shutting down)"),
+    (JSONResponse({"message": "slow down"}, 429, {"Retry-After": "7"}), "has too much to do (slow down)"),
+    (RedirectResponse("https://login.example.com/"), "answers 307"),
+    (PlainTextResponse("<html>log in"), "is no Lease"),
+    (JSONResponse(["no", "object"]), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": 5, "resourceVersion": "1"}}), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1", "annotations": ["a"]}}), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": "s"}), "is no Lease"),
+)
+
+
+@pytest.mark.parametrize(("answer", "said"), spread((pytest.param(*row, id=row[1]) for row in ANSWERS), check=5))
+async def test_an_answer_that_says_nothing_is_the_store_s_absence(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, answer: Response, said: str
 ) -> None:
-    lease = json.loads(await _kubectl(cluster, account, "get", "--raw", f"{PATH}/{NAME}"))
-    change(lease)
-    file = tmp_path / "lease.json"
-    file.write_text(json.dumps(lease))
-    await _kubectl(cluster, account, "replace", "--raw", f"{PATH}/{NAME}", "-f", str(file))
+    cluster.next_answer(answer)
+    with pytest.raises(StoreUnavailable) as raised:
+        await call(leases)
+    assert said in str(raised.value)
+    await call(leases)
 
 
-async def test_who_was_overwritten_by_kubectl_has_lost_and_sees_by_whom(
-    leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, tmp_path: Path
+RIGHTS = {"get": f"get leases.coordination.k8s.io {NAME}", "create": "create leases.coordination.k8s.io",
+          "update": f"update leases.coordination.k8s.io {NAME}"}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", RIGHTS)
+async def test_a_missing_right_is_named(leases: KubernetesLeaseStore, cluster: ApiServerDouble, verb: str) -> None:
+    await leases.create(make_lease("somebody", name="other"))
+    if verb != "create":
+        await leases.create(make_lease())
+    verbs = [each for each in RIGHTS if each != verb]
+    cluster.rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]
+    with pytest.raises(StoreUnavailable, match=f"needs the right to {RIGHTS[verb]} in namespace {NAMESPACE} "):
+        await CALLS[verb](leases)
+
+
+async def test_an_unknown_token_is_named_by_its_file(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
 ) -> None:
-    await leases.create(make_lease("r1", term=3, renewals=8))
-    await _by_kubectl(cluster, account, tmp_path, lambda lease: lease["spec"].update(holderIdentity="a person"))
-    renewed = make_lease("r1", term=3, renewals=9)
-    assert await leases.update(make_lease("r1", term=3, renewals=8), renewed) is False
-    found = await leases.get("default")
-    assert found == make_lease("a person", term=3, renewals=8)
-    assert found is not None
-    taken = make_lease("r2", term=4, renewals=9)
-    assert await leases.update(found, taken) is True
-    assert await leases.get("default") == taken
+    cluster.tokens = {"another"}
+    with pytest.raises(StoreUnavailable, match="does not know the token in") as raised:
+        await call(leases)
+    assert str(account.folder / "token") in str(raised.value)
 
 
-async def test_who_was_deleted_by_kubectl_is_gone(
-    leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount
+async def test_a_rotated_token_is_used_at_once(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
 ) -> None:
-    await leases.create(make_lease())
-    await _kubectl(cluster, account, "delete", "--raw", f"{PATH}/{NAME}")
-    assert await leases.update(make_lease(), make_lease(renewals=1)) is False
-    assert await leases.get("default") is None
+    cluster.tokens = {"the-second-token"}
+    account.rotate("the-second-token\n")
+    await call(leases)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"a\nb", b"caf\xc3\xa9", b"\xff\xfe"])
+async def test_an_invalid_token_makes_the_store_unavailable_and_is_never_shown(
+    leases: KubernetesLeaseStore, account: ServiceAccount, call: Call, content: bytes | None
+) -> None:
+    token = account.folder / "token"
+    token.unlink()
+    if content is not None:
+        token.write_bytes(content)
+    with pytest.raises(StoreUnavailable) as raised:
+        await call(leases)
+    assert "a\\nb" not in str(raised.value)
+    account.rotate("the-first-token")
+    await call(leases)
+
+
+async def test_who_falls_silent_is_waited_for_only_so_long(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.silent()
+    with monkeypatch.context() as short:
+        short.setattr(api_module, "EXCHANGE_LIMIT_S", 0.1)
+        with pytest.raises(StoreUnavailable, match="no answer in time"):
+            await call(leases)
+    cluster.silent(0)  # who is slow here may have given up before it was asked
+    await call(leases)
+
+
+async def test_a_server_with_another_certificate_does_not_get_the_token(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
+    cluster.use(stranger.issue("api-server"))
+    await cluster.close()
+    await cluster.open()
+    asked = len(cluster.asked)
+    with pytest.raises(StoreUnavailable, match="certificate verify failed"):
+        await call(leases)
+    assert len(cluster.asked) == asked

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from hascheduler import __version__
 from hascheduler.cli.app import app
 from tests.manifests import dockerfile
 from tests.manifests.rendering import KIND, ROOT, rendered
@@ -25,12 +24,6 @@ def test_hadolint_is_content() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_only_words_that_every_builder_knows() -> None:
-    text = (ROOT / "Dockerfile").read_text()
-    for modern in ("# syntax=", "--mount", "--link", "--chmod", "--security", "<<"):
-        assert modern not in text
-
-
 def test_the_base_is_exact_and_set_in_one_place() -> None:
     base = dockerfile.arguments()["PYTHON_IMAGE"]
     version = re.fullmatch(r"python:(3\.[0-9]+)\.[0-9]+-slim-[a-z]+", base)
@@ -38,11 +31,6 @@ def test_the_base_is_exact_and_set_in_one_place() -> None:
     assert tuple(map(int, version[1].split("."))) >= (3, 11)
     outside = {stage.base for stage in dockerfile.stages().values()} - set(dockerfile.stages())
     assert outside == {"${PYTHON_IMAGE}"}
-
-
-def test_a_build_without_a_target_makes_the_scheduler() -> None:
-    assert list(dockerfile.stages())[-1] == "scheduler"
-    assert set(TARGETS) <= set(dockerfile.stages())
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -94,15 +82,6 @@ def test_the_final_stage_takes_only_what_was_built(target: str) -> None:
     assert copies == ["--from=build /opt/hascheduler /opt/hascheduler"]
     commands = [found.value for found in instructions if found.name == "RUN"]
     assert commands == ["python -m pip uninstall -q -y --root-user-action=ignore pip"]
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_image_says_what_it_is(target: str) -> None:
-    labels = " ".join(found.value for found in dockerfile.lineage(target) if found.name == "LABEL")
-    for name in ("title", "description", "version", "vendor"):
-        assert f"org.opencontainers.image.{name}=" in labels
-    versions = [found.value for found in dockerfile.lineage(target) if found.name == "ARG"]
-    assert versions == [f"VERSION={__version__}"]
 
 
 def test_the_image_has_the_versions_that_were_tested_and_no_more() -> None:

@@ -1,6 +1,5 @@
-"""The overlays render, and what they render is what the API servers of these versions take."""
+"""The overlays render what API servers of these versions take, and an apply of one over another is refused nothing."""
 
-import json
 import re
 from itertools import product
 from pathlib import Path
@@ -11,11 +10,11 @@ import yaml
 from kubernetes_validate.utils import all_versions
 
 from hascheduler import __version__
-from hascheduler.api.http.connection import KEEP_ALIVE_S
 from hascheduler.api.middleware.overload import WAIT_S_MAX
-from hascheduler.api.routing.route_rules import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
-from tests.manifests.objects import Object
-from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
+from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX
+from tests.manifests.applying import refused
+from tests.manifests.objects import Object, Objects
+from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, render, rendered
 from tests.tiers import spread
 
 OLDEST = "1.30"
@@ -42,10 +41,6 @@ def test_a_misspelt_field_is_not_valid(version: str) -> None:
         kubernetes_validate.validate(deployment, version, strict=True)
 
 
-def test_the_documentation_names_the_oldest_kubernetes() -> None:
-    assert f"Kubernetes {OLDEST} or newer" in (ROOT / "docs/operations/kubernetes.md").read_text()
-
-
 def test_an_autoscaled_deployment_is_told_to_start_with_its_minimum() -> None:
     """No manifest can say it: each apply would set the number back."""
     least = rendered(PRODUCTION).get("HorizontalPodAutoscaler", "processor")["spec"]["minReplicas"]
@@ -62,13 +57,6 @@ def test_an_ingress_lets_the_longest_and_the_largest_requests_through() -> None:
     assert annotations[f"{prefix}ssl-verify"] == "on"
 
 
-def test_the_page_names_the_limits_that_a_proxy_has_to_let_pass() -> None:
-    page = (ROOT / "docs/operations/kubernetes.md").read_text()
-    largest, most = f"{LARGE_BODY_BYTES_MAX >> 20} MiB", f"{BODY_BYTES_MAX >> 10} KiB"
-    for fact in (f"let {WAIT_S_MAX + 30} s pass", f"let {largest} pass", f"has {most}", f"less than {KEEP_ALIVE_S} s"):
-        assert fact in page
-
-
 def test_a_gateway_never_cuts_a_stream_off_and_knows_whom_it_speaks_to() -> None:
     """No schema of these is among Kubernetes' own."""
     gateway, route, policy = (rendered(GATEWAY).get(kind, "hascheduler") for kind in FOREIGN_OF_GATEWAYS)
@@ -81,11 +69,6 @@ def test_a_gateway_never_cuts_a_stream_off_and_knows_whom_it_speaks_to() -> None
     assert [found["hostname"] for found in gateway["spec"]["listeners"]] == route["spec"]["hostnames"]
     assert policy["spec"].keys() == {"targetRefs", "validation"}
     assert policy["spec"]["validation"]["hostname"] in [found["name"] for found in policy["spec"]["targetRefs"]]
-
-
-@pytest.mark.parametrize("folder", [PRODUCTION, TRIAL])
-def test_what_any_cluster_may_get_holds_no_secret(folder: str) -> None:
-    assert rendered(folder).of("Secret") == []
 
 
 def test_images_are_set_in_one_place() -> None:
@@ -142,20 +125,44 @@ def test_the_brokers_configuration_with_tls_differs_in_that_alone() -> None:
     assert all(line.startswith(("listeners.", "ssl_options.")) for line in added), added
 
 
-def test_the_small_configuration_differs_in_sizes_alone() -> None:
-    for path in ("mongodb/mongod.conf", "rabbitmq/rabbitmq.conf"):
-        base, small = ((ROOT / folder / name).read_text().splitlines()
-                       for folder, name in (("k8s/base", path), (TRIAL, Path(path).name)))  # fmt: skip
-        differing = [line for line in [*base, *small] if line not in base or line not in small]
-        assert all(re.search(r"oplogSizeMB|cacheSizeGB|watermark|disk_free", line) for line in differing), differing
+# An apply over what another release has left, forth and back
+
+_NEXT = """\
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [before]
+images:
+  - {name: hascheduler, newTag: 99.0.0}
+  - {name: hascheduler-processor, newTag: 99.0.0}
+  - {name: mongo, newTag: 99.0.0}
+  - {name: rabbitmq, newTag: 99.0.0}
+configMapGenerator:
+  - name: hascheduler-settings
+    namespace: NAMESPACE
+    behavior: merge
+    literals: [HASCHEDULER_LOG_LEVEL=debug]
+"""
 
 
-def test_the_broker_s_definitions_are_what_clients_have() -> None:
-    """A user for each URL; the rest of it is tested where it is made."""
-    folder = ROOT / KIND / "secrets"
-    definitions = json.loads((folder / "hascheduler-rabbitmq/definitions.json").read_text())
-    users = {user["name"] for user in definitions["users"]}
-    for name in ("scheduler", "processor"):
-        url = (folder / f"hascheduler-{name}/amqp-url").read_text()
-        assert url.startswith(f"amqp://{name}:")
-        assert name in users
+@pytest.mark.parametrize("folder", spread(VARIANTS, check=2))
+def test_an_upgrade_and_a_rollback_are_applied_whole(folder: str, tmp_path: Path) -> None:
+    before = rendered(folder)
+    after = _next(folder, before, tmp_path)
+    images = {container.spec["image"].rpartition(":")[2] for container in after.containers()}
+    assert images == {"99.0.0"}
+    assert list(refused(before, after)) == []
+    assert list(refused(after, before)) == []
+
+
+def test_the_trial_cannot_become_production_in_place() -> None:
+    """As docs/operations/kubernetes.md says, which names the way around it."""
+    sets = ("mongodb", "rabbitmq")
+    expected = [f"StatefulSet/{name}: volumeClaimTemplates can't change" for name in sets]
+    assert sorted(refused(rendered(TRIAL), rendered(PRODUCTION))) == expected
+
+
+def _next(folder: str, before: Objects, tmp_path: Path) -> Objects:
+    [namespace] = before.of("Namespace")
+    (tmp_path / "before").symlink_to(ROOT / folder)
+    (tmp_path / "kustomization.yaml").write_text(_NEXT.replace("NAMESPACE", namespace["metadata"]["name"]))
+    return render(tmp_path)

@@ -1,6 +1,6 @@
 """What a PromQL expression asks for, read from its syntax tree."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 
 import promql_parser as promql
@@ -44,21 +44,3 @@ def grouped_by(tree: promql.Expr) -> Iterator[str]:
                 yield from node.modifier.group_labels or []
                 if node.modifier.matching is not None:
                     yield from node.modifier.matching.labels
-
-
-def labels_kept(tree: promql.Expr, known: Mapping[str, set[str]]) -> set[str]:
-    """The labels of the result; ``known`` has those of each series."""
-    match tree:
-        case promql.AggregateExpr():
-            return set() if tree.modifier is None else set(tree.modifier.labels)
-        case promql.BinaryExpr():
-            return labels_kept(tree.lhs, known)
-        case promql.Call():
-            return set().union(*(labels_kept(argument, known) for argument in tree.args))
-        case promql.ParenExpr():
-            return labels_kept(tree.expr, known)
-        case promql.MatrixSelector():
-            return labels_kept(tree.vector_selector, known)
-        case promql.VectorSelector():
-            return known[tree.name or "?"]
-    return set()

@@ -21,11 +21,6 @@ UNITS = {"none", "s", "ops", "reqps", "bytes", "percentunit", "bool_yes_no"}
 """Those of Grafana's that the panels may use; it shows an unknown one as a suffix."""
 
 
-def test_every_panel_has_an_id_and_a_title_of_its_own() -> None:
-    assert len({panel["id"] for panel in ALL}) == len(ALL)
-    assert len({panel["title"] for panel in ALL}) == len(ALL)
-
-
 def test_panels_lie_in_the_grid_and_not_on_each_other() -> None:
     places = [panel["gridPos"] for panel in ALL]
     assert all(place["x"] >= 0 and place["x"] + place["w"] <= 24 for place in places)
@@ -49,12 +44,6 @@ def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> Non
     tree = promql.parsed(target["expr"])
     assert contract.unknown(tree, contract.told()) == set(), title
     assert all("namespace" in {m.name for m in s.matchers.matchers} for s in promql.selectors(tree)), title
-
-
-@pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
-def test_legends_name_labels_that_the_query_keeps(title: str, target: dict[str, Any]) -> None:
-    kept = promql.labels_kept(promql.parsed(target["expr"]), contract.told())
-    assert set(re.findall(r"{{(\w+)}}", target.get("legendFormat", ""))) <= kept, title
 
 
 def test_prometheus_takes_the_queries(promtool: Callable[..., str], tmp_path: Path) -> None:

@@ -2,16 +2,13 @@
 
 import hashlib
 import json
-import re
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
 
 import pytest
 from yarl import URL
 
 from hascheduler.cli.setup.bootstrap import read_key, read_password
-from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
 from hascheduler.settings import read_settings
 from tests.manifests.making import make_secrets
 from tests.manifests.rendering import ROOT, render
@@ -58,17 +55,6 @@ def test_a_second_run_makes_new_certificates_and_leaves_all_else(tmp_path: Path)
     assert {path.rpartition("/")[2] for path in changed} == {"tls.crt", "tls.key", "tls-combined.pem"}
 
 
-def test_each_time_all_values_are_new_and_none_is_twice(tmp_path: Path) -> None:
-    secrets: list[str] = []
-    for name in ("one", "two"):
-        texts = _texts(make_secrets(tmp_path / name, TLS="no"))
-        secrets += [text for path, text in texts.items() if path.startswith("hascheduler-mongodb/")]
-        secrets += [str(URL(texts[f"hascheduler-{who}/amqp-url"]).password) for who in ("scheduler", "processor")]
-        secrets += [texts["hascheduler-scheduler/admin-token"]]
-    assert all(len(secret) >= 43 for secret in secrets)
-    assert len(set(secrets)) == len(secrets) == 2 * 7
-
-
 def test_the_parts_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make_secrets(
         tmp_path / "made", MEMBERS="a.example:27017,b.example:27018", REPLICA_SET="main", BROKER="mq.example:5671",
@@ -112,32 +98,3 @@ def test_what_the_repository_holds_for_a_laptop_fits_together_and_has_the_same_r
     for who in ("scheduler", "processor"):
         uris = [(folder / f"hascheduler-{who}/mongodb-uri").read_text() for folder in (IN_THE_REPOSITORY, made)]
         assert len({uri.rpartition("@")[2] for uri in uris}) == 1
-
-
-@pytest.fixture(scope="module")
-def permissions(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    made = make_secrets(tmp_path_factory.mktemp("made") / "secrets", EVENTS_EXCHANGE="events", TLS="no")
-    found: Any = json.loads((made / "hascheduler-rabbitmq/definitions.json").read_text())["permissions"]
-    return list(found)
-
-
-@pytest.mark.parametrize(
-    ("user", "kind", "name", "allowed"),
-    [
-        ("scheduler", "configure", DISPATCH_EXCHANGE, True),
-        ("scheduler", "write", "events", True),
-        ("scheduler", "write", "hascheduler.events", False),
-        ("scheduler", "read", DISPATCH_EXCHANGE, False),
-        ("scheduler", "configure", queue_name("x"), False),
-        ("processor", "configure", queue_name("pod-1.a1b2c3d4"), True),
-        ("processor", "read", queue_name("pod-1.a1b2c3d4"), True),
-        ("processor", "configure", PARKED_QUEUE, True),
-        ("processor", "read", PARKED_QUEUE, False),
-        ("processor", "write", "hascheduler_processor_x", False),
-    ],
-)
-def test_who_may_do_what_on_the_broker(
-    permissions: list[dict[str, str]], user: str, kind: str, name: str, allowed: bool
-) -> None:
-    [mine] = [one for one in permissions if one["user"] == user]
-    assert (re.search(mine[kind], name) is not None) is allowed

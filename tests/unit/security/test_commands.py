@@ -7,7 +7,7 @@ import pytest
 
 from hascheduler.errors import InvalidInput
 from processors.command import ALLOW, ENV, allowed_executable, child_environment, started
-from tests.unit.processor.ready_made import error_of, make_job, result_of
+from tests.unit.processor.ready_made import make_job, result_of
 
 
 def judged(setting: str, *argv: str) -> str | None:
@@ -39,17 +39,13 @@ def test_a_program_that_starts_others_is_not_listed_alone(program: str) -> None:
         ("{0} fetch", ["fetch", "origin"], True),
         ("{0} fetch", [], False),
         ("{0} fetch", ["push"], False),
-        ("{0} fetch", ["fetch2"], False),
         ("{0} fetch", ["-c", "alias.x=!sh", "fetch"], False),
         ("{0} fetch", ["--upload-pack=sh", "fetch"], False),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin"], True),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin", "--upload-pack=sh"], False),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch"], False),
-        ("{0} fetch $, {0} status", ["status", "-s"], True),
-        ("{0} fetch $, {0} status", ["fetch", "-s"], False),
         ("{0} 'a b, c' \"$\"", ["a b, c"], True),
         ("{0} 'a b, c'", ["a", "b,", "c"], False),
-        ("{0} '#'", ["#"], True),
         ("{0} $", [], True),
         ("{0} $", ["x"], False),
         ("{0}", ["anything"], True),
@@ -79,13 +75,6 @@ async def test_no_name_makes_a_program_of_many_another_one(monkeypatch: pytest.M
     assert called == [str(box)]
 
 
-async def test_a_refusal_says_what_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ALLOW, "/bin/ls -l $")
-    error = await error_of("command", {"argv": ["/bin/ls", "-a"]})
-    said = "'/bin/ls' is not allowed to run with these arguments; expected one of /bin/ls -l '$'"
-    assert error == f"InvalidInput: payload.argv.0: {said}"
-
-
 @pytest.mark.parametrize("setting", ["/bin/ls 'x", '/bin/ls "', "/bin/ls \\"])
 def test_a_list_that_can_not_be_read_lets_nothing_run(setting: str) -> None:
     with pytest.raises(InvalidInput, match=ALLOW):
@@ -113,16 +102,3 @@ def test_the_payload_sets_only_what_is_listed(setting: str | None, name: str, pa
     with pytest.raises(InvalidInput) as refused:
         child_environment({name: "x"}, make_job(), own)
     assert refused.value.path == ("payload", "env", name)
-
-
-async def test_a_pattern_lets_nothing_in_that_decides_which_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ALLOW, "/bin/ls")
-    monkeypatch.setenv(ENV, "L*, LD_PRELOAD")
-    error = await error_of("command", {"argv": ["/bin/ls"], "env": {"LD_PRELOAD": "/tmp/x.so"}})
-    assert "'LD_PRELOAD' is not for the payload to set" in error
-
-
-@pytest.mark.parametrize("setting", ["*", "A B", "A=B", "A*B"])
-def test_a_pattern_for_everything_is_not_understood(setting: str) -> None:
-    with pytest.raises(InvalidInput, match=ENV):
-        child_environment({}, make_job(), {ENV: setting})

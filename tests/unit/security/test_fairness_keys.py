@@ -17,8 +17,7 @@ from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
 from hascheduler.dispatch.rules import Rules
-from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.job import JobState
+from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.policy import PRESETS, Criterion
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
@@ -58,20 +57,6 @@ def test_jobs_under_the_name_of_another_tenant_are_not_charged_to_it(policy: str
 TENANTS = ("globex", "initech", "acme")
 
 
-@pytest.mark.parametrize("policy", FAIR)
-def test_jobs_under_the_name_of_another_tenant_do_not_go_first_for_it(policy: str) -> None:
-    """The tenant that has consumed much takes the name of one that has consumed little."""
-    dear = [job(f"dear-{n}", 1, tenant="acme", fairness_key="acme", definition="dear") for n in range(4)]
-    known = job("known", 1, tenant="globex", fairness_key="globex", submit_at=4)
-    abuse = [job(f"abuse-{n}", tenant="acme", fairness_key="globex", submit_at=4.5) for n in range(5)]
-    plain = [job(f"plain-{n}", tenant="initech", fairness_key="initech", submit_at=4.6) for n in range(5)]
-    starts = starts_of(
-        *dear, known, *abuse, *plain, policy=policy, idle_key_start="zero",
-        definitions={"x": {}, "dear": {"default_cost": 500}},
-    )  # fmt: skip
-    assert starts[5:10] == ["initech"] * 5
-
-
 # What is promised instead
 
 
@@ -97,31 +82,6 @@ def test_tenants_with_work_are_never_apart_by_more_than_one_job_whatever_their_k
     for tenant in starts[: least * len(keys)]:
         begun[tenant] += 1
         assert max(begun.values()) - min(begun.values()) <= 1
-
-
-def test_the_keys_of_one_tenant_share_what_it_has() -> None:
-    load = [job(f"a{n}", tenant="acme", fairness_key="many") for n in range(9)]
-    load += [job("b", tenant="acme", fairness_key="few"), *(job(f"g{n}", tenant="globex") for n in range(9))]
-    outcome = outcome_of(*load, policy="fair")
-    order = [attempt.job for attempt in outcome.attempts]
-    assert order.index("b") < 5, "its tenant's second start"
-    assert outcome.accumulated_cost_ms == {"acme/many": 9_000, "acme/few": 1_000, "globex/": 9_000}
-    assert outcome.tenant_cost_ms == {"acme": 10_000, "globex": 9_000}
-
-
-def test_a_key_that_returns_starts_at_the_least_of_its_competitors() -> None:
-    """A tenant among the tenants, a key among the keys of its tenant."""
-    accounts = FairAccounts(PolicyConfig(), Rules())
-    for tenant, key, charges in (("acme", "a", 3), ("acme", "b", 5), ("globex", "a", 6)):
-        accounts.arrive(tenant, key)
-        for _ in range(charges):
-            accounts.charge(tenant, key, "x", "t")
-    accounts.arrive("acme", "c")
-    accounts.arrive("initech", "a")
-    # "b" came when "a" had 3, and globex when acme had 8.
-    assert [accounts.cost("acme", key) for key in "abc"] == [3_000, 8_000, 3_000]
-    assert [accounts.tenant_cost(name) for name in ("acme", "globex", "initech")] == [8_000, 14_000, 8_000]
-    assert accounts.cost("initech", "a") == 0, "no other key of it has jobs"
 
 
 # What it makes replicas remember
@@ -150,38 +110,6 @@ def test_of_one_tenant_so_many_keys_are_remembered_and_those_of_others_stay() ->
     assert accounts.cost("globex", "old") == 1_000
     assert accounts.cost("acme", "k39") == 0, "it was idle for the longest time"
     assert accounts.cost("acme", "k40") > 0
-
-
-def test_the_same_history_forgets_the_same_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "KEYS_MAX", 7)
-    minds = []
-    for _ in range(2):
-        chance, core = Random(5), Dispatcher()
-        core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p", slots=3))])
-        for now in range(400):
-            core.step(
-                wall(now), [JobSeen(make_job(f"j{now}", tenant=chance.choice("TU"), fairness_key=str(chance.random())))]
-            )
-            core.step(wall(now), [JobGone(f"j{now - 5}", JobState.CANCELLED)])
-        minds.append(core.accounts(wall(400), 10**9, 10**9))
-    assert minds[0] == minds[1]
-    assert 7 < len(minds[0].accumulated) <= 2 * 7, "of each tenant at most seven"
-
-
-def test_nothing_is_left_of_tenants_and_keys_that_were_idle_for_too_long() -> None:
-    accounts = churned(*(f"t{n}" for n in range(50)), keys=3)
-    accounts.advance(10 * 24 * 3_600_000)
-    assert accounts.snapshot(0, 10**9) == AccountsSnapshot()
-    assert accounts._keys == {}
-
-
-def test_the_record_has_room_for_the_key_of_a_tenant_beside_the_thousands_of_another() -> None:
-    accounts = churned("acme", keys=500)
-    accounts.arrive("globex", "only")
-    accounts.charge("globex", "only", "x", "t")
-    rows = accounts.snapshot(0, 100).accumulated
-    assert len(rows) == 100
-    assert ("globex", "only", 1_000, 0) in rows
 
 
 async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, RecordVerdict
 from hascheduler.dispatch.inputs import Input, TermBegan
-from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
-from hascheduler.model.collection import Collection
+from hascheduler.mirror.changes import JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs, format_instant
@@ -21,7 +20,7 @@ from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.schema.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, get, post
-from tests.unit.dispatch.nouns import make_job, make_schedule, wall
+from tests.unit.dispatch.nouns import make_schedule, wall
 from tests.unit.dispatch.scene import Scene, processors
 
 HOUR_MS = 3_600_000
@@ -69,27 +68,6 @@ async def test_a_trigger_is_not_refused_for_such_a_job_and_does_not_name_it(
         assert "trigger:tick:" in problem["detail"]
 
 
-async def test_the_same_tenant_is_not_held_up_by_its_earlier_schedule_either(
-    acme: httpx.AsyncClient, world: World
-) -> None:
-    await acme_fired(acme, world, NOW + HOUR_MS)
-    await change_hands(acme, acme, world)
-    await post(acme, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
-
-
-async def test_a_job_of_the_release_before_is_a_sibling_within_its_tenant_only(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
-) -> None:
-    old = await acme_fired(acme, world, NOW + HOUR_MS)
-    stored = world.job(old)
-    del stored["schedule_created_at_ms"]
-    world.database.replace(Collection.JOBS, stored)
-    problem = check_problem(await acme.post("/v1/schedules/tick/trigger", json={"overlap": "skip"}), 409)
-    assert old in problem["detail"]
-    await change_hands(acme, other, world)
-    await post(other, "/v1/schedules/tick/trigger", {"overlap": "skip"}, 201)
-
-
 def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
     from_ms, to_ms = (NOW + hours * HOUR_MS for hours in (from_hours, to_hours))
     return {"from": format_instant(from_ms), "to": format_instant(to_ms), **fields}
@@ -117,17 +95,6 @@ async def test_a_backfill_makes_its_own_jobs_and_shows_no_others(
     assert {world.job(id)["tenant"] for id in [fired, *taken]} == {"acme"}
     again_told = await post(other, "/v1/schedules/tick/backfill", span(-1, 1))
     assert again_told == {**told, "created": 0, "existing": 3}
-
-
-async def test_a_time_is_backfilled_once_even_if_the_job_that_had_the_id_is_deleted_meanwhile(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
-) -> None:
-    await make(acme)
-    [taken] = (await post(acme, "/v1/schedules/tick/backfill", span(-1, -1)))["jobs"]
-    await change_hands(acme, other, world)
-    first = await post(other, "/v1/schedules/tick/backfill", span(-1, -1))
-    world.database.delete(Collection.JOBS, taken)
-    assert await post(other, "/v1/schedules/tick/backfill", span(-1, -1)) == {**first, "created": 0, "existing": 1}
 
 
 async def test_no_verdict_of_the_schedule_that_had_its_name_is_shown_though_clocks_differ(
@@ -190,23 +157,6 @@ def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Ove
     assert not [decision for decision in scene.at(2_100).decisions if isinstance(decision, Cancel)]
 
 
-def test_a_fire_of_the_same_tenant_waits_for_jobs_that_do_not_say_of_which_schedule_they_are() -> None:
-    old = replace(acme_running(), tenant="beta", schedule_created_at_ms=None)
-    scene = changed_hands(Overlap.BUFFER_ONE, old)
-    assert [type(decision) for decision in scene.at(2_000).decisions] == [Fire]
-    shown = make_job(BETAS, tenant="beta", serial=True, schedule_created_at_ms=wall(1_500))
-    step = scene.at(2_100, JobSeen(shown), JobGone(old.id, JobState.SUCCEEDED))
-    assert step.decisions == (Dispatch(BETAS, 1, "p"),)
-
-
-def test_a_job_that_does_not_say_waits_for_those_that_do() -> None:
-    own = replace(acme_running(), tenant="beta", schedule_created_at_ms=wall(1_500))
-    waiting = make_job("fire:s:9", tenant="beta", serial=True)
-    scene = Scene(JobSeen(own), JobSeen(waiting), *processors("p", slots=8))
-    assert scene.began.decisions == ()
-    assert scene.at(10, JobGone(own.id, JobState.SUCCEEDED)).decisions == (Dispatch("fire:s:9", 1, "p"),)
-
-
 def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
     """Even one that gives it to another tenant, which takes a token for all of them."""
     old = acme_running()
@@ -216,13 +166,6 @@ def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
     [passed_over] = scene.at(2_000, ScheduleSeen(of_acme(rev=3, cursor_ms=wall(1_000), policy=policy))).decisions
     assert isinstance(passed_over, RecordVerdict)
     assert passed_over.run.because_of == old.id
-
-
-@pytest.mark.parametrize("is_said", [True, False], ids=["said", "of 0.2.0"])
-def test_its_failures_do_not_count(is_said: bool) -> None:
-    old = acme_running() if is_said else replace(acme_running(), schedule_created_at_ms=None)
-    scene = changed_hands(Overlap.ALLOW, old)
-    assert scene.at(1_600, JobGone(old.id, JobState.FAILED)).decisions == ()
 
 
 def test_a_schedule_whose_end_was_overlooked_leaves_no_promise_to_the_next_one() -> None:

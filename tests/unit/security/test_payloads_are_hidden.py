@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import orjson
 import pytest
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
-from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World, the_routes
 from tests.unit.api.requests import TICK, check_problem, get
 from tests.unit.api.tokens import Guarded
@@ -122,17 +120,6 @@ async def test_a_page_is_shown_none(hiding: Guarded, method: str, path: str, nam
     assert HIDDEN not in answer.text
 
 
-async def test_a_job_is_shown_without_what_it_holds(hiding: Guarded) -> None:
-    await prepared(hiding)
-    path = f"/v1/jobs/{job_of(hiding.world)}"
-    async with await hiding.page("viewer") as page, await hiding.client("viewer") as program:
-        shown, whole = await get(page, path), await get(program, path)
-    assert (shown["payload"], shown["result"], shown["attempts"][0]["traceback"]) == (None, None, None)
-    assert shown["attempts"][0]["error"] == "it broke"
-    assert (whole["payload"], whole["result"]) == (PAYLOAD, PAYLOAD)
-    assert HIDDEN in whole["attempts"][0]["traceback"]
-
-
 async def test_a_page_without_a_session_is_shown_none_and_a_program_is(app: Edge, world: World) -> None:
     guarded = hiding_in(app, world, required=False)
     await prepared(guarded)
@@ -214,13 +201,6 @@ async def test_what_a_page_says_takes_the_place_of_what_it_does_not_see(hiding: 
         assert payloads(hiding.world, "graph") == {"a": {"new": 1}, "b": {"of": "b"}}
 
 
-async def test_who_sees_a_payload_may_erase_it(hiding: Guarded) -> None:
-    await prepared(hiding)
-    async with await hiding.client("operator") as program:
-        await edited(program, "PUT", "tick", TICK)
-    assert payloads(hiding.world, "tick") is None
-
-
 async def test_an_unseen_payload_is_judged_with_what_is_changed_around_it(hiding: Guarded) -> None:
     """It may need a label that the edit takes away."""
     body = {**SINGLE, "job": {"definition": "log", "payload": "${label.team}", "render": True}, "labels": {"team": "a"}}
@@ -234,10 +214,3 @@ async def test_an_unseen_payload_is_judged_with_what_is_changed_around_it(hiding
         ):
             check_problem(await page.request(method, "/v1/schedules/tick", json=change), 422)
     assert hiding.world.schedule() == before
-
-
-async def test_what_was_put_into_the_store_by_hand_is_hidden_as_well(hiding: Guarded) -> None:
-    await prepared(hiding)
-    hiding.world.rewrite(Collection.SCHEDULES, "tick", payloads={"x": HIDDEN})
-    async with await hiding.page("viewer") as page:
-        assert HIDDEN not in orjson.dumps(await get(page, "/v1/schedules/tick")).decode()

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.output.console import console, new_table
-from hascheduler.cli.output.printable import one_printable_line, printable, printable_json, printable_text
+from hascheduler.cli.output.printable import one_printable_line, printable, printable_json
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.client.exchange import Exchange
 from tests.unit.cli.conftest import replica, url
@@ -87,15 +87,6 @@ def test_documents_mean_what_they_meant(hostile: str) -> None:
 
 def test_a_line_stays_one_line() -> None:
     assert one_printable_line("a\nhascheduler: all is well\r\n\x1b[A") == "a hascheduler: all is well \\x1b[A"
-
-
-def test_styles_stay_where_they_were() -> None:
-    text = Text.assemble("a\x1b", ("red\u202e", "red"), "b", ("c", "bold"))
-    shown = printable_text(text)
-    assert shown.plain == "a\\x1bred\\u202ebc"
-    assert [(shown.plain[span.start : span.end], span.style) for span in shown.spans] == [
-        ("red\\u202e", "red"), ("c", "bold"),
-    ]  # fmt: skip
 
 
 def tables() -> Iterator[Any]:

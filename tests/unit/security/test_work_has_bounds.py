@@ -1,28 +1,28 @@
-"""What a caller asks for is bounded before it is done, and what is long is done in pieces. Work is counted here."""
+"""What a caller asks for is bounded before it is done; a few kilobytes with placeholders become no megabytes."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hascheduler.dispatch.decisions import Fire, Settlement
 from hascheduler.dispatch.schedules.previews import FiresToCome, finished
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
-from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker
-from hascheduler.model.job import NewJob
-from hascheduler.model.payload import PLACEHOLDERS_MAX, render
+from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker, rendered_payload_bytes_max
+from hascheduler.model.job import JOB_ID_TAIL_MAX, NewJob, backfill_job_id, fire_job_id, trigger_job_id
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS_MAX, render
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
-from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Trigger
-from hascheduler.telemetry.tracing import NO_TRACING
 from hascheduler.triggers import due, next_firing, on_calendars
-from tests.factories import make_fire, make_schedule
+from tests.factories import make_schedule, make_template
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create, get, post
 
@@ -76,11 +76,6 @@ async def test_a_template_with_too_many_placeholders_is_refused_before_it_is_rea
     assert rendered == []
 
 
-async def test_a_trigger_with_too_many_placeholders_is_refused(client: httpx.AsyncClient) -> None:
-    await create(client, job={"definition": "log", "payload": "", "render": True})
-    check_problem(await client.post("/v1/schedules/tick/trigger", json={"payload": TOO_MANY}), 422, "payload")
-
-
 async def test_a_stored_template_beyond_the_bound_still_fires_is_triggered_and_shown(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -90,14 +85,6 @@ async def test_a_stored_template_beyond_the_bound_still_fires_is_triggered_and_s
     assert JobMaker("tick", stored).fired(WallMs(NOW))[0].payload == TOO_MANY[::2]
     assert (await post(client, "/v1/schedules/tick/trigger", status=201))["payload"] == TOO_MANY[::2]
     assert (await get(client, "/v1/schedules/tick/preview?count=1"))["fires"][0]["payload"] == TOO_MANY[::2]
-
-
-def test_a_payload_without_placeholders_is_copied_for_no_job() -> None:
-    payload = {"large": [LARGE, {"n": 1}]}
-    maker = JobMaker("tick", make_schedule("tick", payload=payload, render=True))
-    for second in range(2):
-        [job] = maker.fired(WallMs(NOW + second))
-        assert job.payload is payload
 
 
 async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
@@ -125,39 +112,6 @@ async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
     assert (await post(client, "/v1/schedules/tick/backfill", span))["created"] == 50
     assert sum(made) == 50
     assert max(made) * len(LARGE) <= WORK_AT_ONCE_MAX
-
-
-class _Groups(FiredJobs):
-    """Inserts nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(cast("Any", _Jobs()), 1_000, NO_TRACING)
-        self.groups: list[int] = []
-
-    async def _insert_group(self, fires: Any, *_: Any, **__: Any) -> Any:
-        self.groups.append(len(fires))
-        return dict.fromkeys(fires, Settlement.DONE)
-
-
-class _Jobs(dict[str, Any]):
-    def __missing__(self, _: str) -> Any:
-        return self
-
-    def with_options(self, **_: Any) -> Any:
-        return self
-
-
-@pytest.mark.parametrize(("payload", "at_once"), [("x", 100), (LARGE, 20), ("$$" * 100_000, 1), ([1] * 20_000, 1)])
-async def test_fires_that_are_due_together_are_rendered_and_sent_a_few_at_a_time(payload: Any, at_once: int) -> None:
-    fires: dict[Fire, Any] = {
-        make_fire(1, schedule=f"s{number}"): make_schedule(f"s{number}", payload=payload, render=True)
-        for number in range(100)
-    }
-    jobs = _Groups()
-    settled, _ = await jobs.insert(fires, {}, WallMs(NOW), majority=True)
-    assert list(settled) == list(fires)
-    assert max(jobs.groups) <= at_once
-    assert sum(jobs.groups) == 100
 
 
 # Calendars
@@ -192,34 +146,6 @@ def test_calendars_that_leave_out_everything_are_seen_through_in_few_steps(patte
     shown = finished(FiresToCome("s", trigger, NOW, 0).first(10))
     assert all(fire.excluded for fire in shown)
     assert steps_of(lambda: finished(FiresToCome("s", trigger, NOW, 0).first(10))) < STEPS_MAX
-
-
-@pytest.mark.parametrize(("pattern", "use"), NEVER)
-def test_a_search_that_found_nothing_is_not_made_again(
-    monkeypatch: pytest.MonkeyPatch, pattern: Any, use: CalendarUse
-) -> None:
-    due._searched.cache_clear()
-    assert next_firing(of(pattern, use), NOW) is None
-    asked: list[int] = []
-    excluded_until = due.excluded_until
-
-    def counted(trigger: Trigger, nominal_ms: int) -> WallMs | None:
-        asked.append(nominal_ms)
-        return excluded_until(trigger, nominal_ms)
-
-    monkeypatch.setattr(due, "excluded_until", counted)
-    for later_ms in range(NOW, NOW + 10_000, 1_000):
-        assert next_firing(of(pattern, use), later_ms) is None  # as it is decoded at each look
-    assert len(asked) <= 10
-
-
-def test_what_was_searched_is_of_these_days_alone() -> None:
-    pattern, use = Cron("0 12 * * *"), CalendarUse(("x",), ("x",))
-    assert next_firing(of(pattern, use), NOW) is None
-    other = on_calendars(Trigger(pattern, calendars=use), {"x": Calendar(name="x")})
-    assert next_firing(other, NOW) is None
-    allowing = on_calendars(Trigger(pattern, calendars=CalendarUse(("x",))), {"x": WORKDAYS})
-    assert next_firing(allowing, NOW) == NOW + 12 * 3_600_000
 
 
 @pytest.mark.parametrize(
@@ -328,3 +254,100 @@ async def test_a_page_of_large_payloads_ends_early_and_says_where_to_go_on(
         next, pages = page["next"], pages + 1
     assert found == [f"s{number:02}" for number in range(30)]
     assert pages == 2
+
+
+# Filled payloads
+
+PATH = "/v1/schedules/tick"
+LONG = "t" * 256
+MANY = PAYLOAD_BYTES_MAX // 256 + 1
+"""As many targets of that length as are one too many."""
+
+
+def filling(payload: Any, target: str = LONG, **more: Any) -> dict[str, Any]:
+    return {**TICK, "job": {"definition": "log", "target": target, "payload": payload, "render": True}, **more}
+
+
+async def too_large(answer: httpx.Response, *path: str) -> None:
+    problem = check_problem(answer, 422)
+    assert [(error["path"], error["expected"]) for error in problem["errors"]] == [
+        (".".join(path), f"at most {PAYLOAD_BYTES_MAX}")
+    ]
+
+
+async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncClient, world: World) -> None:
+    before = world.everything()
+    await too_large(await client.post("/v1/schedules", json=filling("${target}" * MANY)), "job", "payload")
+    await too_large(await client.post("/v1/schedules", json=filling(["${job_id}"] * 10_000)), "job", "payload")
+    assert world.everything() == before
+
+
+async def test_a_schedule_whose_payload_is_too_large_as_it_is_is_refused(client: httpx.AsyncClient) -> None:
+    body = {**TICK, "job": {"definition": "log", "payload": "x" * (PAYLOAD_BYTES_MAX - 1)}}
+    await too_large(await client.post("/v1/schedules", json=body), "job", "payload")
+    body["job"]["payload"] = "x" * (PAYLOAD_BYTES_MAX - 2)
+    assert (await client.post("/v1/schedules", json=body)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param({"job": {"payload": "${target}" * 2_700}}, id="the payload"),
+        pytest.param({"job": {"target": "\N{PILE OF POO}" * 256}}, id="the target"),
+        pytest.param({"labels": {"team": "\N{PILE OF POO}" * 256}}, id="a label"),
+    ],
+)
+async def test_an_edit_of_the_values_that_fill_a_payload_is_checked(
+    client: httpx.AsyncClient, patch: dict[str, Any]
+) -> None:
+    whole = filling("${target}${label.team}" * 1_000, target="x" * 100, labels={"team": "x"})
+    assert (await client.post("/v1/schedules", json=whole)).status_code == 201
+    await too_large(await client.patch(PATH, json=patch), "job", "payload")
+
+
+async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(client, trigger={"type": "interval", "every": "1h"})
+    # 0.5 MB that become some 3 MB in each job.
+    world.rewrite(Collection.SCHEDULES, "tick", render=True, payload="${job_id}" * 58_000)
+    filled: list[Any] = []
+    monkeypatch.setattr(fired_job, "render", lambda payload, _: filled.append(payload))
+    check_problem(await client.post(f"{PATH}/trigger"), 409)
+    span = {"from": format_instant(NOW - 3 * 3_600_000), "to": format_instant(NOW)}
+    check_problem(await client.post(f"{PATH}/backfill", json=span), 409)
+    assert filled == []
+    monkeypatch.undo()
+    assert (await post(client, f"{PATH}/trigger", {"payload": "small"}, 201))["payload"] == "small"
+
+
+TEXTS = st.text(max_size=30)
+PIECES = st.sampled_from(
+    [
+        "${target}", "${job_id}", "${nominal_at}", "${nominal_ms}", "${label.a}", "${x}", "$$", "$", "{", "}", '"',
+        "é", "\\",
+    ]
+)  # fmt: skip
+FILLED = st.lists(PIECES | TEXTS, max_size=8).map("".join)
+PAYLOADS = st.recursive(
+    FILLED | st.integers(-9, 9) | st.none(),
+    lambda deeper: st.lists(deeper, max_size=4) | st.dictionaries(FILLED, deeper, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(PAYLOADS, st.text(min_size=1, max_size=20), TEXTS, st.integers(0, LATEST_MS - 1))
+def test_no_job_is_larger_than_what_was_counted(payload: Any, target: str, label: str, nominal_ms: int) -> None:
+    schedule = make_schedule(
+        "tick", template=make_template(target=target), payload=payload, labels={"a": label}, render=True
+    )
+    counted = rendered_payload_bytes_max("tick", schedule)
+    for id in (
+        fire_job_id("tick", nominal_ms),
+        backfill_job_id("tick", nominal_ms),
+        trigger_job_id("tick", "0194f3a1b2c3000001deadbeef01"),
+    ):
+        assert len(id) <= len("backfill:tick:") + JOB_ID_TAIL_MAX
+        [job] = JobMaker("tick", schedule).jobs(id, WallMs(nominal_ms), serial=False)
+        text = json.dumps(job.payload, ensure_ascii=False, separators=(",", ":"))
+        assert len(text.encode()) <= counted

@@ -66,12 +66,6 @@ async def test_registrations_that_the_stream_has_not_shown_count(worker: httpx.A
     await registered(worker)
 
 
-async def test_one_that_was_not_written_does_not_count(worker: httpx.AsyncClient, world: World) -> None:
-    world.go_away()
-    for _ in range(MOST + 1):
-        check_problem(await asked(worker), 503)
-
-
 @pytest.mark.parametrize(
     ("limit", "claim"),
     [
@@ -112,15 +106,3 @@ async def test_a_processor_of_another_token_is_not_there(
     check_problem(await stranger.delete(f"/v1/work/processors/{processor}"), 404)
     assert world.stored(Collection.PROCESSORS, processor) == before
     assert (await worker.post("/v1/work/start", json=named)).status_code == 200
-
-
-async def test_a_secret_is_changed_without_losing_what_runs(guarded: Guarded, worker: httpx.AsyncClient) -> None:
-    """The next token of that name speaks for its processors."""
-    processor = await registered(worker)
-    async with await guarded.client("worker", name="worker-1") as renewed:
-        assert (await renewed.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200
-
-
-async def test_without_tokens_any_caller_may_act_for_any_processor(client: httpx.AsyncClient) -> None:
-    processor = await registered(client)
-    assert (await client.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200

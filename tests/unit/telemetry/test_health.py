@@ -10,7 +10,6 @@ from hascheduler.api.ops.health_port import health_application
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.processor import health as of_processors
-from hascheduler.processor.handlers import Handlers
 from hascheduler.telemetry.health import (
     ABOUT_TO_END,
     NOT_LEADING,
@@ -27,7 +26,7 @@ from hascheduler.testing.memory.leadership import (
 )
 from tests.unit.api.doubles import StandingView
 from tests.unit.daemon.in_memory import replica_in_memory
-from tests.unit.processor.world import staged, until
+from tests.unit.processor.world import until
 
 Answers = dict[str, tuple[int, str]]
 
@@ -116,25 +115,6 @@ async def test_what_a_processor_says(at: At, draining: bool, alive: tuple[int, s
         draining=event,
     )
     assert await answers(health, leads=False) == {"/livez": alive, "/readyz": ready}
-
-
-async def test_a_processor_is_ready_once_it_is_registered_and_never_again_once_it_drains() -> None:
-    async with staged(Handlers()) as stage:
-        await until(lambda: not stage.processor.health.not_ready())
-        stage.processor.drain()
-        assert stage.processor.health.not_ready() == of_processors.DRAINING
-        assert not stage.processor.health.not_alive()
-
-
-async def test_a_processor_whose_heartbeats_fail_is_not_ready_and_lives() -> None:
-    async with staged(Handlers()) as stage:
-        await until(lambda: not stage.processor.health.not_ready())
-        stage.world.down = True
-        stage.clock.now_ms += 400
-        assert stage.processor.health.not_ready() == of_processors.FENCED
-        assert not stage.processor.health.not_alive()
-        stage.world.down = False
-        await until(lambda: not stage.processor.health.not_ready())
 
 
 class HeldRelease(MemoryLeaseStore):

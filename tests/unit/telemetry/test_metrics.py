@@ -10,7 +10,7 @@ from hascheduler.ports import Gauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
-from hascheduler.telemetry.registry import OTHER, BoundedLabel, BoundedRows, new_registry
+from hascheduler.telemetry.registry import OTHER, BoundedRows, new_registry
 from tests.factories import make_failover
 from tests.unit.api.doubles import StandingView, World
 from tests.unit.telemetry.scraping import Scrape, scrape
@@ -81,8 +81,6 @@ OF_PROCESSORS = """
     counter   hascheduler_scrape_failures_total
     histogram hascheduler_handler_seconds definition
 """
-UNITS = {"seconds", "bytes"}
-UNITLESS = re.compile(r"_(age|lag|duration|time|ms|milliseconds|size)$")
 
 
 class BusyProcessor:
@@ -127,39 +125,10 @@ def test_promised_metrics_are_there_and_no_others(of: object, promised: str) -> 
     assert told(of()) == sorted(" ".join(line.split()) for line in promised.strip().splitlines())
 
 
-@pytest.mark.parametrize("of", [replica, processor])
-def test_every_process_shows_its_use_of_the_machine(of: object) -> None:
-    assert callable(of)
-    names = {name for name, _ in of().samples}
-    assert {"process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "python_info"} <= names
-
-
-@pytest.mark.parametrize("of", [replica, processor])
-def test_names_end_in_their_units_and_only_counters_in_total(of: object) -> None:
-    assert callable(of)
-    for name, kind in of().kinds.items():
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", name), name
-        assert name.endswith("_total") == (kind == "counter"), f"{name} is a {kind}"
-        bare = name.removesuffix("_total")
-        assert not UNITLESS.search(bare), f"{name} has no unit"
-        assert not UNITS & set(bare.split("_")[:-1]), f"the unit of {name} is not its last word"
-
-
 def at_once(now: Gauges) -> Scrape:
     registry = new_registry()
     registry.register(ReplicaGauges(lambda: {"": now}))
     return scrape(registry)
-
-
-def test_jobs_are_shown_by_definition_lane_and_tenant_with_zeros_for_idle_names() -> None:
-    of = at_once(StandingView().gauges())
-    assert of.get("hascheduler_definition_jobs", definition="log", state="pending") == 3
-    assert of.get("hascheduler_definition_jobs", definition="sleep", state="pending") == 0
-    assert of.get("hascheduler_lane_jobs", lane="default", state="running") == 1
-    assert of.get("hascheduler_lane_jobs", lane="slow", state="running") == 0
-    assert of.get("hascheduler_tenant_jobs", tenant="umbrella", state="running") == 1
-    assert of.get("hascheduler_wait_oldest_seconds", lane="default") == 90
-    assert of.get("hascheduler_wait_oldest_seconds", lane="slow") == 0
 
 
 @pytest.mark.parametrize(
@@ -177,14 +146,6 @@ def test_what_there_is_not_has_no_sample(changed: dict[str, None], missing: str)
     assert at_once(replace(now, **changed)).get(missing) is None  # type: ignore[arg-type]  # whichever it is, it takes None
 
 
-def test_of_too_many_lanes_the_one_that_waits_longest_is_shown_by_name() -> None:
-    waits = {f"lane-{number}": number * 1_000 for number in range(150)}
-    oldest = at_once(replace(StandingView().gauges(), waited_ms=waits)).by("hascheduler_wait_oldest_seconds", "lane")
-    assert len(oldest) == 101
-    assert oldest["lane-149"] == 149
-    assert oldest[OTHER] == 49
-
-
 def test_gauges_that_can_not_be_read_are_missing_and_counted_and_all_others_are_there() -> None:
     world = World()
     world.view.broken = True
@@ -196,11 +157,6 @@ def test_gauges_that_can_not_be_read_are_missing_and_counted_and_all_others_are_
     assert [line["event"] for line in logs if line["log_level"] == "error"] == ["gauges_unreadable"]
     world.view.broken = False
     assert scrape(world.metrics.registry).get("hascheduler_jobs", state="pending") == 3
-
-
-def test_the_first_names_keep_their_own_and_all_later_ones_share_one() -> None:
-    label = BoundedLabel(2)
-    assert [label.of(name) for name in ("a", "b", "c", "a", "c", "b", "d")] == ["a", "b", OTHER, "a", OTHER, "b", OTHER]
 
 
 def test_a_flood_of_definitions_makes_a_hundred_and_one_series_and_loses_no_count() -> None:
@@ -236,13 +192,6 @@ def test_rows_with_something_to_show_go_before_idle_ones(
 ) -> None:
     rows = BoundedRows(3).of(table, {"pending": len(table)}, idle)
     assert {name: row.get("pending", 0) for name, row in rows} == shown
-
-
-def test_a_row_that_was_shown_stays_while_it_has_something_to_show() -> None:
-    rows = BoundedRows(2)
-    assert [name for name, _ in rows.of({"b": ROW, "c": ROW}, {"pending": 2})] == ["b", "c"]
-    assert [name for name, _ in rows.of({"a": ROW, "b": ROW, "c": ROW}, {"pending": 3})] == ["b", "c", OTHER]
-    assert [name for name, _ in rows.of({"a": ROW, "c": ROW}, {"pending": 2})] == ["c", "a"]
 
 
 def test_a_million_names_are_not_looked_at() -> None:

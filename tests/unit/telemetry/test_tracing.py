@@ -1,19 +1,29 @@
-"""Spans as they are started, handed on and ended."""
+"""Spans as they are started, handed on, ended and sent, and the fields of log lines that name them."""
 
 import asyncio
 import contextvars
+import json
+import subprocess
+import sys
 from threading import Event, Thread
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+from structlog.testing import capture_logs
 
-from hascheduler.errors import Conflict, StoreUnavailable
+from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
 from hascheduler.model.trace import TraceContext
 from hascheduler.telemetry import otlp
+from hascheduler.telemetry.log_lines import Reminders
+from hascheduler.telemetry.otlp import Exporter, otlp_tracer
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, NO_TRACING, UNTRACED, SpanKind, traced
-from tests.unit.telemetry.spans import CALLER, UNSAMPLED, Recorded, id_of, parent_of, span_id, trace_of
+from tests.tiers import spread
+from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
+from tests.warm import warm
+
+# Spans
 
 RABBIT = {"messaging.system": "rabbitmq", "messaging.destination.name": "hascheduler.dispatch"}
 
@@ -29,14 +39,6 @@ def test_a_span_is_within_its_parent_and_hands_itself_on() -> None:
     assert (span.context.trace_id, span_id(span.context)) == (trace_of(told), id_of(told))
     assert dict(told.attributes or {}) == {"a": 1, "b": "two"}
     assert told.status.is_unset
-
-
-def test_without_a_parent_a_trace_begins_whatever_is_current() -> None:
-    recorded = Recorded()
-    with recorded.handler.start_as_current_span("somebody else's"):
-        recorded.tracer.start(SpanKind.FIRE, "log", None, {}).end()
-    assert parent_of(recorded.one("fire log")) is None
-    assert trace_of(recorded.one("fire log")) != trace_of(recorded.one("somebody else's"))
 
 
 @pytest.mark.parametrize(
@@ -64,12 +66,6 @@ def test_messages_are_described_as_the_conventions_have_it(
         assert described == {**RABBIT, **more}
 
 
-def test_where_no_broker_is_nothing_is_said_of_messages() -> None:
-    recorded = Recorded(messaging=None)
-    recorded.tracer.start(SpanKind.ATTEMPT, "log", None, {JOB_ID: "a"}).end()
-    assert dict(recorded.one("attempt log").attributes or {}) == {JOB_ID: "a"}
-
-
 def test_a_failure_has_its_type_and_no_secrets() -> None:
     recorded = Recorded()
     span = recorded.tracer.start(SpanKind.ATTEMPT, "log", None, {})
@@ -79,19 +75,6 @@ def test_a_failure_has_its_type_and_no_secrets() -> None:
     assert (told.attributes or {})["error.type"] == "app.NoAnswer"
     assert told.status.status_code is trace.StatusCode.ERROR
     assert told.status.description == "no answer from mongodb://***@db/"
-
-
-def test_what_the_sampler_leaves_out_is_handed_on_as_left_out() -> None:
-    recorded = Recorded(sampler=ParentBased(ALWAYS_OFF))
-    begun = recorded.tracer.start(SpanKind.FIRE, "log", None, {})
-    within = recorded.tracer.start(SpanKind.ATTEMPT, "log", UNSAMPLED, {})
-    for span in (begun, within):
-        span.end()
-        assert span.context is not None
-        assert int(span.context.traceparent[-2:], 16) & 1 == 0
-    assert recorded.names == []
-    assert within.context is not None
-    assert within.context.trace_id == UNSAMPLED.trace_id
 
 
 async def test_within_the_block_others_nest_in_tasks_and_threads_alike() -> None:
@@ -164,3 +147,152 @@ def test_an_end_does_not_wait_for_a_collector_that_never_answers(monkeypatch: py
     assert waiting.wait(10)
     assert not for_ever.is_set()
     for_ever.set()
+
+
+# Sending
+
+
+class Answering(SpanExporter):
+    """Answers as it is told to; an exception is raised."""
+
+    def __init__(self, *answers: SpanExportResult | Exception) -> None:
+        self.answers = list(answers)
+
+    def export(self, spans: object) -> SpanExportResult:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+GOOD, BAD = SpanExportResult.SUCCESS, SpanExportResult.FAILURE
+
+
+def test_an_outage_of_the_collector_is_logged_once_and_so_is_its_end() -> None:
+    exporter = Exporter(Answering(GOOD, BAD, BAD, ValueError("nothing may come of it"), GOOD, GOOD, BAD))
+    with capture_logs() as lines:
+        results = [exporter.export([object(), object()]) for _ in range(7)]  # type: ignore[list-item]  # only counted
+    assert results == [GOOD, BAD, BAD, BAD, GOOD, GOOD, BAD]
+    told = [(line["log_level"], line["event"], line.get("dropped")) for line in lines]
+    again = ("info", "spans_exported_again", 6)
+    assert told == [("warning", "spans_not_exported", None), again, ("warning", "spans_not_exported", None)]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
+    ],
+)
+def test_a_protocol_that_is_not_spoken_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InvalidInput, match=f"{variable}: '{value}' is not spoken here; expected http/protobuf"):
+        otlp_tracer("hascheduler", "r1", None)
+
+
+IMPORTED = ("hascheduler.telemetry.otlp", "opentelemetry.exporter.otlp.proto.http.trace_exporter")
+RESOURCE = """
+from opentelemetry import trace
+from hascheduler.telemetry.otlp import otlp_tracer
+tracer = otlp_tracer("hascheduler", "r1", None, for_handlers=True)
+given = trace.get_tracer_provider().resource.attributes
+print(given["service.name"], given["service.instance.id"], given.get("team"), "service.version" in given)
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    spread(
+        [
+            ({}, "hascheduler r1 None True"),
+            ({"OTEL_SERVICE_NAME": "ours"}, "ours r1 None True"),
+            ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=mine,team=a"}, "mine r1 a True"),
+            ({"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=i7"}, "hascheduler i7 None True"),
+        ],
+        check=2,
+    ),
+)
+def test_the_environment_names_the_process_and_else_it_names_itself(environment: dict[str, str], said: str) -> None:
+    ended = warm(*IMPORTED).run(RESOURCE, environment=environment)
+    assert ended.stdout.strip() == said, ended.stderr
+
+
+WITHOUT = """
+import sys
+sys.modules["opentelemetry.sdk"] = sys.modules["opentelemetry.exporter"] = None  # the API comes with FastAPI
+from hascheduler.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", spread([["processor", "processors.log"], ["serve"]], check=1))
+def test_without_the_packages_the_refusal_says_what_to_install(command: list[str]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *command, "--tracing", "otlp"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert len(ended.stderr.splitlines()) == 1
+    assert "HASCHEDULER_TRACING" in ended.stderr
+    assert "hascheduler[otel]" in ended.stderr
+
+
+def test_a_collector_that_is_away_costs_spans_and_nothing_else() -> None:
+    tried = Exporter(OTLPSpanExporter(endpoint="http://127.0.0.1:1/v1/traces", timeout=0.2))
+    with capture_logs() as lines:
+        assert tried.export([]) is BAD
+    assert [line["event"] for line in lines] == ["spans_not_exported"]
+
+
+# Log lines
+
+SCRIPT = """
+import logging, threading, structlog
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.settings import read_settings
+from hascheduler.telemetry.log_lines import name_process
+from opentelemetry.sdk.trace import TracerProvider
+configure_logging(read_settings(log_format="json"))
+ours = structlog.get_logger("hascheduler.daemon.leadership.leader")
+ours.info("before")
+name_process(replica="r1.abcd")
+ours.info("named")
+logging.getLogger("somebody.else").warning("named too")
+other = threading.Thread(target=lambda: logging.getLogger("somebody.else").warning("from a thread"))
+other.start()
+other.join()
+ours.info("said", replica="another")
+logging.getLogger("opentelemetry.exporter").error("a line for each batch that is lost")
+tracer = TracerProvider(shutdown_on_exit=False).get_tracer("t")
+with tracer.start_as_current_span("outer"):
+    with tracer.start_as_current_span("inner") as span:
+        ours.info("within")
+        logging.getLogger("somebody.else").warning("within too")
+context = span.get_span_context()
+ours.info("after", expected=[f"{context.trace_id:032x}", f"{context.span_id:016x}"])
+"""
+
+
+def test_every_line_names_its_process_and_its_span() -> None:
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    lines = {line["event"]: line for line in map(json.loads, ended.stderr.splitlines())}
+    assert list(lines) == ["before", "named", "named too", "from a thread", "said", "within", "within too", "after"]
+    assert "replica" not in lines["before"]
+    assert lines["said"]["replica"] == "another"
+    assert {lines[event]["replica"] for event in ("named", "named too", "from a thread", "within")} == {"r1.abcd"}
+    for event in ("within", "within too"):
+        assert [lines[event]["trace_id"], lines[event]["span_id"]] == lines["after"]["expected"]
+    assert not {"trace_id", "span_id"} & (lines["named"].keys() | lines["after"].keys())
+
+
+def test_a_reason_is_logged_at_once_and_then_once_a_minute() -> None:
+    reminders = Reminders()
+    told = [at_s for at_s in range(0, 181, 2) if reminders.is_due("no answer", at_s * 1_000)]
+    assert told == [0, 60, 120, 180]
+
+
+def test_what_is_kept_has_a_bound() -> None:
+    reminders = Reminders()
+    assert all(reminders.is_due(f"reason {number}", 0) for number in range(1_000))
+    assert len(reminders._logged_at) <= 16

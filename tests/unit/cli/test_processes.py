@@ -1,0 +1,246 @@
+"""What the commands that run processes make of their options and settings, and how a process ends."""
+
+import re
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
+
+from hascheduler.api.services import ApiServices
+from hascheduler.assembly_api import ProcessServices, services_of
+from hascheduler.assembly_processor import ProcessorParts
+from hascheduler.cli.run.whole_system import _OF_PROCESSORS
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.lifecycle import database_ready
+from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
+from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
+from hascheduler.settings import Settings
+from hascheduler.shards.layout import Layout, encode_layout
+from hascheduler.telemetry.metrics_http import HttpMetrics
+from hascheduler.telemetry.tracing import NO_TRACING
+from tests.unit.cli.invoking import invoke
+from tests.unit.cli.test_settings import read
+from tests.unit.daemon.doubles import HandClock
+
+# A processor: its help and its name
+
+
+def test_the_settings_of_a_processor_stand_first() -> None:
+    shown = invoke("processor", "--help").out
+    settings = re.findall(r"^  --(?:no-)?([a-z-]+)", shown, re.MULTILINE)
+    assert settings[:3] == ["name", "slots", "resources"]
+    assert settings.index("log-level") < settings.index("http-host") < settings.index("lease-duration")
+    assert len(settings) == len(set(settings)) == len(Settings.model_fields) + 2  # and --name and --help
+    assert f"the first {len(_OF_PROCESSORS)};" in " ".join(shown.split())
+
+
+LONGEST = "é" * (NAME_BYTES_MAX // 2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["n" * 300, f"{LONGEST}n", "a\nb", "a\x00b", "a\udcffb", "\u202ea", "http:mine"],
+    ids=lambda name: ascii(name)[:20],
+)
+def test_a_processor_whose_queue_could_not_have_that_name_does_not_start(name: str) -> None:
+    ended = invoke("processor", "processors.log", "--name", name)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    assert f"at most {NAME_BYTES_MAX} bytes" in ended.err
+
+
+@pytest.mark.parametrize("name", [LONGEST, "a b/c@d", "host-1.example.org", "é"])
+def test_every_other_name_leaves_room_for_its_queue_and_its_keys(name: str) -> None:
+    require_name(name)
+    id = id_in_shard(f"{name}.01234567", 63)
+    assert max(len(text.encode()) for text in (queue_name(id), bundle_key(id))) <= ROUTING_KEY_BYTES_MAX
+
+
+# A processor whose home does not say how many shards there are
+
+TWO = encode_layout(Layout.even(["default", "0001"]))
+
+
+class Home:
+    """A database whose reads of the layout end as they are told to, one after the other; then there is none."""
+
+    name = "x"
+
+    def __init__(self, *answers: PyMongoError | dict[str, Any]) -> None:
+        self._answers = list(answers)
+
+    def __getitem__(self, collection: str) -> "Home":
+        return self
+
+    def with_options(self, **options: Any) -> "Home":
+        return self
+
+    async def find_one(self, *query: Any) -> dict[str, Any] | None:
+        answer = self._answers.pop(0) if self._answers else None
+        if isinstance(answer, PyMongoError):
+            raise answer
+        return answer
+
+
+def parts(home: Home, shards: int = 1) -> ProcessorParts:
+    settings: Any = SimpleNamespace(shards=shards, database="x", shard="default")
+    other: Any = None
+    return ProcessorParts(settings, [home], *[other] * 7)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("error", [AutoReconnect("gone"), OperationFailure("not authorized", 13)])
+@pytest.mark.parametrize("shards", [1, 2])
+async def test_one_failed_read_of_the_layout_makes_no_processor_that_of_a_single_shard(
+    error: PyMongoError, shards: int
+) -> None:
+    with pytest.raises(StoreUnavailable, match="read the layout"):
+        await parts(Home(error), shards).layout()
+
+
+async def test_a_processor_reads_again_until_the_home_says_that_there_are_several() -> None:
+    asked = parts(Home(AutoReconnect("gone"), AutoReconnect("gone"), TWO))
+
+    async def read() -> None:
+        await asked.layout()
+
+    with pytest.raises(InvalidInput, match="HASCHEDULER_SHARDS: 1, and the deployment in the database 'x' has 2"):
+        await database_ready(read, patience_ms=60_000)
+
+
+async def test_only_a_home_without_a_layout_is_the_only_shard() -> None:
+    assert await parts(Home()).layout() is None
+
+
+# What the services of several shards of one process share
+
+
+class AnyDatabase:
+    """It has every collection, and is asked for nothing."""
+
+    def __getitem__(self, collection: str) -> "AnyDatabase":
+        return self
+
+    def with_options(self, **options: Any) -> "AnyDatabase":
+        return self
+
+
+class ReplicaOfShard:
+    def __init__(self) -> None:
+        self.events: Any = object()
+        self.view: Any = SimpleNamespace(ready=True)
+        self.listeners: list[Any] = []
+
+    def on_job_arrival(self, listener: Any) -> None:
+        self.listeners.append(listener)
+
+
+def two(monkeypatch: pytest.MonkeyPatch, *, count: int) -> tuple[list[ReplicaOfShard], list[ApiServices]]:
+    settings, database = read(monkeypatch), AnyDatabase()
+    any_database: Any = database
+    process = ProcessServices.of(settings, any_database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
+    replicas = [ReplicaOfShard(), ReplicaOfShard()]
+    shards: Any = zip(("default", "0001"), replicas, strict=True)
+    return replicas, [
+        services_of(settings, process, name, AnyDatabase(), replica, count=count)  # type: ignore[arg-type]
+        for name, replica in shards
+    ]
+
+
+def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas, (home, other) = two(monkeypatch, count=2)
+    for shared in (
+        "limits",
+        "logins",
+        "auth",
+        "tokens",
+        "audit",
+        "audit_writer",
+        "schedule_limits",
+        "metrics",
+        "new_id",
+    ):
+        assert getattr(home, shared) == getattr(other, shared), shared
+    for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "load"):
+        assert getattr(home, own) is not getattr(other, own), own
+    assert (home.view, other.view) == (replicas[0].view, replicas[1].view)
+    assert (home.work_terms.scheduler, other.work_terms.scheduler) == ("default", "0001")
+    assert [len(replica.listeners) for replica in replicas] == [1, 1], "each counts its own arrivals"
+
+
+# A process that was asked to end ends, whatever it waits for
+
+WAITS_FOR = {
+    "a task that heeds no cancellation": """
+async def deaf():
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            print("deaf", flush=True)
+
+async def block():
+    task = asyncio.create_task(deaf(), name="the culprit")
+    with on_signal(task.cancel, 0.2):
+        print("ready", flush=True)
+        await asyncio.wait([task])
+""",
+    "a loop that is blocked": """
+def stop():
+    print("blocked", flush=True)
+    time.sleep(600)
+
+async def block():
+    asyncio.current_task().set_name("the culprit")
+    with on_signal(stop, 0.2):
+        print("ready", flush=True)
+        await asyncio.sleep(600)
+""",
+    "a thread, when all else has ended": """
+async def block():
+    stopping = asyncio.Event()
+    threading.Thread(target=time.sleep, args=(600,), name="the culprit").start()
+    with on_signal(stopping.set, 0.2):
+        print("ready", flush=True)
+        await stopping.wait()
+""",
+}
+
+
+@pytest.mark.parametrize("what", WAITS_FOR)
+def test_a_process_ends_at_the_limit_of_its_stop_and_says_what_it_waited_for(what: str) -> None:
+    begin = "import asyncio, threading, time\nfrom hascheduler.lifecycle import on_signal\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{begin}{WAITS_FOR[what]}\nasyncio.run(block())"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    [overran] = [line for line in said.splitlines() if "stop_overran" in line]
+    assert "the culprit" in overran
+
+
+def test_a_process_that_ends_in_time_is_left_alone() -> None:
+    program = """
+import asyncio, os, signal
+from hascheduler.lifecycle import on_signal
+
+async def block():
+    stopping = asyncio.Event()
+    with on_signal(stopping.set, 600):
+        os.kill(os.getpid(), signal.SIGTERM)
+        await stopping.wait()
+
+asyncio.run(block())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, "stop_overran" in ended.stdout) == (0, False)

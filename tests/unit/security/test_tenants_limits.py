@@ -1,0 +1,261 @@
+"""One tenant takes no more than its own: tokens, lanes, schedules and conflict groups."""
+
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.api.admission.schedule_limits import ScheduleLimits
+from hascheduler.dispatch.decisions import Dispatch, Fire
+from hascheduler.mirror.changes import DefinitionSeen, ScheduleSeen, TenantSeen
+from hascheduler.model.collection import Collection
+from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.definition import ConflictScope, Definition, RateLimit
+from hascheduler.schema.noun import read_document
+from hascheduler.schema.tenant import Tenant
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import TICK, check_problem
+from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
+from tests.unit.dispatch.nouns import make_job, make_schedule
+from tests.unit.dispatch.scene import Scene, jobs, processors
+
+# Tokens make none that exceeds or outlives them: one that was lent for an hour could renew itself for ever
+
+HOUR_MS = 3_600_000
+AN_HOUR_LATER = "2030-01-01T01:00:00.000Z"
+
+
+async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
+    return await client.post("/v1/tokens", json={"name": "child", "role": "admin", "tenant": "acme", **changes})
+
+
+async def test_what_an_expiring_token_makes_expires_with_it_at_the_latest(guarded: Guarded) -> None:
+    async with await guarded.client("admin", "acme", expires_at_ms=WallMs(NOW + HOUR_MS)) as parent:
+        assert (await asked(parent)).json()["expires_at"] == AN_HOUR_LATER
+        assert (await asked(parent, expires_in=None)).json()["expires_at"] == AN_HOUR_LATER
+        assert (await asked(parent, expires_in="1h")).json()["expires_at"] == AN_HOUR_LATER
+        assert (await asked(parent, expires_in="10m")).json()["expires_at"] == "2030-01-01T00:10:00.000Z"
+        problem = check_problem(await asked(parent, expires_in="3601s"), 422, "expires_in")
+    [error] = problem["errors"]
+    assert error["expected"] == "at most 1h, or nothing"
+    assert AN_HOUR_LATER in error["problem"]
+
+
+async def test_no_chain_of_tokens_reaches_beyond_the_first(guarded: Guarded) -> None:
+    secret = await guarded.token("admin", expires_at_ms=WallMs(NOW + HOUR_MS))
+    for passed_ms in (0, HOUR_MS // 2, HOUR_MS - 1_500):
+        guarded.world.clock.now = WallMs(NOW + passed_ms)
+        async with guarded.showing(secret) as client:
+            made = (await asked(client, tenant="*")).json()
+        assert made["expires_at"] == AN_HOUR_LATER
+        secret = made["token"]
+    guarded.world.clock.now = WallMs(NOW + HOUR_MS)
+    async with guarded.showing(secret) as client:
+        check_problem(await asked(client), 401)
+
+
+async def test_a_token_creates_none_beyond_its_own_tenant_and_role(guarded: Guarded) -> None:
+    async with await guarded.client("admin", "acme") as parent:
+        for tenant in ("other", "*"):
+            check_problem(await asked(parent, tenant=tenant), 403, "tenant")
+        check_problem(await asked(parent, role="worker"), 422, "tenant")
+    for role in ("viewer", "submitter", "operator"):
+        async with await guarded.client(role, "acme") as parent:
+            check_problem(await asked(parent, role="viewer"), 403)
+
+
+async def test_created_tokens_outlive_the_revoked_creator_and_name_it(guarded: Guarded) -> None:
+    async with guarded.showing(ADMIN_TOKEN) as boss, await guarded.client("admin", "acme") as parent:
+        child = (await asked(parent)).json()
+        assert child["created_by"] == "admin-1"
+        assert (await boss.delete("/v1/tokens/token-1")).status_code == 204
+        async with guarded.showing(child["token"]) as client:
+            assert (await client.get("/v1/whoami")).status_code == 200
+        assert (await boss.delete(f"/v1/tokens/{child['id']}")).status_code == 204
+
+
+# Lanes share before tenants do: who could name a lane for each job had every start
+
+
+def refused_lane(answer: httpx.Response, path: str = "lane") -> None:
+    (error,) = check_problem(answer, 422)["errors"]
+    assert (error["path"], error["problem"]) == (path, "there is no lane 'own'")
+    assert error["expected"].startswith("default, or a lane of /v1/lanes")
+
+
+async def test_a_token_of_one_tenant_cannot_name_an_undefined_lane(acme: httpx.AsyncClient, world: World) -> None:
+    before = world.database.documents(Collection.JOBS)
+    refused_lane(await acme.post("/v1/jobs", json={"definition": "log", "lane": "own"}))
+    refused_lane(await acme.post("/v1/schedules", json={**TICK, "job": {**TICK["job"], "lane": "own"}}), "job.lane")
+    assert list(world.database.documents(Collection.JOBS)) == list(before)
+    assert not list(world.database.documents(Collection.SCHEDULES))
+
+
+async def test_of_a_batch_the_jobs_with_such_a_lane_are_refused_alone(acme: httpx.AsyncClient) -> None:
+    jobs = [{"definition": "log", "lane": "own"}, {"definition": "log"}]
+    answer = await acme.post("/v1/jobs:batch", json={"jobs": jobs})
+    refused, taken = answer.json()["results"]
+    assert (refused["status"], taken["status"]) == (422, 201)
+    assert refused["problem"]["errors"][0]["path"] == "lane"
+
+
+async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx.AsyncClient, world: World) -> None:
+    assert (await acme.post("/v1/schedules", json=TICK)).status_code == 201
+    for answer in (
+        await acme.patch("/v1/schedules/tick", json={"job": {"lane": "own"}}),
+        await acme.post("/v1/schedules/tick/preview", json={"job": {"lane": "own"}}),
+    ):
+        refused_lane(answer, "job.lane")
+    assert world.schedule()["job"]["lane"] == "default"
+
+
+async def test_the_default_lane_and_those_that_are_defined_are_for_all(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient
+) -> None:
+    assert (await boss.put("/v1/lanes/own", json={"weight": 2})).is_success
+    for lane in ("own", "default"):
+        assert (await acme.post("/v1/jobs", json={"definition": "log", "lane": lane})).status_code == 201
+    assert (await boss.post("/v1/jobs", json={"definition": "log", "lane": "any"})).status_code == 201
+
+
+async def test_a_stored_schedule_with_such_a_lane_can_be_sent_again_and_edited(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
+    own = {**TICK["job"], "lane": "own", "tenant": "acme"}
+    assert (await boss.post("/v1/schedules", json={**TICK, "job": own})).status_code == 201
+    assert (await acme.patch("/v1/schedules/tick", json={"overlap": "skip"})).status_code == 200
+    assert world.schedule()["job"]["lane"] == "own"
+
+
+# A group is each tenant's own unless its definition says that it is shared: another tenant's target held up its jobs
+
+LOG = "/v1/definitions/log"
+TENANT, SHARED = ConflictScope
+
+
+def started(*started: tuple[str, str], **scopes: ConflictScope) -> list[str]:
+    """Those that start at once, of jobs ``(definition, tenant)`` on one target."""
+    scene = Scene(
+        *(
+            DefinitionSeen(Definition(name=name, conflict_group="git", conflict_scope=scope))
+            for name, scope in scopes.items()
+        ),
+        *processors("p", slots=9),
+        leading=True,
+    )
+    waiting = [
+        make_job(f"{number}", definition=definition, tenant=tenant, target="repository", sequence=number)
+        for number, (definition, tenant) in enumerate(started)
+    ]
+    return [one.job_id for one in scene.at(0, *jobs(*waiting)).decisions if isinstance(one, Dispatch)]
+
+
+def test_a_tenants_group_excludes_its_own_jobs_alone() -> None:
+    assert started(("x", "acme"), ("x", "acme"), ("x", "other"), x=TENANT) == ["0", "2"]
+    assert started(("x", "shared"), ("x", "other"), x=TENANT) == ["0", "1"], "a tenant called like a kind of group"
+    assert started(("x", "acme"), ("x", "other"), x=SHARED) == ["0"]
+
+
+@pytest.mark.parametrize("first", ["own", "shared"])
+def test_what_is_shared_excludes_and_is_excluded_by_what_is_not(first: str) -> None:
+    second = "shared" if first == "own" else "own"
+    assert started((first, "acme"), (second, "other"), own=TENANT, shared=SHARED) == ["0"]
+
+
+async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: httpx.AsyncClient, world: World) -> None:
+    await client.put(LOG, json={"conflict_group": "git", "conflict_scope": "shared"})
+    stored = world.stored(Collection.DEFINITIONS, "log")
+    del stored["conflict_scope"]
+    world.database.replace(Collection.DEFINITIONS, stored)
+    assert read_document(Definition, "log", stored).conflict_scope is SHARED
+    for method, body in (("PUT", {"conflict_group": "git"}), ("PATCH", {"tier": 3}), ("PUT", {"tier": 4})):
+        assert (await client.request(method, LOG, json=body)).json()["conflict_scope"] == "shared"
+    tag = {"If-Match": (await client.get(LOG)).headers["etag"]}
+    assert (await client.put(LOG, json={"tier": 5}, headers=tag)).json()["conflict_scope"] == "shared"
+    shown = (await client.patch(LOG, json={"conflict_scope": "tenant"})).json()
+    assert (shown["conflict_scope"], shown["tier"]) == ("tenant", 5)
+
+
+# Schedules count in what a tenant may: five fast ones made 302 pending jobs where five were allowed
+
+FAST = {"type": "interval", "every": "100ms"}
+
+
+def limit(guarded: Guarded, limits: ScheduleLimits) -> None:
+    guarded.app.services = replace(guarded.app.services, schedule_limits=limits)
+
+
+async def made(client: httpx.AsyncClient, name: str, **changes: Any) -> httpx.Response:
+    return await client.post("/v1/schedules", json={**TICK, "name": name, **changes})
+
+
+def test_five_fast_schedules_make_no_more_pending_jobs_than_their_tenant_may_have() -> None:
+    limits = Tenant(name="default", rev=1, max_pending=5, submit_rate=RateLimit(count=5, per_ms=60_000))
+    schedules = [ScheduleSeen(make_schedule(name, every_ms=100)) for name in "abcde"]
+    scene = Scene(TenantSeen(limits), *schedules)
+    steps = [scene.at(at_ms) for at_ms in range(0, 6_001, 20)]
+    fired = {each for step in steps for each in step.decisions if isinstance(each, Fire)}
+    assert len(fired) == scene.core.pending("default") == 5
+
+
+async def test_a_tenant_has_as_many_schedules_as_it_may_and_no_more(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient
+) -> None:
+    await boss.put("/v1/tenants/acme", json={"max_schedules": 2})
+    for name in ("a", "b"):
+        assert (await made(acme, name)).status_code == 201
+    check_problem(await made(acme, "c"), 409, "job.tenant")
+    # Its own limit holds for tokens of all tenants too, and others are not touched by it.
+    check_problem(await made(boss, "c", job={"definition": "log", "tenant": "acme"}), 409, "job.tenant")
+    assert (await made(boss, "c")).status_code == 201
+    await acme.delete("/v1/schedules/a")
+    assert (await made(acme, "d")).status_code == 201
+
+
+async def test_a_deployment_has_a_limit_for_tenants_that_have_none_of_their_own(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, guarded: Guarded
+) -> None:
+    limit(guarded, ScheduleLimits(schedules_max=1))
+    assert (await made(acme, "a")).status_code == 201
+    check_problem(await made(acme, "b"), 409, "job.tenant")
+    assert (await made(boss, "b", job={"definition": "log", "tenant": "acme"})).status_code == 201
+    await boss.put("/v1/tenants/acme", json={"max_schedules": 3})
+    assert (await made(acme, "c")).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("trigger", "path"),
+    [
+        (FAST, "trigger.every"),
+        ({"type": "interval", "every": "999ms"}, "trigger.every"),
+        ({"type": "interval", "every": "1s"}, None),
+        ({"type": "cron", "expression": "* * * * * *"}, None),
+        ({"type": "times", "at": ["2031-01-01T00:00:00.100Z", "2031-01-01T00:00:00.200Z"]}, None),
+    ],
+)
+async def test_a_token_of_one_tenant_makes_no_schedule_that_fires_more_often_than_each_second(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, trigger: dict[str, Any], path: str | None
+) -> None:
+    answer = await made(acme, "a", trigger=trigger)
+    if path is None:
+        assert answer.status_code == 201
+    else:
+        problem = check_problem(answer, 422, path)
+        assert problem["errors"][0]["expected"] == "at least 1s"
+    assert (await made(boss, "b", trigger=trigger)).status_code == 201
+
+
+async def test_an_edit_to_too_fast_a_trigger_is_refused_and_stored_ones_go_on(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient
+) -> None:
+    assert (await made(acme, "slow")).status_code == 201
+    answer = await acme.patch("/v1/schedules/slow", json={"trigger": FAST | {"every": "0.5s"}})
+    problem = check_problem(answer, 422, "trigger.every")
+    assert problem["errors"][0]["problem"].startswith("0.5s between two times")
+    preview = await acme.post("/v1/schedules/slow/preview", json={"trigger": FAST})
+    check_problem(preview, 422, "trigger.every")
+    assert (await made(boss, "fast", trigger=FAST, job={"definition": "log", "tenant": "acme"})).status_code == 201
+    assert (await acme.patch("/v1/schedules/fast", json={"overlap": "skip"})).status_code == 200
+    check_problem(await acme.patch("/v1/schedules/fast", json={"trigger": {"every": "200ms"}}), 422, "trigger.every")
+    assert (await acme.patch("/v1/schedules/fast", json={"trigger": {"every": "2s"}})).status_code == 200
