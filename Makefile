@@ -19,7 +19,9 @@ help: ## what there is
 # Puts build/compiled first: what it holds runs instead of the sources here, in this process and in those that it starts.
 COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
 
-demo: .venv/.ready servers ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
+# What apt installs and what .venv takes come side by side.
+demo: ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
+	@$(MAKE) --no-print-directory --jobs=2 servers
 	$(BIN)/hascheduler demo $(if $(KEEP),--keep) $(if $(SHARDS),--shards $(SHARDS))
 
 demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
@@ -185,9 +187,11 @@ advisories: ## known weaknesses of the locked packages; needs a network that rea
 lock: ## pin the newest dependencies, with hashes
 	scripts/lock
 
-.PHONY: servers
-servers: .venv/.ready
+.PHONY: servers mongod rabbitmq
+servers: mongod rabbitmq
+mongod: .venv/.ready
 	@scripts/ensure-mongod
+rabbitmq:
 	@scripts/ensure-rabbitmq
 
 .venv/.ready: requirements.lock pyproject.toml scripts/setup-venv
