@@ -64,7 +64,12 @@ check: .venv/.ready ## after each edit: style, types, contracts, every test with
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
 	@$(MAKE) --no-print-directory --jobs=3 check-api-part check-cli-part check-other-part
 
-.PHONY: check-api-part check-cli-part check-other-part
+touched: .venv/.ready ## after a small edit, in seconds: style, types, contracts, and the tests nearest to what has changed
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
+	@nearest=$$($(BIN)/python scripts/nearest-tests) && \
+		TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $$nearest $(PYTEST_ARGS)
+
+.PHONY: touched check-api-part check-cli-part check-other-part
 check-api-part check-cli-part check-other-part:
 	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
