@@ -43,12 +43,14 @@ BROWSER := tests/system/ui
 POOL := $(README) tests/unit tests/contract tests/integration $(BROWSER)
 WHOLE := tests/system tests/integration/bootstrap tests/integration/embedded
 WHOLE_SYSTEMS := $(WHOLE) $(addprefix --ignore=,$(README) $(BROWSER))
-# What speaks over sockets, run on the loop of replicas too, which is uvloop.
+# What speaks over sockets, run on the loop of replicas and processors, which is uvloop. `check` runs it on asyncio's own,
+# and verify-long on both.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connection.py events.py) \
 	$(addprefix tests/unit/security/test_,message_ends.py tls_handshakes.py slow_clients.py shares_of_connections.py)
 # How thorough: see tests/tiers.py.
 TIER ?= test
 CHOSEN := $(if $(filter long,$(TIER)),,-m "not thorough")
+NOT_IN_POOL := $(WHOLE) $(if $(filter long,$(TIER)),,$(SOCKETS))
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
 # Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
@@ -74,7 +76,7 @@ check-api-part check-cli-part check-other-part:
 	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(NOT_IN_POOL:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
 
