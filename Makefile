@@ -80,10 +80,8 @@ test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: eve
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
 
-verify: .venv/.ready servers ## before a change lands, in half an hour; `.ci/run` calls it
-	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything
-	$(MAKE) k8s-lint ui-types
-	scripts/check-lowest-versions
+verify: .venv/.ready ## before a change lands, in half an hour; `.ci/run` calls it
+	$(MAKE) --jobs=2 --output-sync=target compiled browser types docs lowest-versions k8s-lint ui-types lint contracts
 	$(MAKE) test
 	$(RUN_COMPILED) tests/unit/house/test_compiled.py
 	$(MAKE) chaos ROWS=smoke
@@ -165,7 +163,10 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
-ui-types: .venv/.ready ## the dashboard's modules against their types
+lowest-versions: .venv/.ready servers ## the wheel with the oldest packages that pyproject.toml allows runs a job
+	scripts/check-lowest-versions
+
+ui-types: .venv/.ready node-packages ## the dashboard's modules against their types
 	scripts/check-ui-types
 
 ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify them (ARGS=--update after a new version)
@@ -174,9 +175,10 @@ ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify t
 ui-pictures: .venv/.ready servers browser ## docs/ui: a picture of each view of the dashboard, light and dark
 	UI_PICTURES=docs/ui $(BIN)/python -m pytest tests/system/ui/test_views.py -k each_view
 
-.PHONY: browser ui-types ui-vendor ui-pictures
-browser: # in which the dashboard's tests look at it, and what judges there who can use it
+.PHONY: browser lowest-versions node-packages ui-types ui-vendor ui-pictures
+browser: node-packages # in which the dashboard's tests look at it, and what judges there who can use it
 	scripts/ensure-chromium
+node-packages:
 	scripts/ensure-node-packages
 
 k8s-lint: .venv/.ready
