@@ -19,7 +19,9 @@ help: ## what there is
 # Puts build/compiled first: what it holds runs instead of the sources here, in this process and in those that it starts.
 COMPILED := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR)
 
-demo: .venv/.ready servers ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
+# What apt installs and what .venv takes come side by side.
+demo: ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running; SHARDS=4)
+	@$(MAKE) --no-print-directory --jobs=2 servers
 	$(BIN)/hascheduler demo $(if $(KEEP),--keep) $(if $(SHARDS),--shards $(SHARDS))
 
 demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
@@ -41,12 +43,14 @@ BROWSER := tests/system/ui
 POOL := $(README) tests/unit tests/contract tests/integration $(BROWSER)
 WHOLE := tests/system tests/integration/bootstrap tests/integration/embedded
 WHOLE_SYSTEMS := $(WHOLE) $(addprefix --ignore=,$(README) $(BROWSER))
-# What speaks over sockets, run on the loop of replicas too, which is uvloop.
+# What speaks over sockets, run on the loop of replicas and processors, which is uvloop. `check` runs it on asyncio's own,
+# and verify-long on both.
 SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py events.py) \
 	$(addprefix tests/unit/security/test_,message_ends.py tls_handshakes.py places.py)
 # How thorough: see tests/tiers.py.
 TIER ?= test
 CHOSEN := $(if $(filter long,$(TIER)),,-m "not thorough")
+NOT_IN_POOL := $(WHOLE) $(if $(filter long,$(TIER)),,$(SOCKETS))
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
 # Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
@@ -62,19 +66,22 @@ check: .venv/.ready ## after each edit: style, types, contracts, every test with
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
 	@$(MAKE) --no-print-directory --jobs=3 check-api-part check-cli-part check-other-part
 
-.PHONY: check-api-part check-cli-part check-other-part
+touched: .venv/.ready ## after a small edit, in seconds: style, types, contracts, and the tests nearest to what has changed
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
+	@nearest=$$($(BIN)/python scripts/nearest-tests) && \
+		TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $$nearest $(PYTEST_ARGS)
+
+.PHONY: touched check-api-part check-cli-part check-other-part
 check-api-part check-cli-part check-other-part:
 	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
-	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(NOT_IN_POOL:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
 
-verify: .venv/.ready servers ## before a change lands, in half an hour; `.ci/run` calls it
-	$(MAKE) --jobs=2 --output-sync=target types compiled lint contracts docs  # none of them installs anything
-	$(MAKE) k8s-lint ui-types
-	scripts/check-lowest-versions
+verify: .venv/.ready ## before a change lands, in half an hour; `.ci/run` calls it
+	$(MAKE) --jobs=2 --output-sync=target compiled browser types docs lowest-versions k8s-lint ui-types lint contracts
 	$(MAKE) test
 	$(RUN_COMPILED) tests/unit/house/test_compiled.py
 	$(MAKE) chaos ROWS=smoke
@@ -155,7 +162,10 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
-ui-types: .venv/.ready ## the dashboard's modules against their types
+lowest-versions: .venv/.ready servers ## the wheel with the oldest packages that pyproject.toml allows runs a job
+	scripts/check-lowest-versions
+
+ui-types: .venv/.ready node-packages ## the dashboard's modules against their types
 	scripts/check-ui-types
 
 ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify them (ARGS=--update after a new version)
@@ -164,9 +174,10 @@ ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify t
 ui-pictures: .venv/.ready servers browser ## docs/ui: a picture of each view of the dashboard, light and dark
 	UI_PICTURES=docs/ui $(BIN)/python -m pytest tests/system/ui/test_views.py -k each_view
 
-.PHONY: browser ui-types ui-vendor ui-pictures
-browser: # in which the dashboard's tests look at it, and what judges there who can use it
+.PHONY: browser lowest-versions node-packages ui-types ui-vendor ui-pictures
+browser: node-packages # in which the dashboard's tests look at it, and what judges there who can use it
 	scripts/ensure-chromium
+node-packages:
 	scripts/ensure-node-packages
 
 k8s-lint: .venv/.ready
@@ -184,9 +195,11 @@ advisories: ## known weaknesses of the locked packages; needs a network that rea
 lock: ## pin the newest dependencies, with hashes
 	scripts/lock
 
-.PHONY: servers
-servers: .venv/.ready
+.PHONY: servers mongod rabbitmq
+servers: mongod rabbitmq
+mongod: .venv/.ready
 	@scripts/ensure-mongod
+rabbitmq:
 	@scripts/ensure-rabbitmq
 
 .venv/.ready: requirements.lock pyproject.toml scripts/setup-venv

@@ -90,7 +90,7 @@ class LocalEnvironment(DemoEnvironment):
     where = "pid"
     prefix = ""
     poll_every_s = 0.1
-    ways: Sequence[str] = tuple(_SIGNALS)
+    ways: Sequence[str] = ("kill -9", "SIGTERM to", "kill -9")
     processor_way = "kill -9"
     cuts_outputs = False
 

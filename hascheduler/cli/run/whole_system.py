@@ -123,7 +123,7 @@ def demo(
         int | None, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False)
     ] = None,
     folder: Folder = Path(".run/demo"),
-    pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "8s",
+    pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "5s",
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Not on this machine: in a cluster that hascheduler runs in.")
     ] = False,
