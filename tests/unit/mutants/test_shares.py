@@ -12,7 +12,7 @@ from hascheduler.api.routing import route_rules
 from tests.tiers import spread
 from tests.unit.api.conftest import app, world
 from tests.unit.api.doubles import World
-from tests.unit.security import crowding, test_shares, test_shares_of_connections
+from tests.unit.security import crowding, test_places
 from tests.unit.security.crowding import LIMIT_S
 
 __all__ = ["app", "world"]
@@ -49,13 +49,13 @@ async def test_a_planted_bug_is_noticed(
     monkeypatch.setattr(crowding, "LIMIT_S", 2)
     plant(monkeypatch)
     with pytest.raises((AssertionError, TimeoutError)):
-        await test_shares.test_who_takes_all_it_can_keeps_no_one_else_out(app, world, row)
+        await test_places.test_who_takes_all_it_can_keeps_no_one_else_out(app, world, row)
 
 
 async def test_connections_that_nobody_counts_are_noticed(
     app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _shares_that_nobody_asks_for(monkeypatch)
-    test_shares_of_connections.limit_connections(monkeypatch)
+    test_places.limit_connections(monkeypatch)
     with pytest.raises((AssertionError, ConnectionError, EOFError)):
-        await test_shares_of_connections.test_an_address_whose_connections_idle_keeps_no_other_out(app, world)
+        await test_places.test_an_address_whose_connections_idle_keeps_no_other_out(app, world)
