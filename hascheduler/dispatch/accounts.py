@@ -1,14 +1,14 @@
-"""What each tenant and each of its fairness keys has consumed, and what jobs of a definition cost on a target.
+"""The accounts: what each tenant and each of its fairness keys has consumed, and the learned costs of jobs.
 
 An *account* is the accumulated cost of a tenant, or of one fairness key of one tenant: a key is free text, so it has no
-meaning outside of its tenant. A dispatch charges both accounts of its job the estimated cost at that moment: the
-learned cost of (definition, target), else the definition's default. The learned cost is an exponentially weighted
-moving average over attempts that ended. Every replica keeps these accounts from the same stream, so that a new leader
-goes on with them; an `AccountsSnapshot` carries them over a time without any replica. They decide which job goes first,
-never whether one is lost or doubled: accounts that are a few charges apart on two replicas are no harm.
+meaning outside its tenant. A dispatch charges both accounts of its job the estimated cost at that moment: the learned
+cost of (definition, target), or else the definition's default. The learned cost is an exponentially weighted moving
+average over ended attempts. Every replica keeps these accounts from the same stream, so that a new leader continues
+with them; an `AccountsSnapshot` carries them over a time without any replica. They decide which job goes first, never
+if one is lost or doubled, so it is harmless if the accounts of two replicas are a few charges apart.
 
-The memory for one tenant is bounded: keys with jobs by its jobs, and keys without jobs are kept only while all its keys
-are at most `KEYS_MAX`. Which keys are forgotten follows from the history alone.
+The memory per tenant is bounded: keys with jobs by the tenant's jobs, and keys without jobs are kept only while the
+tenant has at most `KEYS_MAX` keys. Which keys are forgotten follows from the history alone.
 """
 
 import heapq
@@ -27,11 +27,11 @@ from hascheduler.model.values.fields import integer
 from hascheduler.schema.tenant import DEFAULT_TENANT
 
 COST_MS_MAX = 7 * 24 * 3_600_000
-"""A clock that jumps while a job runs must not put its key behind all others for good."""
+"""The highest learned cost: a clock that jumps while a job runs must not put its key behind all others for good."""
 KEPT_MAX = 100_000
-"""Tenants without jobs, keys without jobs, and learned costs; beyond that those touched longest ago are forgotten."""
+"""Tenants without jobs, keys without jobs and learned costs kept at most; the longest untouched are forgotten first."""
 KEYS_MAX = 10_000
-"""The most keys of one tenant; beyond that those without jobs are forgotten, the longest idle first."""
+"""The most keys of one tenant; beyond that, keys without jobs are forgotten, the longest idle first."""
 
 Row = tuple[str, str, int, int]
 _Item = TypeVar("_Item")
@@ -42,8 +42,8 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 class AccountsSnapshot:
     """The accounts of tenants and keys, and the learned costs, at one time.
 
-    ``accumulated`` are (tenant, key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms, touched_at_ms),
-    ``tenants`` (tenant, cost_ms, touched_at_ms). Attempts dispatched by ``as_of_ms`` are in them.
+    ``accumulated`` holds (tenant, key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms,
+    touched_at_ms), ``tenants`` (tenant, cost_ms, touched_at_ms). Attempts dispatched by ``as_of_ms`` are included.
     """
 
     accumulated: tuple[Row, ...] = ()
@@ -53,8 +53,10 @@ class AccountsSnapshot:
 
 
 def encode_accounts(accounts: AccountsSnapshot) -> dict[str, Any]:
-    """The stored form, without an id: ``by_tenant``, ``tenants``, ``learned``, ``as_of_ms``, and for 0.2.0 alone
-    ``accumulated``, where each key has what it consumed in all tenants together."""
+    """Return the stored form, without an id: ``by_tenant``, ``tenants``, ``learned``, ``as_of_ms``.
+
+    For 0.2.0 alone it also has ``accumulated``, which holds what each key has consumed in all tenants together.
+    """
     by_key: dict[str, list[Any]] = {}
     for _, key, cost, at_ms in accounts.accumulated:
         known = by_key.setdefault(key, [key, 0, at_ms])
@@ -69,10 +71,10 @@ def encode_accounts(accounts: AccountsSnapshot) -> dict[str, Any]:
 
 
 def decode_accounts(fields: Mapping[str, Any]) -> AccountsSnapshot:
-    """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`.
+    """Return the stored accounts, empty if nothing is stored; raise `InvalidInput` if they can't be read.
 
-    In what 0.2.0 stored, a key has no tenant. It continues as the key of the tenant ``default``, and, as a key is its
-    tenant's name unless a job says otherwise, as the tenant of that name with that key; other accounts start new.
+    In what 0.2.0 stored, a key has no tenant. It continues as a key of the tenant ``default`` and, since a key is its
+    tenant's name unless a job sets another, as the same key of the tenant of that name. Other accounts start new.
     """
     by_key = _rows(fields, "accumulated", (str, int, int))
     accumulated = _rows(fields, "by_tenant", (str, str, int, int))
@@ -114,7 +116,7 @@ class CompetingAccounts:
         self._restored: set[str] = set()
 
     def arrive(self, name: str, start: IdleKeyStart) -> None:
-        """The account has one more job."""
+        """Add a job to the account."""
         count = self.live.get(name, 0)
         if count:
             self.live[name] = count + 1
@@ -130,7 +132,7 @@ class CompetingAccounts:
         self._restored.discard(name)
 
     def leave(self, name: str, now: int) -> bool:
-        """A job of the account has ended; whether it was the last, and there is a cost to remember."""
+        """Remove an ended job; return True if it was the account's last and there is a cost to remember."""
         count = self.live.get(name, 0) - 1
         if count > 0:
             self.live[name] = count
@@ -145,10 +147,10 @@ class CompetingAccounts:
         self.costs[name] = self.costs.get(name, 0) + cost
 
     def restore(self, name: str, cost: int, at_ms: int, *, had_jobs: bool) -> bool:
-        """Set the account to at least ``cost``; whether it has no jobs."""
+        """Set the account to at least ``cost``; return True if it has no jobs."""
         cost = self.costs[name] = max(self.costs.get(name, 0), cost)
         if had_jobs:
-            self._restored.add(name)  # so it does not start again at the minimum of those read now
+            self._restored.add(name)  # so that it does not start at the minimum of the accounts read by now
         if name in self.live:
             heapq.heappush(self._lowest, (cost, name))
             return False
@@ -160,16 +162,15 @@ class CompetingAccounts:
         self._restored.discard(name)
 
     def known(self, now: int) -> Iterator[tuple[str, int, int]]:
-        """(name, cost_ms, touched_at_ms): accounts with jobs first, touched now, then the others, touched before, the
-        newest first."""
+        """Yield (name, cost_ms, touched_at_ms): accounts with jobs, touched now, then the others, the newest first."""
         for name in self.live:
             yield name, self.costs.get(name, 0), now
         for name, at_ms in reversed(self.idle.items()):
-            # One whose last job has ended in this very millisecond must not be read as one that has jobs.
+            # An account whose last job ended in this very millisecond must not be read as one with jobs.
             yield name, self.costs[name], min(at_ms, now - 1)
 
     def _lowest_active(self) -> int | None:
-        """The smallest accumulated cost among those that have jobs."""
+        """Return the smallest accumulated cost among accounts with jobs."""
         heap = self._lowest
         if len(heap) > 1_024 and len(heap) > 2 * len(self.live):
             heap[:] = [(self.costs.get(name, 0), name) for name in self.live]
@@ -198,11 +199,11 @@ class FairAccounts:
         self._as_of_ms = 0
 
     def tenant_cost(self, tenant: str | None) -> int:
-        """What the tenant has consumed, in ms; 0 for None, which is no tenant."""
+        """Return what the tenant has consumed, in ms; 0 for None, which is no tenant."""
         return self._tenants.costs.get(tenant, 0)  # type: ignore[arg-type]
 
     def cost(self, tenant: str, key: str) -> int:
-        """What that key of the tenant has consumed, in ms."""
+        """Return what the tenant's key has consumed, in ms."""
         keys = self._keys.get(tenant)
         return keys.costs.get(key, 0) if keys is not None else 0
 
@@ -211,14 +212,14 @@ class FairAccounts:
         return known[0] if known is not None else None
 
     def estimate(self, definition: str, target: str) -> int:
-        """The charge of a dispatch now, in ms."""
+        """Return the charge of a dispatch now, in ms."""
         known = self._learned.get((definition, target))
         return known[0] if known is not None else self._rules.definition(definition).default_cost_ms
 
     # Tenants and keys
 
     def arrive(self, tenant: str, key: str) -> None:
-        """That key of the tenant has one more job."""
+        """Add a job to the tenant's key."""
         self._tenants.arrive(tenant, self._policy.idle_key_start)
         keys = self._keys.get(tenant)
         if keys is None:
@@ -228,7 +229,7 @@ class FairAccounts:
         self._bound(tenant, keys)
 
     def leave(self, tenant: str, key: str, now: int) -> None:
-        """A job of that key of the tenant has ended."""
+        """Remove an ended job from the tenant's key."""
         keys = self._keys[tenant]
         if keys.leave(key, now):
             self._idle[(tenant, key)] = now
@@ -237,7 +238,7 @@ class FairAccounts:
         self._drop_if_empty(tenant, keys)
 
     def is_counted(self, dispatched_at_ms: int | None) -> bool:
-        """Whether that dispatch is in the restored accounts already."""
+        """Return True if the restored accounts already include that dispatch."""
         return dispatched_at_ms is not None and dispatched_at_ms <= self._as_of_ms
 
     def charge(self, tenant: str, key: str, definition: str, target: str) -> None:
@@ -249,7 +250,7 @@ class FairAccounts:
     # Costs
 
     def learn(self, definition: str, target: str, elapsed_ms: int, now: int) -> None:
-        """An attempt ended after ``elapsed_ms``: update the learned cost."""
+        """Update the learned cost with an attempt that ended after ``elapsed_ms``."""
         if not self._policy.learn_cost:
             return
         known = self.learned(definition, target)
@@ -262,7 +263,7 @@ class FairAccounts:
     # Memory
 
     def advance(self, now: int) -> None:
-        """Forget what has been idle for ``idle_ttl_ms``."""
+        """Forget accounts and learned costs that have been idle for ``idle_ttl_ms``."""
         before = now - self._policy.idle_ttl_ms
         while self._idle:
             (tenant, key), since_ms = next(iter(self._idle.items()))
@@ -282,9 +283,9 @@ class FairAccounts:
             self._learned.popitem(last=False)
 
     def snapshot(self, now: int, rows_max: int, characters_max: int = maxsize) -> AccountsSnapshot:
-        """The accounts to begin with after a time without replicas: the newest of each kind, within both limits.
+        """Return the accounts to start with after a time without replicas: the newest of each kind, within both limits.
 
-        The tenants' keys are taken by turns, so that the many of one tenant leave room for the few of another.
+        The keys of the tenants are taken in turns, so that the many of one tenant leave room for the few of another.
         """
         limits = (rows_max, characters_max)
         rows = [zip(repeat(tenant), keys.known(now)) for tenant, keys in self._keys.items()]
@@ -300,7 +301,7 @@ class FairAccounts:
             yield definition, target, cost, at_ms
 
     def restore(self, accounts: AccountsSnapshot) -> None:
-        """Set every account to at least what it was then; learned costs that are known already stay."""
+        """Set every account to at least its cost in ``accounts``; learned costs that are already known stay."""
         self._as_of_ms = as_of_ms = accounts.as_of_ms
         for tenant, cost, at_ms in sorted(accounts.tenants, key=lambda row: row[2]):
             self._tenants.restore(tenant, cost, at_ms, had_jobs=at_ms >= as_of_ms)
@@ -328,7 +329,7 @@ class FairAccounts:
 
 
 def _within(rows: Iterable[_Row], rows_max: int, characters_max: int) -> Iterator[_Row]:
-    """The first of them, as many as the limits allow."""
+    """Yield the first rows, as many as the limits allow."""
     for row in islice(rows, rows_max):
         characters_max -= sum(len(each) for each in row if isinstance(each, str))
         if characters_max < 0:
@@ -342,7 +343,7 @@ def _joined(rows: Iterable[tuple[str, tuple[str, int, int]]]) -> Iterator[tuple[
 
 
 def _by_turns(rows: Iterable[Iterator[_Item]]) -> Iterator[_Item]:
-    """One of each in turn, until all are exhausted."""
+    """Yield one item of each in turn, until all are exhausted."""
     left = list(rows)
     while left:
         going = []

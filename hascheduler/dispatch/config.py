@@ -16,12 +16,12 @@ from hascheduler.model.policy import (
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
-    """Which job goes first, and how many jobs may run.
+    """The policy: which job goes first, and how many jobs may run.
 
     ``criteria`` are compared one after the other. ``max_concurrency`` caps all dispatched and running jobs together
-    (None: no cap). ``on_demand_bonus_max`` is in milli-points (None: the bonus grows for ever). ``cost_alpha`` is the
-    weight of the newest elapsed time in a learned cost, in thousandths. Accounts and learned costs that nothing has
-    touched for ``idle_ttl_ms`` are forgotten. Recordings hold these names.
+    (None: no cap). ``on_demand_bonus_max`` is in milli-points (None: the bonus grows without bound). ``cost_alpha`` is
+    the weight of the newest elapsed time in a learned cost, in thousandths. Accounts and learned costs that have been
+    idle for ``idle_ttl_ms`` are forgotten. Recordings hold these names.
     """
 
     criteria: Criteria = PRESETS[DEFAULT_PRESET]
@@ -34,7 +34,7 @@ class PolicyConfig:
 
     @classmethod
     def of(cls, policy: str) -> "PolicyConfig":
-        """With the criteria that `hascheduler.model.policy.criteria` reads, and what the preset has for the rest."""
+        """Return the config with the criteria of ``policy``, and the values of its preset for the rest."""
         return cls(
             criteria=criteria(policy),
             on_demand_bonus_max=bonus_max_of(policy),
@@ -44,16 +44,18 @@ class PolicyConfig:
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfig:
-    """``fires_max`` and ``dispatches_max`` bound one step, so that one journal entry stays small. Fires cost most, and
-    slots stand empty while the dispatches wait behind them: with twice the fires that could be done, 1,000 in an entry
-    let 300 jobs a second start, 200 let 750.
+    """The limits and times of the core.
+
+    ``fires_max`` and ``dispatches_max`` bound one step, so that one journal entry stays small. Fires cost most, and
+    slots stand empty while the dispatches wait behind them: with twice as many fires due as could be done, 300 jobs a
+    second started with 1,000 in an entry, and 750 with 200.
 
     A dispatched job that has not started is sent again every ``start_timeout_ms``, and moved after three of them in
-    which the broker took this leader's messages. A promise that has not come back for ``echo_timeout_ms`` is decided
-    again. A job whose claim was lost is left alone for ``doubt_ms``, unless the stream brings news of it first. A
+    which the broker accepted this leader's messages. A promise that has not come back for ``echo_timeout_ms`` is
+    decided again. A job whose claim was lost is left alone for ``doubt_ms``, unless the stream shows it first. A
     processor that has not ended an attempt ``timeout_grace_ms`` after its timeout never will. A processor that is not
-    registered may live for ``unknown_spared_ms``. ``part`` is the index of this core
-    among so many that divide each cap and rate. Recordings hold these names.
+    registered may live for ``unknown_spared_ms``. ``part`` is the index of this core and how many cores divide each cap
+    and rate. Recordings hold these names.
     """
 
     fires_max: int = 200

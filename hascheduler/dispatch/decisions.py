@@ -1,7 +1,7 @@
 """The decisions of the core. A `Decision` is an order that must pass the journal; a `Send` is a message that need not.
 
-Every decision is idempotent: it names the attempt (or the deterministic id) it holds for, so that carrying it out
-twice, late, or by another leader changes nothing the second time. Their stored names ("pass_over", …) never change.
+Every decision is idempotent: it names the attempt (or the deterministic id) it holds for, so that applying it twice,
+late, or by another leader changes nothing the second time. Their stored names ("pass_over", …) never change.
 """
 
 from collections.abc import Iterable
@@ -37,11 +37,12 @@ from hascheduler.schema.schedule import Basis, ZoneOffsets
 class Fire:
     """Insert the job of that nominal time and advance the schedule's cursor to it.
 
-    It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.planner`); ``tally`` is the
+    It holds only for a schedule of that ``basis`` (see `hascheduler.dispatch.schedules.planner`); ``tally`` is the
     schedule's after this, as far as its leader could see. ``keyed_by`` are the keys at which its definition has limits:
-    what is inserted has its values there, whichever leader carries it out, and when. ``after`` are the jobs that have
-    to end before its own begin. It ``is_graph`` if the schedule made several jobs when it was decided: it holds only
-    while that is so. ``offsets`` are stored with the cursor. Decisions that differ in these alone are equal.
+    the inserted job has its values there, whichever leader applies the fire, and when. ``after`` are the jobs that have
+    to end before its own begins. It ``is_graph`` if the schedule made several jobs when it was decided: it holds only
+    while that is still true. ``offsets`` are stored with the cursor. Decisions that differ only in these fields are
+    equal.
     """
 
     schedule: str
@@ -72,12 +73,14 @@ UNREGISTERED = "its processor is not registered"
 LOST_UNSTARTED = "processor lost before it started the job"
 """The reasons of a `Requeue` that holds only for an attempt that has not started."""
 TIMED_OUT = "timed out"
-"""The reasons of a `Requeue` or `Fail` of an attempt that took too long begin with this: it has failed. What is revoked
-for another reason is lost."""
+"""The prefix of the reason of a `Requeue` or `Fail` if the attempt took too long, which is a failure.
+
+An attempt revoked for another reason is lost.
+"""
 
 
 def attempt_end(reason: str) -> str:
-    """How the attempt ends that is revoked for ``reason``."""
+    """Return how an attempt ends that is revoked for ``reason``."""
     return JobState.FAILED.value if reason.startswith(TIMED_OUT) else AttemptEnd.LOST.value
 
 
@@ -91,7 +94,7 @@ class Requeue:
 
     @property
     def move(self) -> Move:
-        """The transition it makes: an attempt that had not started stays where it is if it starts meanwhile."""
+        """Return the transition it makes: an attempt that had not started stays where it is if it starts meanwhile."""
         return Move.RECALL if self.reason in (NOT_STARTED, UNREGISTERED, LOST_UNSTARTED) else Move.REQUEUE
 
 
@@ -122,13 +125,13 @@ class RecordVerdict:
 
     @property
     def nominal_ms(self) -> WallMs:
-        """Where the cursor goes."""
+        """Return the nominal time to which the cursor moves."""
         return self.run.last_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the job if its attempt has not started, else ask it to stop: a later fire of its schedule takes its place."""
+    """End the job if its attempt has not started, or else ask it to stop: a later fire of its schedule replaces it."""
 
     job_id: str
     attempt: int
@@ -137,10 +140,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class CountFailures:
-    """The schedule's jobs failed ``failures`` times in a row; pause it at ``pause_at_ms`` if there is one.
+    """Record that the schedule's jobs failed ``failures`` times in a row; pause it at ``pause_at_ms`` if that is set.
 
-    A pause demands revision ``rev``: an edit after the failures were counted overrules it. Both hold for the schedule
-    of that creation only (None: 0.2.0 wrote the entry, and did not store the creation).
+    A pause demands revision ``rev``: an edit after the failures were counted overrules it. Both hold only for the
+    schedule of that creation (None: 0.2.0 wrote the entry, and did not store the creation).
     """
 
     schedule: str
@@ -152,9 +155,9 @@ class CountFailures:
 
 @dataclass(frozen=True, slots=True)
 class ResetCursor:
-    """Take the schedule's cursor back to ``reset_at_ms``, as was asked for (`hascheduler.dispatch.schedules.edits`).
+    """Move the schedule's cursor back to ``reset_at_ms``, as requested (`hascheduler.dispatch.schedules.edits`).
 
-    It holds for that creation of the schedule, and as long as that request is stored in it.
+    It holds only for that creation of the schedule, and while that request is stored in it.
     """
 
     schedule: str
@@ -164,26 +167,28 @@ class ResetCursor:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseHold:
-    """Release revision ``rev`` of the hold ``key``: nothing that it covers runs or is promised any more, and no leader
-    decides anything that it covers until a later revision lifts it."""
+    """Release revision ``rev`` of the hold ``key``.
+
+    Nothing that it covers is running or promised any more, and no leader decides on it until a later revision lifts it.
+    """
 
     key: str
     rev: int
 
 
 TimeOutcome = Fire | RecordVerdict
-"""What becomes of nominal times; each moves the cursor of its schedule."""
+"""What happens to nominal times; each outcome moves the cursor of its schedule."""
 
 
 def throttled(outcome: TimeOutcome) -> int:
-    """How many times it adds to the schedule's count of throttled ones, in the write that moves the cursor."""
+    """Return how many times it adds to the schedule's count of throttled ones, in the write that moves the cursor."""
     if isinstance(outcome, RecordVerdict) and outcome.run.verdict is Verdict.THROTTLED:
         return outcome.run.count
     return 0
 
 
 def missed(outcomes: Iterable[TimeOutcome]) -> MissedTimes | None:
-    """The times among those that are missed; None where none is."""
+    """Return the missed times among those of ``outcomes``; None if there are none."""
     runs = [each.run for each in outcomes if isinstance(each, RecordVerdict) and each.run.verdict is Verdict.MISSED]
     if not runs:
         return None
@@ -192,7 +197,7 @@ def missed(outcomes: Iterable[TimeOutcome]) -> MissedTimes | None:
 
 
 JobMove = Dispatch | Requeue | Fail | Cancel
-"""What becomes of an existing job; each names the attempt it holds for."""
+"""What happens to an existing job; each move names the attempt it holds for."""
 Decision = TimeOutcome | JobMove | CountFailures | ResetCursor | ReleaseHold
 
 
@@ -224,13 +229,13 @@ class Settlement(StrEnum):
     LOST = "lost"
     """The document was no longer as the decision demands: another writer was first."""
     UNKNOWN = "unknown"
-    """No answer: it may have happened. The promise stands until the stream shows which."""
+    """There was no answer: the decision may have been applied. The promise stands until the stream shows which."""
     REFUSED = "refused"
-    """Of a `Fire`: no database can hold its job. The time has the verdict unstorable, and the cursor passes it."""
+    """No database can hold the job of the `Fire`. The time has the verdict unstorable, and the cursor passes it."""
 
 
 def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
-    """The compact form that the journal stores: one list per decision, its type first; resets stand beside them."""
+    """Return the compact form that the journal stores: one list per decision, its type first, without the resets."""
     rows: list[list[Any]] = []
     for decision in decisions:
         match decision:
@@ -262,21 +267,23 @@ _CARRIERS: dict[str, tuple[type, ...]] = {
     "graphs": (Fire,),
     "offsets": (Fire, RecordVerdict),
 }
-"""For each field beside the rows, which decisions have a value in it: 0.2.0 reads the form of the rows exactly."""
+"""The decisions that have a value in each field besides the rows: 0.2.0 reads the form of the rows exactly."""
 BESIDE = ("creations", "keyed_by", "after", "graphs", "offsets", "resets")
-"""The fields beside the rows, in the order in which `decode_decisions` takes them."""
+"""The fields besides the rows, in the order in which `decode_decisions` takes them."""
 
 
 def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
-    """All that stands beside the rows of ``decisions``, by the fields of `BESIDE`: the creations of their schedules;
-    for each fire the keys of limits, the jobs that it comes after, and whether it makes a graph; for each outcome of
-    nominal times the offsets at its cursor; the resets. No field where nothing is in it."""
+    """Return the fields of `BESIDE` that ``decisions`` fill; empty ones are left out.
+
+    They are the creations of schedules; for each fire the keys of limits, the jobs that it comes after, and if it makes
+    a graph; for each outcome of nominal times the offsets at its cursor; and the resets.
+    """
     beside: dict[str, list[Any]] = {}
     for name, carriers in _CARRIERS.items():
         values = [_carried(each, name) for each in decisions if isinstance(each, carriers)]
         if any(values) or (values and name == "creations"):
             beside[name] = values
-    # No rows: a leader of 0.2.0, which refuses a row that it does not know, leaves them to a later leader.
+    # Not rows, which a leader of 0.2.0 would refuse: it leaves this field to a later leader.
     resets = [
         [each.schedule, each.reset_at_ms, each.created_at_ms] for each in decisions if isinstance(each, ResetCursor)
     ]
@@ -284,9 +291,9 @@ def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
 
 
 def decode_decisions(rows: list[list[Any]], *beside: object) -> tuple[Decision, ...]:
-    """The decisions of a stored entry, the resets last; a type of a newer version is an `InvalidInput`, never skipped.
+    """Return the decisions of a stored entry, the resets last; raise `InvalidInput` on a type of a newer version.
 
-    ``beside`` are the fields of `encode_beside`; None where there is no such field, as in an entry of 0.2.0.
+    ``beside`` are the fields of `encode_beside`; a field is None if it is missing, as in an entry of 0.2.0.
     """
     decisions = [_decode(row) for row in rows]
     said = {name: values for name, values in zip(BESIDE, beside, strict=False) if values is not None}
@@ -313,7 +320,7 @@ def _carried(decision: Any, name: str) -> Any:
 
 
 def _carrying(decision: Any, name: str, value: Any) -> Any:
-    """Return the decision with what `_carried` gave."""
+    """Return the decision with the values that `_carried` gave."""
     match name:
         case "creations" if value is None or is_integer(value):
             created_at_ms = None if value is None else WallMs(value)

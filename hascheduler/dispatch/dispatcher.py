@@ -1,16 +1,15 @@
 """The dispatcher: one synchronous state machine that every replica runs, and that decides only while it leads.
 
-Theory of operation. `step` first folds its inputs; every replica does this alike. Then, while leading, it decides in
-this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs whose time is
-over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, holds of
-which nothing is left, and last dispatches, which see the effects of all the others. Each decision becomes a promise at
-once.
+Theory of operation. `step` first folds its inputs, as every replica does. Then, while leading, it decides in this
+order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs past their deadline
+or with failed dependencies, due nominal times, jobs that a later fire replaces, counts of failures, holds that cover
+nothing any more, and last dispatches, which see the effects of all the others. Each decision becomes a promise at once.
 
 What must hold: at most one move is promised per job; a nominal time is decided once; a slot is held by one job; nothing
 is decided before `TermBegan` or after `TrustLost`.
 
-While people have paused everything, the due times stay undecided, as if nobody led, and unless they paused the
-schedules only, nothing is dispatched. All else goes on: what runs ends, is lost, is tried again, expires.
+While people have paused everything, due times stay undecided, as without a leader, and nothing is dispatched, unless
+only the schedules are paused. The rest goes on: running jobs end, are lost, are retried, expire.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +74,7 @@ class Dispatcher:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of all that it knows."""
+        """Forget the whole state."""
         self._state = CoreState(self._config)
         self._ledger = self._state.ledger
         self._pool = self._state.pool
@@ -91,44 +90,47 @@ class Dispatcher:
 
     @property
     def awaits_ends(self) -> bool:
-        """Whether a job waits that the end of another one could let go on: by a slot, a limit, a lock, a dependency."""
+        """Return True if the end of another job could let a job go on: by a slot, a limit, a lock or a dependency."""
         return len(self._state.queue) > 0 or self._jobs.dependencies.are_unmet
 
     def occupied(self, processor_id: str) -> int:
-        """The number of that processor's slots that are held, promises included."""
+        """Return the number of the processor's slots that are held, promises included."""
         return len(self._pool.occupants(processor_id))
 
     def occupants(self, processor_id: str) -> list[str]:
-        """The ids of the jobs that hold its slots, promises included."""
+        """Return the ids of the jobs that hold its slots, promises included."""
         return list(self._pool.occupants(processor_id))
 
     def pending(self, tenant: str | None = None) -> int:
-        """The number of pending jobs, of that tenant or in all."""
+        """Return the number of pending jobs, of that tenant or in all."""
         return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
 
     @property
     def dependencies(self) -> int:
-        """How many jobs and batches all jobs together wait for."""
+        """Return how many jobs and batches all jobs together wait for."""
         return self._jobs.dependencies.count
 
     @property
     def runnable(self) -> int:
-        """How many pending jobs could run by now, were there slots and nothing else in their way, and some processor
-        takes, whether it has a free slot or not."""
+        """Return how many pending jobs wait for nothing but a slot.
+
+        Their time has come, nothing else holds them back, and some processor runs their definition, with a free slot or
+        not.
+        """
         takes = self._pool.supporting
         return sum(count for definition, count in self._state.queue.counts().items() if takes(definition))
 
     def oldest_waits(self) -> Mapping[str, int]:
-        """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""
+        """Return, by lane, since when its oldest job that could run now has waited, in ms, to the second."""
         return self._jobs.queue.waits.oldest()
 
     @property
     def oldest_promise_at_ms(self) -> int | None:
-        """When the oldest of the decisions was made that have not come back; None: all have."""
+        """Return when the oldest decision was made that has not come back; None if all have."""
         return self._ledger.oldest_at()
 
     def is_draining(self, processor: ProcessorRef) -> bool:
-        """Whether it gets no new jobs: it said so, or its name is drained."""
+        """Return True if it gets no new jobs, by its own announcement or because its name is drained."""
         return self._pool.is_draining(processor)
 
     def is_live(self, processor_id: str) -> bool:
@@ -136,38 +138,38 @@ class Dispatcher:
 
     @property
     def rests(self) -> Mapping[str, Rest]:
-        """By processor that did not take up the last jobs that it was given."""
+        """Return the rests of the processors that did not take up their last jobs, by id."""
         return self._pool.rests
 
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
-        """By schedule: why its times can't be computed, so that it does not fire."""
+        """Return the schedules whose times can't be computed, so that they do not fire, with the reasons."""
         return self._times.due_times.unreadable
 
     def schedules_on(self, calendar: str) -> list[str]:
-        """The schedules that use the calendar of that name."""
+        """Return the schedules that use that calendar."""
         return self._times.due_times.users_of(calendar)
 
     def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
-        """Why that job waits, as far as this replica knows; None: it knows no live job of that id.
+        """Return why the job waits, as far as this replica knows; None if it knows no live job of that id.
 
-        With ``only``, jobs of other tenants than that are not named.
+        With ``only``, jobs of other tenants are not named.
         """
         return self._state.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
 
     def unschedulable(self) -> list[str]:
-        """The ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
+        """Return the ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
         return self._state.explainer.unschedulable()
 
     def short_of(self, now: WallMs) -> frozenset[str]:
-        """Return the keys of the caps with turns for which alone some job waits here."""
+        """Return the keys of the caps with turns that alone hold back some job here."""
         if self._state.rules.dispatch_pause is not None:
             return frozenset()
         classes = self._state.queue.waiting_classes()
         return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
 
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
-        """What the tenant, or that fairness key of it, has consumed."""
+        """Return what the tenant, or its fairness key, has consumed."""
         accounts = self._state.accounts
         return accounts.tenant_cost(tenant) if fairness_key is None else accounts.cost(tenant, fairness_key)
 
@@ -175,15 +177,15 @@ class Dispatcher:
         return self._state.accounts.learned(definition, target)
 
     def accounts(self, now: WallMs, rows_max: int, characters_max: int) -> AccountsSnapshot:
-        """The accounts to begin with after a time without replicas; the newest of each kind, within both limits."""
+        """Return the newest accounts of each kind, within both limits, to start with after a time without replicas."""
         return self._state.accounts.snapshot(now, rows_max, characters_max)
 
     def state_snapshot(self, now: WallMs) -> Iterator[Input]:
-        """The inputs that would reproduce this state in another dispatcher, and make it lead."""
+        """Return the inputs that would reproduce this state in another dispatcher, and make it lead."""
         return state_snapshot(self._state, now, accepting=self._accepting)
 
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
-        """Fold ``inputs``, in their order, then decide if this replica leads."""
+        """Fold ``inputs`` in order, then decide if this replica leads."""
         self._state.advance(now)
         for seen in inputs:
             self._fold(seen, now)
@@ -238,7 +240,7 @@ class Dispatcher:
                 else:
                     self._seen_in_held(seen, partition)
             case changes.JobGone(job_id, None) if self._ledger.has_yet_to_insert(job_id):
-                pass  # what was read is older than the insert of the job; its slot and locks stay held
+                pass  # the read is older than the insert of the job; its slot and locks stay held
             case changes.JobGone(job_id):
                 self._held.jobs.forget(job_id)
                 self._state.job_gone(seen, now)
@@ -321,7 +323,7 @@ class Dispatcher:
             self._fold(seen, now)
 
     def _seen_in_held(self, seen: changes.JobSeen, partition: int) -> None:
-        """Let a job that a processor has go on; keep any other aside once nothing is promised of it any more."""
+        """Let a job go on if a processor has it; keep any other aside once no move of it is promised any more."""
         job = seen.job
         if self._has_slot_here(job, partition) or self._ledger.move(job.id) is not None:
             self._held.jobs.leave(job.id, partition)
@@ -331,7 +333,7 @@ class Dispatcher:
             self._held.jobs.keep(job.id, seen, partition)
 
     def _has_slot_here(self, job: JobRef, partition: int) -> bool:
-        """Whether a processor has the job from here: what runs of a silent partition, others have."""
+        """Return True if a processor of this shard has the job: if its partition is silent, other shards have it."""
         hold = self._state.rules.holds.get(partition_key(partition))
         return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 
@@ -341,7 +343,7 @@ class Dispatcher:
         self._held.schedules.keep(seen.schedule.name, seen, partition)
 
     def _clear_held(self) -> None:
-        """Keep aside that of which nothing is promised by now; decide no further about the rest."""
+        """Keep aside the jobs and schedules without promises, and decide nothing more about the others."""
         for job_id in self._held.jobs.leaving():
             job = self._jobs.get(job_id)
             partition = None if job is None else self._held.of(job.tenant)
@@ -357,12 +359,12 @@ class Dispatcher:
             if schedule is None or partition is None:
                 self._held.schedules.forget(name)
             elif self._ledger.has_outcomes(name):
-                self._times.due_times.hold(name)  # until what is promised of its times is over
+                self._times.due_times.hold(name)  # until its promised outcomes are over
             else:
                 self._keep_schedule(changes.ScheduleSeen(schedule), partition)
 
     def _recalled(self, now: WallMs) -> list[Decision]:
-        """Requeue jobs that came late: they are sent to nobody, and kept aside."""
+        """Requeue jobs that came late: they are not sent, and kept aside."""
         return [
             self._move(Requeue(job.id, job.attempt, NOT_STARTED), now)
             for job in self._came_late()
@@ -370,7 +372,7 @@ class Dispatcher:
         ]
 
     def _came_late(self) -> list[JobRef]:
-        """Return the jobs that are dispatched in a released partition: writes of before its release."""
+        """Return the jobs that are dispatched in a released partition, by writes from before its release."""
         found = [self._jobs.get(job_id) for job_id in self._held.jobs.leaving()] if self._held else []
         return [
             job
@@ -386,7 +388,7 @@ class Dispatcher:
         return hold is not None and hold.is_released
 
     def _has_left(self, partition: int) -> bool:
-        """Whether nothing of that partition runs or is promised here, whatever a promise may be of."""
+        """Return True if nothing of that partition runs or is promised here, whatever the promise is about."""
         return not self._held.is_left(partition) and all(
             self._is_elsewhere(each, partition) for each in self._ledger.promises()
         )
@@ -411,7 +413,7 @@ class Dispatcher:
         if isinstance(decision, Fire | RecordVerdict):
             self._times.settled(decision, settlement, now + self._config.doubt_ms)
             if is_over and settlement is Settlement.LOST:
-                # Those that follow it can't be carried out either, even if the edit is taken back.
+                # Later outcomes can't be carried out either, even if the edit is undone.
                 for later in self._ledger.outcomes_after(decision):
                     self._end_promise(later, Settlement.LOST, now)
         if isinstance(decision, RecordVerdict | CountFailures | ResetCursor | ReleaseHold):
@@ -421,7 +423,7 @@ class Dispatcher:
                 self._refetch[decision.job_id] = None
             return
         if isinstance(decision, Fire):
-            # Lost: the schedule was deleted or edited. Refused: there can be no job. Done again: the job may have
+            # Lost: the schedule was deleted or edited. Refused: no job can exist. Done again: the job may have
             # ended, which reading it shows.
             if settlement in (Settlement.LOST, Settlement.REFUSED) and self._is_only_promised(decision.job_id):
                 self._jobs.remove(decision.job_id)
@@ -436,7 +438,7 @@ class Dispatcher:
         return job is not None and job.rev == 1 and job.attempt == 0 and self._ledger.move(job_id) is None
 
     def _begin(self, reapplied: tuple[Decision, ...], now: WallMs) -> None:
-        """Lead. What was applied again is durable, so only what the stream has yet to show is promised on top."""
+        """Begin to lead. What was applied again is durable, so only what the stream has yet to show is promised."""
         self._leading = True
         self._accepting_since_ms = now
         fired: dict[str, Fire] = {}
@@ -474,14 +476,14 @@ class Dispatcher:
                 schedule = self._times.due_times.schedule(fire.schedule)
                 if schedule is not None and fire.basis.is_of(
                     schedule.created_at_ms
-                ):  # else the reading alone can tell what it holds
+                ):  # otherwise only the read shows what it holds
                     unseen = replace(fired_job(schedule, fire.nominal_ms), limit_keys=None)
                     self._jobs.occupy_unseen(unseen, move.processor)
         late = {job.id for job in self._came_late()}
         self._sends += [send for send in self._jobs.resend_all(now) if send.job_id not in late]
 
     def _stop(self) -> None:
-        """Follow. The next leader carries out the promises that are in the journal, and the stream shows them."""
+        """Stop leading. The next leader carries out the promises that are in the journal, and the stream shows them."""
         self._leading = False
         unseen = self._ledger.unseen_fires()
         moved = self._ledger.moves()
@@ -497,7 +499,7 @@ class Dispatcher:
     # Deciding
 
     def _first(self, found: list[_Found]) -> list[_Found]:
-        """Return as many as one step repairs; the others are found again in the next."""
+        """Return as many as one step repairs; the next step finds the others again."""
         self._more |= len(found) > self._config.repairs_max
         return found[: self._config.repairs_max]
 
@@ -512,22 +514,22 @@ class Dispatcher:
         for job in self._first(self._jobs.orphans()):
             reason = "processor lost"
             if job.state is JobState.DISPATCHED:
-                # What the processor starts after all, before this is carried out, is not taken from under it.
+                # If the processor starts the job after all before this is carried out, it keeps it.
                 reason = UNREGISTERED if self._jobs.processor_may_live(job) else LOST_UNSTARTED
             decisions.append(self._lost(job, reason, now))
         return decisions
 
     def _lost(self, job: JobRef, reason: str, now: WallMs) -> Decision:
-        """Requeue the job, or fail it where it was lost too often."""
+        """Requeue the job, or fail it if it was lost too often."""
         retry, losses = self._state.rules.definition(job.definition).retry, job.losses + 1
         is_wanted = job.cancel_requested_at_ms is None
-        # A dispatched attempt never ran: moving it is no loss.
+        # A dispatched attempt never ran: moving it is not a loss.
         if job.state is JobState.RUNNING and is_wanted and retry.used_up(job.failures, losses):
             return self._move(Fail(job.id, job.attempt, lost_text(reason, losses, retry)), now)
         return self._move(Requeue(job.id, job.attempt, reason), now)
 
     def _timed_out(self, job: JobRef, now: WallMs) -> Decision:
-        """Requeue the job, or fail it where it failed too often: its processor should have ended the attempt."""
+        """Requeue the job, or fail it if it failed too often: its processor should have ended the attempt."""
         retry = self._state.rules.definition(job.definition).retry
         if job.cancel_requested_at_ms is None and retry.used_up(job.failures + 1, job.losses):
             return self._move(Fail(job.id, job.attempt, f"{TIMED_OUT}; attempts used up"), now)
@@ -558,7 +560,7 @@ class Dispatcher:
         return [self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced]
 
     def _released(self, now: WallMs) -> list[Decision]:
-        """Release the holds of which nothing runs or is promised any more."""
+        """Release the holds that cover no running job and no promise any more."""
         released: list[Decision] = []
         for hold in self._state.rules.awaited_holds():
             if self._ledger.has_release(hold.key):

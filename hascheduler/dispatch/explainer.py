@@ -1,6 +1,6 @@
-"""Why a job waits, worked out from what decides: the same limits, locks, slots and criteria, read and not changed.
+"""Why a job waits, derived from what decides: the same limits, locks, slots and criteria, read but never changed.
 
-Each reason comes with its numbers: the holders of the lock, what each processor lacks, how many of how many run.
+Each reason has its numbers: the holders of the lock, what each processor lacks, how many jobs run and how many may.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,17 +33,17 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.schema.pause import StandingPause, drain_id
 
 LOOKED_AT_MAX = 5_000
-"""Waiting jobs that are compared with the one in question; more would hold up decisions."""
+"""The most waiting jobs compared with the job in question; more would delay decisions."""
 UNSCHEDULABLE_MAX = 10_000
 _NAMED_MAX = 5
 NOT_NAMED = "a job of another tenant"
 _CAPACITY = frozenset({BlockReason.NO_SLOT, BlockReason.PAUSED, BlockReason.TOTAL})
-"""What holds all jobs back alike."""
+"""The reasons that hold back all jobs alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """Reads the parts of one dispatcher."""
+    """A reader of the parts of one dispatcher."""
 
     _rules: Rules
     _jobs: LiveJobs
@@ -56,9 +56,10 @@ class Explainer:
     _measures: Measures
 
     def explain(self, job_id: str, now: WallMs, *, is_silent: bool, only: str | None = None) -> Explanation | None:
-        """``is_silent``: the broker takes no messages at the moment. None: no such job is known.
+        """Return the explanation, or None if no such job is known.
 
-        With ``only``, jobs of other tenants are not named.
+        ``is_silent`` if the broker accepts no messages at the moment. With ``only``, jobs of other tenants are not
+        named.
         """
         job = self._jobs.get(job_id)
         if job is None:
@@ -90,7 +91,7 @@ class Explainer:
         return None if job is None else job.tenant
 
     def unschedulable(self) -> list[str]:
-        """The ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
+        """Return the ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
         stuck = {
             job_class
             for job_class in self._classes
@@ -98,10 +99,10 @@ class Explainer:
         }
         return sorted({job.id for job in islice(self._queue.jobs_of(stuck), UNSCHEDULABLE_MAX)}) if stuck else []
 
-    # What holds it back
+    # Blocks
 
     def _own_blocks(self, job: JobRef, now: WallMs, only: str | None) -> list[Block]:
-        """What holds back this job alone."""
+        """Return the blocks of this job alone."""
         blocks = []
         if self._jobs.is_in_doubt(job.id):
             because = "the database did not show the job as expected, so it is being read again"
@@ -173,7 +174,7 @@ class Explainer:
         return blocks
 
     def _key_blocks(self, group: KeyGroup, now: int, only: str | None) -> list[Block]:
-        """What of the limit on the group holds its jobs back now."""
+        """Return the blocks by the limit on the group."""
         _, definition, _, key, value = group
         limit = self._rules.definition(definition).key_limit(key)
         if limit is None:
@@ -249,7 +250,7 @@ class Explainer:
         return Block(BlockReason.UNSCHEDULABLE, because, ending, {"processors": lacks})
 
     def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, now: int, *, idle: bool) -> str:
-        """What the processor lacks to run such a job now, or were it ``idle``; "" where it could."""
+        """Return what the processor lacks to run such a job, now or if it were ``idle``; "" if it lacks nothing."""
         name = processor.name
         if not processor.supports(job_class.definition.name):
             return f"{name} does not run {job_class.definition.name!r}" if idle else ""
@@ -279,7 +280,7 @@ class Explainer:
     def _drain(self, processor: ProcessorRef) -> StandingPause | None:
         return self._rules.pauses.get(drain_id(processor.name))
 
-    # Its position
+    # Position
 
     def _position(self, job: JobRef, now: int, only: str | None, *, is_admissible: bool) -> QueuePosition:
         own = self._rank_key(job, now)
@@ -307,7 +308,10 @@ class Explainer:
         )
 
     def _competitors(self, now: int, *, is_admissible: bool) -> Iterable[JobRef]:
-        """The waiting jobs that nothing holds back; if not ``is_admissible``, nothing but what holds all back."""
+        """Yield the waiting jobs that nothing holds back.
+
+        If not ``is_admissible``, yield also those held back only by what holds back all jobs.
+        """
         may_go: dict[SchedulingClass, bool] = {}
         for job in islice(self._queue.jobs(), LOOKED_AT_MAX):
             job_class = self._classes.of(job)
@@ -322,7 +326,7 @@ class Explainer:
                 yield job
 
     def _rank_key(self, job: JobRef, now: int) -> tuple[Any, ...]:
-        """Smaller goes first."""
+        """Return the rank of the job; the smallest goes first."""
         criteria = self._queue.order_of(job.lane).criteria
         values = [self._measures[each].value(job, now) for each in criteria]
         if self._queue.has_own_orders():
@@ -370,6 +374,6 @@ def _listed(ids: list[str]) -> str:
 
 
 def _shortened(texts: list[str]) -> list[str]:
-    """The first few, and how many more there are."""
+    """Return the first few, and how many more there are."""
     left = len(texts) - _NAMED_MAX
     return [*texts[:_NAMED_MAX], *([f"{left} more batches" if left > 1 else "one more batch"] if left > 0 else [])]

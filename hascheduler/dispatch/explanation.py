@@ -1,4 +1,4 @@
-"""Why a job waits: every rule that holds it back now, and where it stands among those that nothing holds back."""
+"""Why a job waits: every rule that holds it back now, and its position among the jobs that nothing holds back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class BlockReason(StrEnum):
     PAUSED = "paused"
     """People have paused everything."""
     TRANSPORT = "transport"
-    """The broker takes no messages."""
+    """The broker accepts no messages."""
     IN_DOUBT = "in_doubt"
     """Its document was not as expected; the job is being read again."""
     CANCELLING = "cancelling"
@@ -35,9 +35,9 @@ class BlockReason(StrEnum):
     TENANT = "tenant"
     CONFLICT = "conflict"
     KEY = "key"
-    """As many jobs with its value at a key run as may, or started lately; or it is not read yet which those are."""
+    """The limit for its value at a key is reached, or its values have not been read yet."""
     SERIAL = "serial"
-    """A job of its schedule has not ended."""
+    """Another job of its schedule has not ended."""
     UNSCHEDULABLE = "unschedulable"
     """No live processor could ever run it."""
     NO_SLOT = "no_slot"
@@ -46,9 +46,10 @@ class BlockReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """``because`` is a sentence with the ``numbers`` in it, ``unblocked_by`` says what would end it.
+    """A rule that holds the job back.
 
-    ``until_ms`` is when it ends without another event, where that is known.
+    ``because`` is a sentence with the ``numbers`` in it, ``unblocked_by`` names what would end it. ``until_ms`` is when
+    it ends without another event, if that is known.
     """
 
     rule: BlockReason
@@ -60,7 +61,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CriterionValue:
-    """The value of one criterion for the job, and for the one that goes first; as people write it (``20 s``)."""
+    """The value of one criterion for the job, and for the one that goes first, in readable form (``20 s``)."""
 
     criterion: Criterion
     value: str
@@ -69,10 +70,10 @@ class CriterionValue:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Its place among the jobs that could go: ``ahead`` go before it (at least, where not ``exact``); ``first`` is
-    next.
+    """The position among the jobs that could go, of which ``first`` is next.
 
-    ``deciding`` is the first criterion in which the job and ``first`` differ; None: it is the first itself.
+    ``ahead`` jobs go before it (at least that number, unless ``exact``). ``deciding`` is the first criterion in which
+    the job and ``first`` differ; None if the job is the first itself.
     """
 
     ahead: int
@@ -84,7 +85,7 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """The running attempt timed out at ``since_ms``; its thread goes on, and holds its slot and its locks."""
+    """The running attempt that timed out at ``since_ms``; its thread goes on, and holds its slot and its locks."""
 
     attempt: int
     since_ms: WallMs | None
@@ -92,11 +93,11 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``state`` is ``waiting``, ``dispatched`` or ``running``, as this replica knows it.
+    """The explanation of one job; ``state`` is ``waiting``, ``dispatched`` or ``running``, as this replica knows it.
 
-    A job that waits has ``blocks``, unless nothing holds it back. Without blocks, or with only those that hold all jobs
-    back (slots, the cap on all), it has a ``position`` among the jobs of which the same is true: it goes when those
-    before it have gone.
+    A job that waits has ``blocks``, unless nothing holds it back. Without blocks, or with only those that hold back all
+    jobs (slots, the cap on all), it has a ``position`` among the jobs in the same case: it goes when those ahead of it
+    have gone.
     """
 
     job_id: str

@@ -1,8 +1,8 @@
 """Held partitions: tenants for whom the leader must not decide (`hascheduler.model.partition`).
 
-Jobs and schedules of a tenant in a held partition are kept aside as they were last seen, as if they were not there.
-When the hold is lifted, all of them are seen again. What a processor has, and what is promised, goes on until it is
-over: nothing of the partition is left then, and the hold can be released.
+Jobs and schedules of a tenant in a held partition are kept aside as they were last seen, as if they did not exist. When
+the hold is lifted, all of them are seen again. Jobs at a processor, and promises, go on until they are over; then the
+partition is empty, and the hold can be released.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,14 @@ _Seen = TypeVar("_Seen")
 
 
 class KeptAside(Generic[_Seen]):
-    """Owner of what is kept aside of the jobs, or of the schedules, and of what has yet to be, by id."""
+    """Owner of the jobs, or the schedules, that are kept aside, and of those that have yet to be, by id."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[int, _Seen]] = {}
         self._leaving: dict[str, int] = {}
 
     def leave(self, id: str, partition: int) -> None:
-        """Wait with it: a processor has it, or something is promised of it."""
+        """Wait to keep it aside: a processor has it, or a decision about it is promised."""
         self._kept.pop(id, None)
         self._leaving[id] = partition
 
@@ -41,7 +41,7 @@ class KeptAside(Generic[_Seen]):
         return list(self._leaving)
 
     def is_left(self, partition: int) -> bool:
-        """Return whether some of the partition is not kept aside yet."""
+        """Return True if some of the partition is not kept aside yet."""
         return partition in self._leaving.values()
 
     def kept(self, id: str) -> _Seen | None:
@@ -72,14 +72,14 @@ class HeldPartitions:
         return bool(self._partitions)
 
     def of(self, tenant: str) -> int | None:
-        """Return the partition of that tenant if it is held."""
+        """Return the partition of that tenant if it is held, or None."""
         if not self._partitions:  # nearly always
             return None
         partition = partition_of(tenant)
         return partition if partition in self._partitions else None
 
     def hold(self, partition: int, jobs: Iterable[JobRef], schedules: Iterable[ScheduleRef]) -> None:
-        """Hold the partition; these are all live jobs and schedules, of any partition."""
+        """Hold the partition, given all live jobs and schedules, of any partition."""
         if partition in self._partitions:
             return
         self._partitions[partition] = None
@@ -91,12 +91,12 @@ class HeldPartitions:
                 self.schedules.leave(schedule.name, partition)
 
     def lift(self, partition: int) -> list[JobSeen | ScheduleSeen]:
-        """Return what was kept aside, to be seen again: schedules first, as jobs are of them."""
+        """Return what was kept aside, to be seen again: schedules first, as jobs belong to them."""
         self._partitions.pop(partition, None)
         return [*self.schedules.lift(partition), *self.jobs.lift(partition)]
 
     def is_left(self, partition: int) -> bool:
-        """Return whether some of its jobs and schedules are not kept aside yet."""
+        """Return True if some of its jobs and schedules are not kept aside yet."""
         return self.jobs.is_left(partition) or self.schedules.is_left(partition)
 
     def kept(self) -> Iterator[JobSeen | ScheduleSeen]:

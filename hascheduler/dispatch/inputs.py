@@ -1,5 +1,4 @@
-"""What goes into a step of the core, facts from the mirror and the few things only this process knows, and what comes
-out of it."""
+"""The inputs of a step of the core (facts from the mirror, and the few that only this process knows) and its result."""
 
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from hascheduler.model.values.instants import WallMs
 
 @dataclass(frozen=True, slots=True)
 class TermBegan:
-    """This replica leads from here on: its stream has delivered the ``term_began`` entry.
+    """The replica leads from here on: its stream has delivered the ``term_began`` entry.
 
     ``reapplied`` are the decisions of earlier terms that it has just applied again and that the stream has yet to
     confirm; the ledger starts from them.
@@ -25,17 +24,17 @@ class TermBegan:
 
 @dataclass(frozen=True, slots=True)
 class TrustLost:
-    """Stop deciding. A promise that is not in the journal never happened."""
+    """The order to stop deciding. A promise that is not in the journal never happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resynced:
-    """Forget everything; the facts that follow are a fresh snapshot."""
+    """The order to forget everything; the facts that follow are a fresh snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountsRestored:
-    """The accounts of tenants and keys, and the learned costs, as an earlier leader recorded them last."""
+    """The accounts of tenants and keys, and the learned costs, as an earlier leader last recorded them."""
 
     accounts: AccountsSnapshot
 
@@ -50,10 +49,10 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorLost:
-    """The processor's heartbeat has not changed for the heartbeat timeout, on this replica's monotonic clock, or its
-    process is proved dead.
+    """The loss of a processor: its heartbeat has not changed for the timeout, or its process is proved dead.
 
-    ``beat`` is its last heartbeat: a later one brings the processor back.
+    The timeout counts on this replica's monotonic clock. ``beat`` is the last heartbeat: a later one brings the
+    processor back.
     """
 
     id: str
@@ -62,7 +61,7 @@ class ProcessorLost:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorRests:
-    """Only in recordings: the processor had not taken up its last jobs when this one began."""
+    """The rest of a processor that had not taken up its last jobs when a recording began; only in recordings."""
 
     id: str
     rest: Rest
@@ -70,7 +69,7 @@ class ProcessorRests:
 
 @dataclass(frozen=True, slots=True)
 class TransportSeen:
-    """Whether the broker takes messages. While it does not, nothing is dispatched."""
+    """The state of the broker: while it does not accept messages, nothing is dispatched."""
 
     accepting: bool
 
@@ -82,12 +81,12 @@ Input = (
 
 
 def can_wait(seen: Input, *, ends_too: bool = False) -> bool:
-    """Whether the core may be given ``seen`` a moment later: nothing that is waited for is decided because of it.
+    """Return True if the core may be given ``seen`` a moment later, as no decision that anyone awaits depends on it.
 
-    True of how a dispatched job gets on until it ends: it has held its slot since the decision. What it leads to in
-    trouble, such as moving a job away from a processor that is gone, has limits of seconds. With ``ends_too``, which is
-    for a core that does not await the end of any job (`Dispatcher.awaits_ends`), also of the end of one that was
-    submitted; what a schedule does may follow from the ends of its jobs.
+    That is true of how a dispatched job proceeds until it ends: it has held its slot since the decision. What follows
+    from it in trouble, such as moving a job away from a processor that is gone, has limits of seconds. With
+    ``ends_too``, for a core that does not await the end of any job (`Dispatcher.awaits_ends`), it is also true of the
+    end of a submitted job; not of a schedule's job, as what the schedule does may follow from the ends of its jobs.
     """
     match seen:
         case Settled(Dispatch(), Settlement.DONE):
@@ -102,13 +101,13 @@ def can_wait(seen: Input, *, ends_too: bool = False) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """First ``decisions`` go into the journal, as one entry; then they are applied; then dispatches are published.
+    """The result of a step: ``decisions`` go into the journal as one entry, then are applied, then published.
 
-    ``retried``: some of them were decided before and did not come back, so applying waits for a majority.
+    ``retried`` if some of them were decided before and did not come back, so applying waits for a majority.
     ``sends`` concern attempts that were promised before, and need no journal.
     ``settled`` decisions have come back, or lost: a journal entry whose decisions are all settled is finished.
     ``refetch`` jobs have another state in the database than the mirror shows: read them again.
-    ``wake_at_ms`` is when the next step has something to do even without new inputs; None: it will have nothing.
+    ``wake_at_ms`` is when the next step has something to do even without new inputs; None if it never has.
     """
 
     decisions: tuple[Decision, ...] = ()

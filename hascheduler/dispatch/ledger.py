@@ -1,18 +1,24 @@
 """What was promised and has not come back: at most one fire and one move (dispatch, requeue, fail, cancel) per job.
 
-A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; a *verdict* on times that do not
-fire, when its record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or
-past what was promised; a *count* of failures when the stream shows it on its schedule, a *reset* when it shows the
-schedule without the request, a *release* when it shows it on its hold. Then the decision is reported as settled, which
-lets the journal's ``applied_through`` advance: a successor would apply again what is not settled.
+What fulfils a promise:
 
-A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
-DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before),
-and whatever else concerns a schedule. A move is fulfilled by the reading of its job, which is asked for then: the job
-keeps its slot until its state is known.
+- a *fire*: the stream has shown its job, and a cursor that reached it
+- a *verdict* on times that do not fire: its record is written, and the stream has shown such a cursor
+- a *move*: the stream shows the job at or past what was promised
+- a *count* of failures: the stream shows it on its schedule
+- a *reset*: the stream shows the schedule without the request
+- a *release*: the stream shows it on its hold
 
-Nor is a move lost whose job exists only as the promise of a fire: where the end of a primary took the job back, both
-are applied again, by this leader or by a successor, and the job will hold its slot then.
+Then the decision is reported as settled, which lets the journal's ``applied_through`` advance: a successor would apply
+again what is not settled.
+
+An overdue promise is handed out again, to be decided again with writes that wait for a majority. If that ends DONE, the
+outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before), and any
+decision about a schedule. A move is fulfilled by reading its job, which is then requested: the job keeps its slot until
+its state is known.
+
+A move is not lost either if its job exists only as the promise of a fire: if a failover of the primary rolled the job
+back, this leader or a successor applies both again, and the job will hold its slot then.
 """
 
 from collections.abc import Iterable
@@ -67,27 +73,27 @@ class Ledger:
         return len(self._promises)
 
     def move(self, job_id: str) -> JobMove | None:
-        """The move that is promised for that job and not seen yet."""
+        """Return the move that is promised for that job and not seen yet."""
         return self._moves.get(job_id)
 
     def is_unseen_fire(self, job_id: str) -> bool:
-        """Whether the job exists only as the promise of a fire."""
+        """Return True if the job exists only as the promise of a fire."""
         fire = self._fires.get(job_id)
         return fire is not None and not self._promises[fire].made
 
     def unseen_fires(self) -> list[str]:
-        """The ids of the jobs that exist only as promises."""
+        """Return the ids of the jobs that exist only as promises."""
         return [job_id for job_id in self._fires if self.is_unseen_fire(job_id)]
 
     def is_out_of_reach(self, job_id: str) -> bool:
-        """Whether the job exists only as the promise of a fire of an earlier step: see `take_new_fires`."""
+        """Return True if the job exists only as the promise of a fire of an earlier step: see `take_new_fires`."""
         return self.is_unseen_fire(job_id) and job_id not in self._new_fires
 
     def take_new_fires(self) -> list[str]:
-        """The jobs of the fires that were promised since the last call, those that nothing is promised of besides.
+        """Return the jobs of the fires promised since the last call for which no move is promised.
 
-        Until then a dispatch may ride with the fire, which carries out both or none. Afterwards it would be a decision
-        about a job that is perhaps made by another leader, or never.
+        Until then a dispatch may ride with the fire, which carries out both or neither. Afterwards it would be a
+        decision about a job that another leader may make, or nobody.
         """
         new, self._new_fires = self._new_fires, {}
         return [job_id for job_id in new if job_id not in self._moves]
@@ -96,28 +102,28 @@ class Ledger:
         return list(self._moves)
 
     def has_outcomes(self, schedule: str) -> bool:
-        """Whether some of its nominal times are promised."""
+        """Return True if some of its nominal times are promised."""
         return schedule in self._outcomes_of
 
     def outcomes_after(self, outcome: TimeOutcome) -> list[TimeOutcome]:
-        """The promised outcomes of its schedule for later times, the latest first."""
+        """Return the promised outcomes of its schedule for later times, the latest first."""
         of_schedule = self._outcomes_of.get(outcome.schedule, {})
         return [of_schedule[at_ms] for at_ms in sorted(of_schedule, reverse=True) if at_ms > outcome.nominal_ms]
 
     def count(self, schedule: str) -> CountFailures | None:
-        """The count that is promised for that schedule and not seen yet."""
+        """Return the count that is promised for that schedule and not seen yet."""
         return self._counts.get(schedule)
 
     def has_reset(self, schedule: str) -> bool:
-        """Whether a reset of that schedule is promised and not seen yet."""
+        """Return True if a reset of that schedule is promised and not seen yet."""
         return schedule in self._resets
 
     def has_release(self, key: str) -> bool:
-        """Whether a release of that hold is promised and not seen yet."""
+        """Return True if a release of that hold is promised and not seen yet."""
         return key in self._releases
 
     def promises(self) -> list[Decision]:
-        """All decisions that have not come back, oldest first."""
+        """Return all decisions that have not come back, oldest first."""
         return list(self._promises)
 
     def promise(self, decision: Decision, now: WallMs) -> None:
@@ -144,16 +150,16 @@ class Ledger:
             self._fulfil(move)
 
     def job_gone(self, job_id: str) -> None:
-        """A job that is gone shows every move; not a fire, whose insert may still be on its way."""
+        """Fulfil the job's move, which a gone job shows; not a fire, whose insert may still be on its way."""
         move = self._moves.get(job_id)
         if move is not None:
             self._fulfil(move)
 
     def has_yet_to_insert(self, job_id: str) -> bool:
-        """A read found no such job: whether that is older than the insert which a promised fire stands for.
+        """Return True if a read that found no such job may be older than the insert of a promised fire.
 
-        An edit may overtake a fire, and the same time be decided again while the job of the lost one is being read.
-        Where the job was there and is gone indeed, deciding the fire again, as it is overdue, ends the promise.
+        An edit may overtake a fire, and the same time may be decided again while the job of the lost fire is being
+        read. If the job did exist and is gone, deciding the fire again, as it is overdue, ends the promise.
         """
         fire = self._fires.get(job_id)
         if fire is None or self._promises[fire].refused:
@@ -190,14 +196,17 @@ class Ledger:
             self._fulfil(release)
 
     def settle(self, decision: Decision, settlement: Settlement) -> bool:
-        """Applying ``decision`` ended so; True when that ended its promise, or what it promised of a job."""
+        """Record the result of applying ``decision``.
+
+        Return True if it ended the promise, or what it promised of a job.
+        """
         promise = self._promises.get(decision)
         if promise is None:
             # Its promise ended before it was applied, perhaps even before it was journaled; that entry is done too.
             self._settled.append(decision)
             return False
         if settlement is Settlement.REFUSED:
-            # There will be no job to see; the stream has yet to show the cursor.
+            # The stream will show no job, and has yet to show the cursor.
             promise.made = promise.refused = True
             if promise.retried:
                 self._fulfil(decision)
@@ -211,21 +220,21 @@ class Ledger:
             self._fulfil(decision)
             return True
         if settlement is Settlement.DONE and isinstance(decision, RecordVerdict):
-            # The stream does not show the record of it.
+            # The stream does not show the record.
             promise.made = True
             self._fulfil_outcome(promise)
         return False
 
     def handed_out(self, decisions: Iterable[Decision]) -> None:
-        """They are on their way to be applied, one more time each."""
+        """Count each decision as on its way to be applied, one more time."""
         for decision in decisions:
             self._under_way[decision] = self._under_way.get(decision, 0) + 1
 
     def came_back(self, decision: Decision) -> bool:
-        """It was applied once; whether it is not on its way another time.
+        """Record that it was applied once; return True if it is not on its way another time.
 
-        What is decided again, overdue or after an edit, may equal a decision that was still on its way. Where that one
-        is lost, the later one need not be; where it is done, it had no majority behind it. So the last one counts.
+        A decision made again, overdue or after an edit, may equal one that is still on its way. If the earlier one is
+        lost, the later need not be; if it is done, it had no majority behind it. So the last one counts.
         """
         left = self._under_way.pop(decision, 0) - 1
         if left > 0:
@@ -233,12 +242,12 @@ class Ledger:
         return left <= 0
 
     def is_retried(self, decision: Decision) -> bool:
-        """Whether the decision was promised, did not come back, and was decided again."""
+        """Return True if the decision was promised, did not come back, and was decided again."""
         promise = self._promises.get(decision)
         return promise is not None and promise.retried
 
     def take_overdue(self, before_ms: int, now: WallMs, limit: int) -> list[Decision]:
-        """Promises made at or before ``before_ms``, oldest first; each counts as promised again, now."""
+        """Return the promises made at or before ``before_ms``, oldest first; each counts as promised again, now."""
         overdue: list[Decision] = []
         for decision, promise in self._promises.items():
             if promise.promised_at_ms > before_ms or len(overdue) >= limit:
@@ -255,7 +264,7 @@ class Ledger:
         return next((promise.promised_at_ms for promise in self._promises.values()), None)
 
     def take_settled(self) -> tuple[Decision, ...]:
-        """The decisions whose promises ended since the last call."""
+        """Return the decisions whose promises ended since the last call."""
         settled = tuple(self._settled)
         self._settled.clear()
         return settled
@@ -311,7 +320,7 @@ def _counted(schedule: ScheduleRef, count: CountFailures) -> bool:
 
 
 def _shows(job: JobRef, move: JobMove) -> bool:
-    """Whether this version of the job is at or past what ``move`` wants."""
+    """Return True if this version of the job is at or past what ``move`` demands."""
     if job.state in TERMINAL or job.attempt > move.attempt:
         return True
     match move:
@@ -322,5 +331,5 @@ def _shows(job: JobRef, move: JobMove) -> bool:
         case Fail():
             return False
         case Cancel():
-            # One that was asked to stop and waits again has yet to be ended.
+            # A job that was asked to stop and is pending again has yet to be ended.
             return job.cancel_requested_at_ms is not None and job.state is not JobState.PENDING

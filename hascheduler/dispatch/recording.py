@@ -4,11 +4,11 @@
 
     {"hascheduler_recording": 1, "at_ms": …, "replica": …, "term": …, "config": {…}}
     {"now": …, "inputs": […]}                     what the leader knew when the recording began, in several lines
-    {"now": …, "inputs": […], "decisions": […]}   one line a step
-    {"end": "…"}                                  why it ended; missing where it was cut off
+    {"now": …, "inputs": […], "decisions": […]}   one line per step
+    {"end": "…"}                                  why it ended; missing if the recording was cut off
 
-Inputs are lists, their type first; nouns are in the form in which they are stored, without payloads. The types are
-strings of their own, so renaming a class does not change what is recorded.
+Inputs are lists, their type first; nouns have their stored form, without payloads. The types are strings of their own,
+so renaming a class does not change what is recorded.
 """
 
 import json
@@ -85,7 +85,7 @@ class RecordingHeading:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """``decisions`` is None where the inputs are what the leader knew at the beginning."""
+    """A step; ``decisions`` is None if the inputs are what the leader knew at the beginning."""
 
     now: WallMs
     inputs: tuple[Input, ...]
@@ -148,7 +148,7 @@ def _encode(each: Input) -> list[Any]:
 
 
 def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
-    """What stands beside the rows of ``decisions``, in the order in which it is read."""
+    """Return the values besides the rows of ``decisions``, in the order in which they are read."""
     beside = encode_beside(decisions)
     through = max((BESIDE.index(name) + 1 for name in beside), default=0)
     return [beside.get(name) for name in BESIDE[:through]]
@@ -162,12 +162,12 @@ def _only_field(each: Any) -> Any:
 
 
 def is_recording(text: str) -> bool:
-    """Whether ``text`` is the beginning of a recording, and not of a scenario."""
+    """Return True if ``text`` is the beginning of a recording, and not of a scenario."""
     return text.lstrip()[:64].startswith(f'{{"{MARK}"')
 
 
 def read_recording(lines: Iterable[str]) -> tuple[RecordingHeading, Iterator[RecordedStep | RecordingEnd]]:
-    """The heading, and then step by step; a line that can't be read is an `InvalidInput` with its number."""
+    """Return the heading and an iterator of steps; a line that can't be read raises `InvalidInput` with its number."""
     numbered = enumerate(lines, start=1)
     number, first = next(numbered, (1, ""))
     return _heading(_object(number, first)), _steps(numbered)

@@ -1,6 +1,6 @@
-"""What people set: definitions, lanes, tenants, pauses and calendars as last seen; and holds.
+"""What people set: definitions, lanes, tenants, pauses, calendars and holds, as last seen.
 
-An unknown name has the defaults, except among calendars: what depends on one that is not there waits for it.
+An unknown name has the defaults, except for a calendar: what depends on a calendar that does not exist waits for it.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,11 @@ from hascheduler.schema.tenant import Tenant
 
 
 class Rules:
-    """Owner of the tables. `CoreState` informs those parts that derive something from them. ``part`` is the index of
-    this shard, and of how many that divide each cap and rate: ``definitions`` have its part of them."""
+    """Owner of the tables. `CoreState` informs the parts that derive something from them.
+
+    ``part`` is the index of this shard and the number of shards that divide each cap and rate: ``definitions`` hold
+    this shard's part of them.
+    """
 
     def __init__(self, part: tuple[int, int] = (0, 1)) -> None:
         self._index, self._count = part
@@ -30,7 +33,7 @@ class Rules:
         self._awaited: dict[str, Hold] = {}
 
     def define(self, name: str, definition: Definition | None) -> None:
-        """Put the definition of that name, with this shard's part of its limits; None: there is none any more."""
+        """Set the definition of that name, with this shard's part of its limits; remove it if it is None."""
         if definition is None:
             self.definitions.pop(name, None)
             self.whole_definitions.pop(name, None)
@@ -44,7 +47,7 @@ class Rules:
         self.definitions[name] = definition
 
     def put_hold(self, key: str, hold: Hold | None) -> None:
-        """Put the hold of that key; None: there is none any more."""
+        """Set the hold of that key; remove it if it is None."""
         self._awaited.pop(key, None)
         if hold is None:
             self.holds.pop(key, None)
@@ -58,7 +61,7 @@ class Rules:
         return list(self._awaited.values()) if self._awaited else ()
 
     def part_of(self, key: str, cap: int) -> int:
-        """Return how many of the jobs that the cap of that key limits to ``cap`` in all shards may run in this one.
+        """Return how many jobs this shard may run of the ``cap`` that the key has in all shards together.
 
         A cap is divided evenly, and its holds mean nothing, if each shard gets at least one. A smaller cap is whole in
         the one shard whose hold on it is lifted; the first shard has it until there is a hold.
@@ -70,14 +73,14 @@ class Rules:
         return cap if is_here else 0
 
     def has_turns(self, cap: int) -> bool:
-        """Whether a cap is too small to be divided, so that one shard has all of it at a time."""
+        """Return True if a cap is too small to be divided, so that one shard has all of it at a time."""
         return cap < self._count
 
     def _even(self, cap: int) -> int:
         return cap // self._count + (self._index < cap % self._count)
 
     def part_note(self, part: int, whole: int | None) -> str:
-        """Return what to tell people behind a limit of which this shard has ``part``."""
+        """Return the note for people behind a limit of which this shard has ``part``."""
         if whole is None or part == whole:
             return ""
         return f", which is this shard's part of {whole}" if part else f", as another shard has all {whole} for now"
@@ -90,22 +93,22 @@ class Rules:
 
     @property
     def pause(self) -> StandingPause | None:
-        """The pause of everything: no due time of any schedule is decided."""
+        """Return the pause of everything: no due time of any schedule is decided."""
         return self.pauses.get(EVERYTHING)
 
     @property
     def dispatch_pause(self) -> StandingPause | None:
-        """The same where it stops dispatches, too."""
+        """Return the pause of everything if it stops dispatches too."""
         pause = self.pauses.get(EVERYTHING)
         return None if pause is None or pause.schedules_only else pause
 
     def quota(self, tenant: str) -> int | None:
-        """The number of the tenant's jobs that may run at once; None: no quota."""
+        """Return how many of the tenant's jobs may run at once; None without a quota."""
         known = self.tenants.get(tenant)
         return known.max_running if known is not None else None
 
     def fire_rate(self, tenant: str) -> RateLimit | None:
-        """The rate at which the tenant's schedules may fire; None: no limit."""
+        """Return the rate at which the tenant's schedules may fire; None without a limit."""
         known = self.tenants.get(tenant)
         return known.fire_rate if known is not None else None
 

@@ -1,12 +1,12 @@
 """The settlement of a decision about a job, read from the job's document after the write was tried.
 
-DONE when the document shows that this decision was carried out, now or earlier; UNKNOWN when it still could be (the
-write met the document in between two other changes, so it is to be tried again); LOST otherwise: another writer was
-first, or the job is gone.
+DONE if the document shows that this decision was carried out, now or earlier; UNKNOWN if it still could be (the write
+found the document between two other changes, so it is tried again); LOST otherwise: another writer was first, or the
+job is gone.
 
-A first attempt may be promised on top of the fire that makes its job, in the same batch: it *rides* with the fire. It
-is carried out by the insert of the job, or not at all. Otherwise a leader that was deposed could meet, late, a job that
-its successor has made for the same nominal time, and hand out what the successor does not know of.
+A first attempt may be promised on top of the fire that makes its job, in the same batch: it *rides* with the fire. The
+insert of the job carries it out, or nothing does. Otherwise a deposed leader could find, late, a job that its successor
+has made for the same nominal time, and dispatch it without the successor's knowledge.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ _SOURCES: Mapping[type[JobMove], frozenset[JobState]] = {
 
 
 def riding(decisions: Sequence[Decision]) -> dict[str, Dispatch]:
-    """By job id, the dispatches of a batch that ride with its fires."""
+    """Return the dispatches of a batch that ride with its fires, by job id."""
     made = {decision.job_id for decision in decisions if isinstance(decision, Fire)}
     return {
         decision.job_id: decision
@@ -55,9 +55,9 @@ def riding(decisions: Sequence[Decision]) -> dict[str, Dispatch]:
 
 
 def freeing(decisions: Sequence[Decision]) -> list[JobMove]:
-    """The moves of a batch that give slots back, where nothing else in it comes before them.
+    """Return the moves of a batch that free slots, if nothing else in it about their jobs comes before them.
 
-    The core hands these slots out again in the same batch, so they are carried out first: what is promised never
+    The core gives these slots to other jobs in the same batch, so they are carried out first: what is promised never
     exceeds a limit, however few of the exchanges have an answer.
     """
     earlier = {decision.job_id for decision in decisions if isinstance(decision, Fire)}
@@ -71,7 +71,7 @@ def freeing(decisions: Sequence[Decision]) -> list[JobMove]:
 
 
 def classify_outcome(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:
-    """The settlement of ``decision`` by ``job``, with its `CLASSIFIED_FIELDS`; None: the job is gone."""
+    """Return the settlement of ``decision`` by ``job``, with its `CLASSIFIED_FIELDS`; None if the job is gone."""
     if job is None:
         return Settlement.LOST
     if is_carried_out(decision, job):
@@ -90,19 +90,19 @@ def _demanded(decision: JobMove) -> int:
 
 
 def is_carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
-    """Whether ``job`` shows that this decision was carried out, now or earlier."""
+    """Return True if ``job`` shows that this decision was carried out, now or earlier."""
     state, newest = str(job.get("state")), job.get("attempt")
     match decision:
         case Dispatch(_, attempt, processor):
             if state == JobState.CANCELLED:
-                return False  # whether or not it was promised once, no message may be sent any more
+                return False  # promised or not, no message may be sent any more
             if state in OCCUPYING and newest == attempt:
                 return bool(job.get("processor") == processor)
             return has_attempt_record(job, number=attempt, processor=processor)
         case Requeue(_, attempt, reason):
-            # A fail of that attempt leaves the same record, but ends the job with the same words.
+            # A `Fail` of that attempt leaves the same record, but ends the job with the same error.
             failed_instead = state == JobState.FAILED and newest == attempt and job.get("error") == reason
-            # 0.2.0 recorded what timed out as lost.
+            # 0.2.0 recorded timed-out attempts as lost.
             ends = {AttemptEnd.LOST.value, attempt_end(reason)}
             is_recorded = any(has_attempt_record(job, number=attempt, outcome=end, error=reason) for end in ends)
             return is_recorded and not failed_instead
@@ -114,7 +114,7 @@ def is_carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
 
 
 def has_attempt_record(job: Mapping[str, Any], **wanted: Any) -> bool:
-    """Whether one of the attempts that ended has all these fields."""
+    """Return True if one of the ended attempts has all these fields."""
     records = job.get("attempts")
     return isinstance(records, list) and any(
         isinstance(record, Mapping) and all(record.get(name) == value for name, value in wanted.items())

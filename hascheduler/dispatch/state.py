@@ -1,4 +1,4 @@
-"""All that one replica knows and derives: the parts of a dispatcher, put together, and what changes several of them.
+"""The whole state of one replica's core: the parts of a dispatcher, put together, and what changes several of them.
 
 ::
 
@@ -7,11 +7,10 @@
       └─► pool ─► lane shares ───────────────┤
           accounts ── locks ◄── key rates ───┘      ledger: what was promised, read by live jobs and schedules
 
-`state_snapshot` gives the inputs that would reproduce this state, which are the first part of a recording: the facts
-as the core has them, then what it has promised on top. A promised dispatch is written as if its job had come
-back: it was charged already, and what the database has of it comes later, as it did to the core itself. Left out are
-doubts that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their
-definitions say today.
+`state_snapshot` gives the inputs that would reproduce this state, which are the first part of a recording: the facts as
+the core has them, then what it has promised on top. A promised dispatch is written as if its job had come back: it was
+charged already, and the database shows it later, as it did to the core itself. Doubts, which last a second, and the
+levels of rate limits, which begin full, are left out. Running jobs hold what their definitions demand today.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,13 +95,13 @@ class CoreState:
         )
 
     def advance(self, now: WallMs) -> None:
-        """Time has passed: it is ``now``."""
+        """Let time pass until ``now``."""
         self.pool.advance(now)
         self.jobs.advance(now)
         self.accounts.advance(now)
         self.queue.freed(self.key_rates.advance(now))
 
-    # Rules: None where one is gone
+    # Rules: None if deleted
 
     def define(self, name: str, definition: Definition | None, now: int) -> None:
         self.rules.define(name, definition)
@@ -146,7 +145,7 @@ class CoreState:
     def job_gone(self, gone: changes.JobGone, now: int) -> None:
         job = self.jobs.get(gone.id)
         if gone.state is JobState.SUCCEEDED and job is not None and job.state is not JobState.RUNNING:
-            self.pool.took_up(self.pool.processor_of(gone.id) or "")  # it has run and ended meanwhile
+            self.pool.took_up(self.pool.processor_of(gone.id) or "")  # it ran and ended meanwhile
         self.times.job_ended(gone.id, gone.state)
         self._learn(gone, now)
         self.ledger.job_gone(gone.id)
@@ -172,7 +171,7 @@ def _put(table: dict[str, _Noun], name: str, noun: _Noun | None) -> None:
 
 
 def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator[Input]:
-    """The inputs, in order; `TermBegan` is the last. All is read at once, and may be encoded while the core goes on."""
+    """Return the inputs, `TermBegan` last. All is read at once, and may be encoded while the core goes on."""
     promises = core.ledger.promises()
     dispatches = {move.job_id: move for move in promises if isinstance(move, Dispatch)}
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
@@ -192,18 +191,18 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job)) for job in core.jobs.all()]
     kept = list(core.held.kept())
-    # After the jobs: what runs there already took it up before.
+    # After the jobs: those that run there were taken up before.
     rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]
     return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
 
 
 def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[changes.JobSeen]:
-    for job in jobs:  # a comprehension would be read all at once, compiled
+    for job in jobs:  # compiled, a comprehension would be read all at once
         yield changes.JobSeen(_as_dispatched(job, dispatches.get(job.id), now))
 
 
 def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:
-    """Without the dependencies that have ended: no input will report those again."""
+    """Return the job without the dependencies that have ended: no input will report those again."""
     return job if len(unmet) == len(job.waits_for) else replace(job, waits_for=tuple(unmet))
 
 

@@ -1,9 +1,9 @@
 """Named instants, in order: a heap of those that come soon, and unsorted bins of those that come later.
 
-Most of many names wait for long, so a bin holds no more than the name. The earliest bin is sorted into the heap when
-the heap has run out; its span is short, so that little is sorted at once. Outdated entries are skipped, and swept out
-before they outnumber the live. Setting, clearing and taking are O(log n); idle names cost nothing while they wait.
-After Varghese and Lauck, Hashed and Hierarchical Timing Wheels, SOSP 1987 (their scheme 7, of two levels).
+Most names wait for long, so a bin holds only the name. When the heap has run out, the earliest bin is sorted into it;
+the span of a bin is short, so that little is sorted at once. Outdated entries are skipped, and swept out before they
+outnumber the live ones. Setting, clearing and taking are O(log n); idle names cost nothing while they wait. After
+Varghese and Lauck, Hashed and Hierarchical Timing Wheels, SOSP 1987 (their scheme 7, with two levels).
 """
 
 import heapq
@@ -24,7 +24,7 @@ class Timers:
         self._sorted_until_ms = 0
         self._later: dict[int, list[str]] = {}
         self._bins: list[int] = []
-        """A heap of the numbers of those bins."""
+        """A heap of the numbers of the bins."""
         self._binned = 0
 
     def __contains__(self, name: str) -> bool:
@@ -36,8 +36,8 @@ class Timers:
     def set(self, name: str, at_ms: Any) -> None:
         """Move ``name`` to the instant ``at_ms``.
 
-        `Any`, as compiled code that knows it has an integer makes a new object of it: many schedules have one cron
-        expression, and wait for one instant.
+        `Any`, as compiled code makes a new object of a known integer: many schedules share one cron expression and wait
+        for the same instant.
         """
         if self._at.get(name) == at_ms:
             return
@@ -51,7 +51,7 @@ class Timers:
         self._at.pop(name, None)
 
     def next_at(self) -> int | None:
-        """The earliest instant, or None when there is none."""
+        """Return the earliest instant, or None if there is none."""
         while self._soon or self._bins:
             if not self._soon:
                 self._sort_a_bin()
@@ -89,7 +89,7 @@ class Timers:
         names = self._later.pop(number)
         self._binned -= len(names)
         self._sorted_until_ms = (number + 1) * _BIN_MS
-        # A name that was moved is in several bins, or several times in one.
+        # A moved name is in several bins, or several times in one.
         self._soon = [
             (at_ms, name)
             for name in dict.fromkeys(names)

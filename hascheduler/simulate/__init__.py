@@ -1,1 +1,1 @@
-"""What would happen: the real dispatch core on virtual time, with figures and a picture of its decisions."""
+"""Simulation: the real dispatch core on virtual time, with figures and a picture of its decisions."""

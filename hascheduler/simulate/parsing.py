@@ -1,10 +1,11 @@
 """Read a scenario: the nouns of `hascheduler.schema`, and around them what only a scenario has.
 
-What is not understood is refused, with its place. Definitions, lanes and tenants have the fields, bounds and
+Input that is not understood is refused, with its place. Definitions, lanes and tenants have the fields, bounds and
 defaults of a replica, as far as they decide when jobs start. Spans are seconds or durations such as ``"1m30s"``.
 
-An item of ``jobs`` with ``count`` is a group of so many jobs, ``every`` so many seconds. In its id ``{n}`` is the
-number of the job, from 1 on (an id without it gets ``-{n}``); if a value is a list, the jobs take its items in turn.
+An item of ``jobs`` with ``count`` is a group of that many jobs, one ``every`` that many seconds. In its id ``{n}`` is
+the number of the job, from 1 on (an id without it gets ``-{n}``); if a value is a list, the jobs take its items in
+turn.
 """
 
 import json
@@ -32,7 +33,7 @@ from hascheduler.schema.tenant import RunningLimit, Tenant
 from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
 
 _YAML_CHARACTERS_MAX = 32 * 1024 * 1024
-"""YAML takes a hundred times as long as JSON."""
+"""The longest YAML, which takes a hundred times as long as JSON."""
 _DEPTH_MAX = 32
 _MANY = 1_000_000
 _NAMES_MAX = 10_000
@@ -133,7 +134,7 @@ class _Jobs(Part):
                 raise together((name,), type(self), problem, "one value, or count: how many jobs there are")
 
     def jobs(self, path: Path, room: int, definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
-        """Yield the jobs one by one; of payload and labels only what limits per key look at is kept."""
+        """Yield the jobs one by one, with only the parts of payload and labels that limits per key read."""
         if (self.count or 1) > room:
             raise InvalidInput((*path, "count"), f"{self.count or 1:,}", f"at most {_MANY:,} jobs in all")
         for definition in self.definition:
@@ -190,12 +191,12 @@ class _ScenarioFile(Part):
 
 
 def parse_scenario(text: str) -> Scenario:
-    """Return the scenario that ``text``, YAML or JSON, describes; an `InvalidInput` names the place of a mistake."""
+    """Return the scenario that ``text``, YAML or JSON, describes; raise `InvalidInput` at the place of a mistake."""
     return scenario_of(_read(text))
 
 
 def scenario_of(document: object) -> Scenario:
-    """Return the scenario of a document that was read already."""
+    """Return the scenario of a document that has been read already."""
     file = read_request(_ScenarioFile, document)
     definitions = {name: named(Definition, name, body) for name, body in file.definitions.items()}
     processors = tuple(body.processor() for body in file.processors)
@@ -230,7 +231,7 @@ def _demand_defined(name: str, definitions: Mapping[str, Definition], path: Path
 
 
 def _read(text: str) -> Any:
-    """Return the plain value that the text stands for; each key may stand once in an object, and dates stay texts."""
+    """Return the plain value of the text; each key may occur once in an object, and dates stay texts."""
     if text.lstrip()[:1] == "{":
         try:
             return json.loads(text, object_pairs_hook=_object)

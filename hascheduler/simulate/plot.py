@@ -1,4 +1,4 @@
-"""The picture of a run, or of several side by side: what ran where and when, one row a slot, one bar a run.
+"""The picture of a run, or of several side by side: what ran where and when, one row per slot, one bar per run.
 
 It needs matplotlib, which nothing else here does.
 """
@@ -37,9 +37,9 @@ _COLOURS = (
 _OTHERS, _LOST, _AWAY, _EDGE = "#9a9a9a", "#c1121f", "#ececec", "#d8d8d8"
 _UNITS = ((3 * 3_600_000, 3_600_000, "hours"), (300_000, 60_000, "minutes"), (0, 1_000, "seconds"))
 _GAP = 0.6
-"""Between processors, in rows."""
+"""The gap between processors, in rows."""
 _NAMES_MAX = 40
-"""How many names of processors stand beside the axis; more would overlap."""
+"""The most names of processors next to the axis; more would overlap."""
 _OUTLINED_MAX = 400
 _Row = tuple[ScenarioProcessor, list[tuple[SimulatedAttempt, int]], int]
 """A processor, its runs, each with the lowest slot that was free, and how many slots it used."""
@@ -48,7 +48,7 @@ _Row = tuple[ScenarioProcessor, list[tuple[SimulatedAttempt, int]], int]
 def draw(outcomes: Sequence[RunOutcome], format: str) -> bytes:
     """Return a file of one of the `FORMATS`; the runs are of the same jobs."""
     with rc_context(_STYLE), catch_warnings():
-        filterwarnings("ignore", "Glyph .* missing from font")  # a box in its place says so, too
+        filterwarnings("ignore", "Glyph .* missing from font")  # the box in its place shows that too
         buffer = BytesIO()
         metadata = {"Date": None} if format == "svg" else None
         _figure(outcomes).savefig(buffer, format=format, dpi=_DPI, metadata=metadata)
@@ -83,8 +83,7 @@ def _figure(outcomes: Sequence[RunOutcome]) -> Figure:
 
 
 def _palette(outcome: RunOutcome) -> tuple[str, Callable[[ScenarioJob], str], dict[str, str]]:
-    """Return what the colours tell apart (fairness keys, if there are several), and those of the groups that worked
-    most."""
+    """Return what the colours tell apart (fairness keys, if there are several), and those of the busiest groups."""
     jobs = [record.job for record in outcome.jobs]
     called = account_names(outcome.scenario.jobs)
     kinds: dict[str, Callable[[ScenarioJob], str]] = {
@@ -144,6 +143,6 @@ def _draw(axes: Axes, outcome: RunOutcome, rows: list[_Row], colour_of: Mapping[
 
 
 def _shown(text: str, longest: int = 24) -> str:
-    """Return the text without what a drawing would take for a formula."""
+    """Return the text without what a drawing would take for a formula, shortened."""
     text = text.replace("$", r"\$")
     return (text if len(text) <= longest else text[: longest - 1] + "…") or "none"

@@ -2,8 +2,8 @@
 
 The scenario has the load as it was (jobs with their time of submission, processors as they came and went, how long each
 job ran), not what the leader decided. A job that was running at the beginning has the rest of its time left; one that
-had not ended by the end takes what its definition says a job costs. Jobs that were not due by the end, or cancelled
-before they began, are left out, and so are edits under way and what people paused.
+had not ended by the end takes the default cost of its definition. Jobs that were not due by the end, or cancelled
+before they began, are left out, and so are edits under way and pauses.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from hascheduler.simulate.scenario import JOB_FIELDS, Scenario, ScenarioJob, Sce
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How many steps and decisions were replayed, and why the recording ended (None: it was cut off).
+    """The number of replayed steps and decisions, and why the recording ended (None if it was cut off).
 
     ``difference`` is the last step, if the replay decided something else, and what it decided.
     """
@@ -81,7 +81,7 @@ class _RecordedJob:
 
     @property
     def due_at_ms(self) -> int:
-        """When it could begin at the earliest; it may have been moved up since it was first seen."""
+        """Return when it could begin at the earliest; it may have been moved up since it was first seen."""
         job = self.job
         due_at_ms = max(job.submitted_at_ms, job.not_before_ms or 0, job.retry_at_ms or 0)
         return due_at_ms if self.started_at_ms is None else min(due_at_ms, self.started_at_ms)

@@ -11,7 +11,7 @@ from hascheduler.simulate.scenario import account_names
 
 @dataclass(frozen=True, slots=True)
 class WaitFigures:
-    """How long jobs waited for their first start; ``longest_ms`` is also of those that still wait."""
+    """How long jobs waited for their first start; ``longest_ms`` includes those that still wait."""
 
     jobs: int
     mean_ms: int
@@ -22,7 +22,10 @@ class WaitFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """``waits_by`` has the waits of each group by kind, ``used`` the share of the time of each processor's slots."""
+    """The figures of a run.
+
+    ``waits_by`` has the waits of each group by kind, ``used`` the share of the time of each processor's slots.
+    """
 
     policy: str
     jobs: int
@@ -121,7 +124,7 @@ def start_shifts(first: RunOutcome, second: RunOutcome) -> tuple[dict[str, int],
 
 
 def percentile(values: Sequence[int], per_cent: float) -> int:
-    """Return the smallest value that at least ``per_cent`` of them do not exceed; 0 for none."""
+    """Return the smallest value that at least ``per_cent`` of the values do not exceed; 0 for none."""
     if not values:
         return 0
     return sorted(values)[max(0, math.ceil(len(values) * per_cent / 100) - 1)]

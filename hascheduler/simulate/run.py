@@ -1,8 +1,8 @@
 """Run a scenario: the real `Dispatcher` on virtual time, which sees at once what a leader would read in the stream.
 
 At each instant jobs arrive in the order of the file, jobs end in the order of their dispatch, processors join, drain
-and leave, and then the core takes step after step until it decides nothing more. The next instant is that of the next
-such event, or the one for which the core asks to be woken.
+and leave, and then the core takes step after step until it decides nothing more. The next instant is the time of the
+next such event, or the one at which the core asks to be woken.
 """
 
 import heapq
@@ -56,7 +56,7 @@ class JobRecord:
 
     @property
     def started_at_ms(self) -> int | None:
-        """When it was dispatched first."""
+        """Return when it was first dispatched."""
         return self.attempts[0].started_at_ms if self.attempts else None
 
     @property
@@ -66,7 +66,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The jobs in the order of their submission, the attempts in that of their dispatch, and who consumed what.
+    """The jobs in order of submission, the attempts in order of dispatch, and who consumed what.
 
     ``completed`` are (at, job) of those that succeeded. Costs are by account, as `account_names` calls it, and by
     tenant if there are several. ``unschedulable`` are the waiting jobs that no processor could run at the end.
@@ -87,7 +87,7 @@ class RunOutcome:
 
 
 def as_document(outcome: RunOutcome) -> dict[str, Any]:
-    """Return the outcome as programs read it, in seconds; the last four are only there if there are some."""
+    """Return the outcome for programs, in seconds; the last four fields are left out if they are empty."""
     rare = {
         "expired": [[(each.finished_at_ms or 0) / 1_000, each.job.id] for each in outcome.jobs if each.expired],
         "unschedulable": list(outcome.unschedulable),
@@ -104,7 +104,7 @@ def as_document(outcome: RunOutcome) -> dict[str, Any]:
 
 
 def run(scenario: Scenario, progress: Callable[[int], None] = lambda done: None) -> RunOutcome:
-    """Return the outcome; ``progress`` gets, at each instant, how many jobs have ended."""
+    """Return the outcome; at each instant, ``progress`` gets how many jobs have ended."""
     return _Run(scenario, progress).outcome()
 
 
@@ -162,14 +162,14 @@ class _Run:
         return None if is_over and soonest in self._expiries else soonest
 
     def _live_through(self, at_ms: int, first: Iterable[Input]) -> int | None:
-        """Have all happen that happens at that instant; return when the core asks to be woken."""
+        """Apply all events of that instant; return when the core asks to be woken."""
         inputs = [*first, *self._arrived(at_ms), *self._finished(at_ms), *self._changed(at_ms)]
         while True:
             step = self._dispatcher.step(WallMs(_EPOCH_MS + at_ms), inputs)
             inputs = []
             for decision in step.decisions:
                 inputs += (Settled(decision, Settlement.DONE), self._echo(decision, at_ms))
-            inputs += self._finished(at_ms)  # what takes no time has ended already
+            inputs += self._finished(at_ms)  # jobs that take no time have ended already
             if not inputs:
                 break
         self._progress(self._ended)

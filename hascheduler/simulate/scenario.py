@@ -13,7 +13,7 @@ from hascheduler.schema.lane import Lane
 from hascheduler.schema.tenant import Tenant
 
 JOB_FIELDS = ("id", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode", "resources")
-"""The fields that a job has in a scenario as in the stream."""
+"""The fields that a job has both in a scenario and in the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ScenarioProcessor:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPolicy:
-    """A preset, or criteria with commas, and the settings of `PolicyConfig` that the file states itself."""
+    """A preset, or criteria with commas, and the settings of `PolicyConfig` that the file itself sets."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class ScenarioPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A cluster and its jobs, in the order of the file; with ``until_ms`` None it ends when nothing is left to happen.
+    """A cluster and its jobs, in the order of the file; without ``until_ms`` it ends when nothing is left to happen.
 
     A scenario from a recording lasts at least ``recorded_ms``. After that it ends when nothing runs and only expiries
     are left, which may be years ahead. ``left_out`` are the ids of recorded jobs that it does not have, by reason.

@@ -9,5 +9,5 @@
          ▲
       Occupancy                            all that one job holds while it has a slot, taken and given back at once
 
-`heartbeats` says which processors have fallen silent.
+`heartbeats` tells which processors have fallen silent.
 """

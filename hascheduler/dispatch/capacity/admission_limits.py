@@ -1,9 +1,9 @@
 """Which jobs may run now: caps in total, by tier and by definition, quotas, rate limits, and free slots.
 
-Jobs of one definition, demand for resources, and tenant with a quota are of one *scheduling class*. Whether a job may
-run now depends on its class alone, but for the locks on its target. So each class is one bit, and each limit a mask of
-the classes that it holds back. A count that changes moves its own bits: what may run now is a few operations on whole
-numbers, however many jobs wait, and no job that can't run is ever looked at.
+Jobs that share their definition, demand for resources, and tenant with a quota form one *scheduling class*. Except for
+the locks on its target, a job may run now if its class may. So each class is one bit, and each limit a mask of the
+classes that it holds back. A count that changes moves only its own bits: what may run now takes a few operations on
+integers, however many jobs wait, and no job that can't run is ever checked.
 """
 
 from collections import Counter
@@ -20,7 +20,10 @@ from hascheduler.schema.definition import Definition
 
 
 class SchedulingClass:
-    """``needs`` are the resources that its jobs take besides a slot; ``tenant`` is None where there is no quota."""
+    """Jobs that the limits treat alike.
+
+    ``needs`` are the resources that its jobs take besides a slot; ``tenant`` is None without a quota.
+    """
 
     __slots__ = ("bit", "definition", "needs", "own", "tenant")
 
@@ -44,12 +47,12 @@ class SchedulingClasses:
 
     @property
     def of_definition(self) -> Mapping[str, int]:
-        """The bits of each definition's classes."""
+        """Return the bits of each definition's classes."""
         return self._of_definition
 
     @property
     def of_tenant(self) -> Mapping[str, int]:
-        """The bits of the classes of each tenant with a quota."""
+        """Return the bits of the classes of each tenant with a quota."""
         return self._of_tenant
 
     def __len__(self) -> int:
@@ -73,7 +76,7 @@ class SchedulingClasses:
         return known
 
     def redefined(self, name: str) -> list[SchedulingClass]:
-        """The definition has changed; its classes, updated."""
+        """Update the classes of a changed definition, and return them."""
         definition = self._rules.definition(name)
         found = [job_class for job_class in self._classes.values() if job_class.definition.name == name]
         for job_class in found:
@@ -83,7 +86,7 @@ class SchedulingClasses:
         return found
 
     def forget(self) -> None:
-        """Drop all of them; each comes back with its next job."""
+        """Forget all classes; each comes back with its next job."""
         for table in (self._classes, self._of_definition, self._of_tenant):
             table.clear()
         self.changes += 1
@@ -95,7 +98,8 @@ _PROFILES_KEPT_MAX = 1_024
 class AdmissionLimits:
     """Owner of the counts of running jobs: in total, by definition, by tenant. Those of tiers follow from them.
 
-    ``cap`` is that on all jobs of the deployment together; None: there is none."""
+    ``cap`` limits all jobs of the deployment together; None if they are not limited.
+    """
 
     def __init__(self, rules: Rules, classes: SchedulingClasses, pool: SlotPool, cap: int | None) -> None:
         self._rules = rules
@@ -128,13 +132,13 @@ class AdmissionLimits:
         self._count(definition, tenant, -1)
 
     def spend(self, definition: str, now: int) -> None:
-        """A job of that definition was dispatched: it takes a token of its rate limit."""
+        """Take a token of the definition's rate limit for a dispatched job."""
         if self._rules.definition(definition).rate_limit is not None:
             self._rates.take(definition, now)
             self._look_at_rate(definition, now)
 
     def rules_changed(self, now: int) -> None:
-        """A definition, a tenant or a hold has changed."""
+        """Recompute what depends on definitions, tenants and holds."""
         self._divide_cap()
         self.of_tier.clear()
         for name, count in self.of_definition.items():
@@ -178,7 +182,7 @@ class AdmissionLimits:
     # What may run
 
     def open(self, now: int) -> int:
-        """A bit for each class that may run now; for one that needs resources it says only that slots are free."""
+        """Return a bit for each class that may run now; for a class that needs resources, only slots are checked."""
         self._refill(now)
         if self.max_concurrency is not None and self.running >= self.max_concurrency:
             return 0
@@ -188,24 +192,24 @@ class AdmissionLimits:
             self._pool_seen = self._pool.changes
             self._slots = 0
             if len(self._profiles) > _PROFILES_KEPT_MAX:
-                self._profiles.clear()  # most have gone
+                self._profiles.clear()  # most of them are gone
             for profile in self._pool.open():
                 self._slots |= self._of_profile(profile)
         return self._slots & ~self._closed
 
     def next_at(self) -> int | None:
-        """The instant at which a rate limit lifts for some class that it holds back now."""
+        """Return the instant at which a rate limit lifts for a class that it holds back now."""
         return min(self._dry_until_ms.values(), default=None)
 
     def dry_until(self, definition: str) -> int | None:
         return self._dry_until_ms.get(definition)
 
     def fits(self, job_class: SchedulingClass) -> bool:
-        """Whether a processor has a free slot and the resources for a job of that class."""
+        """Return True if a processor has a free slot and the resources for a job of that class."""
         return self._pool.choose(job_class.definition.name, job_class.needs) is not None
 
     def closing(self, job_class: SchedulingClass, now: int) -> list[BlockReason]:
-        """Every limit that holds jobs of that class back now, slots and resources aside."""
+        """Return every limit that holds back jobs of that class now, except slots and resources."""
         self._refill(now)
         definition, tier, tenant = job_class.definition.name, job_class.definition.tier, job_class.tenant
         asked = (
@@ -218,8 +222,7 @@ class AdmissionLimits:
         return [rule for rule, is_closed in asked if is_closed]
 
     def short_of(self, job_class: SchedulingClass, now: int) -> list[str]:
-        """Return the keys of the caps with turns that hold jobs of that class back; none if anything else
-        does too."""
+        """Return the keys of the caps with turns that hold back jobs of that class; none if anything else does too."""
         name, tier = job_class.definition.name, job_class.definition.tier
         whole = self._rules.whole_definitions.get(name)
         caps = {
@@ -283,7 +286,7 @@ class AdmissionLimits:
             self._closed |= bits
 
     def _rebuild(self) -> None:
-        """Recompute all masks: there are other classes, or other rules."""
+        """Recompute all masks after a change of classes or rules."""
         self._classes_seen = self._classes.changes
         self._profiles.clear()
         self._pool_seen = -1
@@ -293,7 +296,7 @@ class AdmissionLimits:
             if tier is not None:
                 self._of_tier[tier] = self._of_tier.get(tier, 0) | 1 << job_class.bit
         causes: list[tuple[BlockReason, str | int]] = [
-            # Also those of which nothing runs: the part of a cap that is here may be nothing.
+            # Also causes without running jobs: this shard's part of a cap may be 0.
             *((BlockReason.DEFINITION, name) for name in {*self.of_definition, *self._classes.of_definition}),
             *((BlockReason.TIER, tier) for tier in {*self.of_tier, *self._of_tier}),
             *((BlockReason.TENANT, tenant) for tenant in {*self.of_tenant, *self._classes.of_tenant}),

@@ -12,13 +12,16 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.model.resources import SLOTS, Resources
 
 Share = tuple[float, int, int]
-"""The float nearest to a fraction, and the fraction. Rounding keeps the order: only where two floats are equal the
-whole numbers have to be compared; a `Fraction`, which is costly to make, is made for people alone."""
+"""The float nearest to a fraction, its numerator and its denominator.
+
+Rounding keeps the order: the integers are compared only if two floats are equal. A `Fraction`, which is costly to make,
+is made only for people.
+"""
 _IDLE: Share = (0.0, 0, 1)
 
 
 def dominant_share(used: Mapping[str, int], total: Mapping[str, int], weight: int) -> Share:
-    """The largest fraction used of any one resource, divided by the weight.
+    """Return the largest fraction used of any one resource, divided by the weight.
 
     Resources that the processors do not have (total 0) are left out; an idle lane has share 0.
     """
@@ -32,7 +35,7 @@ def dominant_share(used: Mapping[str, int], total: Mapping[str, int], weight: in
 
 
 class LaneShares:
-    """Owner of what each lane uses of the pool's processors; a share is worked out when it is read."""
+    """Owner of what each lane uses of the pool's processors; a share is computed when it is read."""
 
     def __init__(self, rules: Rules, pool: SlotPool) -> None:
         self._rules = rules
@@ -42,7 +45,7 @@ class LaneShares:
         self._shares: dict[str, Share] = {}
 
     def take(self, lane: str, needs: Resources) -> None:
-        """A job of the lane holds a slot, and ``needs``."""
+        """Add a slot and ``needs`` to what the lane uses."""
         used = self._used.setdefault(lane, Counter())
         used[SLOTS] += 1
         for name, amount in needs:
@@ -63,7 +66,7 @@ class LaneShares:
         return Fraction(numerator, denominator)
 
     def least(self, lanes: Iterable[str]) -> list[str]:
-        """The lanes with the smallest share."""
+        """Return the lanes with the smallest share."""
         found: list[str] = []
         least = _IDLE
         for lane in lanes:
@@ -91,5 +94,5 @@ class LaneShares:
         return known
 
     def reweighed(self, lane: str) -> None:
-        """The lane's weight has changed."""
+        """Forget the share of a lane whose weight has changed."""
         self._shares.pop(lane, None)

@@ -1,15 +1,15 @@
 """Which processors have fallen silent, on this replica's own monotonic clock.
 
-A processor is silent while its beat does not change. Only time in which this replica was listening counts: a pause of
-its own, or a stream that stood still, must not look like the death of all processors.
+A processor is silent while its heartbeat does not change. Only time in which this replica was listening counts: its own
+pause, or a stalled stream, must not pass for the death of all processors.
 
-And a beat may be on its way in the stream. So the silence is measured up to the moment before which everything that
-was written has been *heard*: a processor that is declared lost has then written nothing for the whole timeout, and its
-own fence, which closes earlier, is closed.
+A heartbeat may also be on its way in the stream. So the silence is measured up to the moment before which everything
+written has been *heard*: a processor that is declared lost has then written nothing for the whole timeout, and its own
+fence, which closes earlier, is closed.
 
-A gap in what has been heard is an outage, of the database or of the way to it: the processors could write as little as
-this replica. It counts as one beat of this replica; else all of them would be lost at the end of every long outage,
-while their first beats are on their way.
+A gap in what has been heard is an outage of the database or of the way to it: the processors could write as little as
+this replica. It counts as one heartbeat of this replica; otherwise all processors would be lost at the end of every
+long outage, while their first heartbeats are on their way.
 """
 
 from hascheduler.model.processor import ProcessorRef
@@ -17,7 +17,7 @@ from hascheduler.model.values.instants import MonoMs
 
 
 class Heartbeats:
-    """``own_interval_ms``: how often this replica's own beat moves what has been heard, when all is well."""
+    """The last heartbeats; ``own_interval_ms`` is how often this replica's own heartbeat normally moves ``heard``."""
 
     def __init__(self, timeout_ms: int, own_interval_ms: int) -> None:
         self._timeout_ms = timeout_ms
@@ -43,9 +43,9 @@ class Heartbeats:
         self._reported.clear()
 
     def newly_lost(self, now: MonoMs, *, listening: bool, heard: MonoMs | None) -> list[tuple[str, int]]:
-        """The processors whose silence has reached the timeout since the last call, with their last beat.
+        """Return the processors whose silence has reached the timeout since the last call, with their last heartbeat.
 
-        Everything that was written before ``heard`` has been seen here; None: that instant is not known.
+        Everything written before ``heard`` has been seen here; None if that instant is not known.
         """
         if self._checked_at is not None and listening:
             # A gap of more than a quarter of the timeout was this replica's, not the processors'.
@@ -69,6 +69,6 @@ class Heartbeats:
             return
         outage_ms = heard - before - self._own_interval_ms
         for processor_id, (beat, listened_ms, seen_at) in self._beats.items():
-            # One that was seen after the outage is not younger than what has been heard.
+            # A beat seen after the outage must not count as later than what has been heard.
             shifted = max(seen_at, min(MonoMs(seen_at + outage_ms), heard))
             self._beats[processor_id] = (beat, listened_ms, shifted)

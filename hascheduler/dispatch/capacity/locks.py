@@ -1,20 +1,19 @@
-"""Which jobs exclude each other: those of one conflict group on one target, the serial jobs of a schedule, and those
-that are too many for a limit per key.
+"""The locks: which jobs exclude each other, by conflict group and target, serial schedule, or limit per key.
 
-A conflict group is each tenant's own where its definitions say so. One group may have definitions of both scopes: what
-is shared excludes, and is excluded by, the jobs of all tenants.
+A conflict group belongs to each tenant by itself if its definitions say so. One group may have definitions of both
+scopes: shared jobs exclude, and are excluded by, the jobs of all tenants.
 
-A *lock* is what at most one of them may hold. A job holds its locks while it holds a slot; a conflict group is the one
-that the definition had when the job took it. A serial job waits for the lock that every job of its schedule holds, so
-that it runs alone among them; several others of that schedule may hold it together.
+A job waits while another one holds a *lock* that it wants. It holds its own locks while it holds a slot; its conflict
+group is the one that the definition had when the job took it. A serial job waits for the lock that every job of its
+schedule holds, so that it runs alone among them; several others of that schedule may hold it together.
 
 A limit per key is a lock too, of all jobs of one definition and tenant with one value at the key: it has as many
-holders as the limit says, and is as good as held while its rate limit has no token. A job holds those of all keys that
-it has a value for, so that it counts when a limit comes, or changes, while it runs. Where a new leader has yet to read
-which values a job has that holds a slot, the jobs of its definition and tenant with limited keys wait for that.
+holders as the limit allows, and counts as held while its rate limit has no token. A job holds those of all keys that it
+has a value for, so that it counts if a limit comes, or changes, while it runs. If a new leader has yet to read the
+values of a job that holds a slot, the jobs of its definition and tenant with limited keys wait for that.
 
-A schedule is its name and its creation (see `ScheduleId`), so the jobs of one that is gone hold up none of another.
-Jobs of 0.2.0 do not say a creation: they and all jobs of that name and tenant wait for each other.
+A schedule is its name and its creation (see `ScheduleId`), so the jobs of a deleted one do not block those of another.
+Jobs of 0.2.0 have no creation: they and all jobs of that name and tenant wait for each other.
 """
 
 from collections.abc import Iterable
@@ -25,9 +24,12 @@ from hascheduler.model.job import JobRef, ScheduleId
 from hascheduler.schema.definition import ConflictScope
 
 Lock = tuple[str, ...]
-"""``("conflict", group, target)``, which all jobs of the group hold; beside it ``("conflict shared", …)`` or
+"""A lock, in one of these forms.
+
+``("conflict", group, target)``, which all jobs of the group hold; besides it ``("conflict shared", …)`` or
 ``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, which jobs of that name)``; or a `KeyGroup`;
-or ``("keys unread", definition, tenant)``."""
+or ``("keys unread", definition, tenant)``.
+"""
 Locks = tuple[Lock, ...]
 _NONE: Locks = ()
 
@@ -41,14 +43,14 @@ class LockTable:
         self._holders: dict[Lock, dict[str, None]] = {}
 
     def wanted(self, job: JobRef) -> Locks:
-        """The locks that must be free for the job to start."""
+        """Return the locks that must be free for the job to start."""
         locks = self._conflict_wanted(job)
         if job.limit_keys:
             locks = (*locks, *self._keys_wanted(job))
         return (*locks, *_waited_for(job.made_by)) if job.serial else locks
 
     def taken(self, job: JobRef) -> Locks:
-        """The locks that it holds once it has started."""
+        """Return the locks that it holds once it has started."""
         return (*self._conflict_taken(job), *_keys_taken(job), *_held_by_jobs_of(job.made_by))
 
     def take(self, job_id: str, locks: Iterable[Lock]) -> None:
@@ -56,7 +58,7 @@ class LockTable:
             self._holders.setdefault(lock, {})[job_id] = None
 
     def give_back(self, job_id: str, locks: Iterable[Lock]) -> list[Lock]:
-        """Release ``locks``; those of them that are free now."""
+        """Release ``locks``, and return those that are free now."""
         freed = []
         for lock in locks:
             holders = self._holders[lock]
@@ -68,24 +70,24 @@ class LockTable:
         return freed
 
     def is_held(self, lock: Lock) -> bool:
-        """Whether a job that wants it has to wait."""
+        """Return True if a job that wants it has to wait."""
         if lock[0] == "key":
             return self.is_full(lock) or self._key_rates.dry_until(lock) is not None
         return lock in self._holders
 
     def is_full(self, group: KeyGroup) -> bool:
-        """Whether as many jobs of the group run as may."""
+        """Return True if the group's limit of running jobs is reached."""
         limit = self._rules.definition(group[1]).key_limit(group[3])
         if limit is None or limit.max_concurrency is None:
             return False
         return len(self._holders.get(group, ())) >= limit.max_concurrency
 
     def holders(self, lock: Lock) -> list[str]:
-        """The ids of the jobs that hold it, in the order in which they took it."""
+        """Return the ids of the jobs that hold it, in the order in which they took it."""
         return list(self._holders.get(lock, ()))
 
     def held_of(self, job: JobRef) -> Lock | None:
-        """The first of the locks it wants that it can't have now."""
+        """Return the first lock the job wants and can't have now, or None."""
         for lock in self.wanted(job):
             if self.is_held(lock):
                 return lock
@@ -99,8 +101,11 @@ class LockTable:
         return (unread, *(group for group in groups_of(job) if group[3] in limited))
 
     def _conflict_wanted(self, job: JobRef) -> Locks:
-        """A job whose definition is shared waits for all of its group, any other for those of its tenant and for those
-        that are shared."""
+        """Return the conflict locks that must be free for the job.
+
+        A job with a shared definition waits for all of its group, any other job for those of its tenant and the shared
+        ones.
+        """
         definition = self._rules.definition(job.definition)
         group, target = definition.conflict_group, job.target
         if group is None:

@@ -21,7 +21,7 @@ class _Held(NamedTuple):
     needs: Resources
     locks: Locks
     is_unread: bool
-    """Its keys are not known yet, so it holds another lock in their place."""
+    """True if its keys are not known yet, so it holds another lock instead."""
 
 
 class Occupancy:
@@ -38,9 +38,9 @@ class Occupancy:
         self._held: dict[str, _Held] = {}
 
     def take(self, job: JobRef, processor_id: str) -> Sequence[Lock]:
-        """Give the job a slot of that processor, and what goes with it; it gives up the slot of any other.
+        """Give the job a slot of that processor, and what goes with it; it gives up any other slot.
 
-        The answer: the locks that are free now, as the job's keys are known by now.
+        Return the locks that are free now because the job's keys have become known.
         """
         held = self._held.get(job.id)
         freed: Sequence[Lock] = ()
@@ -62,7 +62,7 @@ class Occupancy:
         return freed
 
     def release(self, job_id: str) -> Sequence[Lock]:
-        """Give back all that the job holds; the locks that are free now."""
+        """Give back all that the job holds, and return the locks that are free now."""
         held = self._held.pop(job_id, None)
         if held is None:
             return ()

@@ -1,10 +1,10 @@
 """Rate limits: a token bucket for each definition or tenant that has one, and for each value at a limited key.
 
-A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
-takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
+A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, and a dispatch or a
+fire takes ``per_ms``. A bucket starts full, with each leader too. A clock that goes back adds nothing.
 
-Of keys, a full bucket is as good as none, so only those that are not full again are kept, and of these at most
-`BUCKETS_MAX`; beyond that the one that was used longest ago counts as full.
+For keys, a full bucket is the same as none, so only buckets that are not full again are kept, and at most `BUCKETS_MAX`
+of them; beyond that the least recently used counts as full.
 """
 
 import heapq
@@ -46,7 +46,7 @@ class TokenBucket:
 
     @property
     def wait_ms(self) -> int:
-        """The time until the bucket holds a token."""
+        """Return the time until the bucket holds a token."""
         return max(0, -((self.level - self.limit.per_ms) // self.limit.count))
 
 
@@ -58,23 +58,23 @@ class RateLimits:
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, name: str, now: int) -> None:
-        """Take a token for a dispatch, or a fire; the bucket may be empty where another replica decided that."""
+        """Take a token for a dispatch, or a fire; the bucket may be empty if another replica decided it."""
         bucket = self._bucket(name, now)
         if bucket is not None:
             bucket.take()
 
     def tokens(self, name: str, now: int) -> int | None:
-        """Return how many tokens there are now; None: no limit."""
+        """Return how many tokens there are now; None without a limit."""
         bucket = self._bucket(name, now)
         return None if bucket is None else bucket.tokens
 
     def next_at(self, name: str, now: int) -> int | None:
-        """Return the instant of the next token, ``now`` or later; None: no limit."""
+        """Return the instant of the next token, ``now`` or later; None without a limit."""
         bucket = self._bucket(name, now)
         return None if bucket is None else now + bucket.wait_ms
 
     def rules_changed(self) -> None:
-        """Forget the buckets of those that have no limit any more, or another."""
+        """Forget the buckets whose limit is gone or has changed."""
         for name, bucket in list(self._buckets.items()):
             if self._limit_of(name) != bucket.limit:
                 del self._buckets[name]
@@ -98,7 +98,7 @@ _SWEPT_MIN = 1_024
 
 
 def groups_of(job: JobRef) -> Iterator[KeyGroup]:
-    """The groups in which the job counts, whether or not they have limits now."""
+    """Yield the groups in which the job counts, even if they have no limits now."""
     for key, value in job.limit_keys or ():
         yield ("key", job.definition, job.tenant, key, value)
 
@@ -111,13 +111,12 @@ class KeyRates:
         self._buckets: dict[KeyGroup, TokenBucket] = {}
         self._dry_until_ms: dict[KeyGroup, int] = {}
         self._refills: list[tuple[int, KeyGroup]] = []
-        """A heap; an entry that is not as `_dry_until_ms` has it is old."""
+        """A heap; an entry that differs from `_dry_until_ms` is outdated."""
         self._lifted: list[KeyGroup] = []
         self._swept_at = _SWEPT_MIN
 
     def spend(self, job: JobRef, now: int) -> None:
-        """The job was dispatched: it takes a token in each of its groups; a bucket may be empty where another replica
-        decided that."""
+        """Take a token in each group of a dispatched job; a bucket may be empty if another replica decided it."""
         for group in groups_of(job):
             limit = self._rules.definition(job.definition).key_limit(group[3])
             if limit is None or limit.rate_limit is None:
@@ -125,7 +124,7 @@ class KeyRates:
             bucket = self._buckets.pop(group, None) or TokenBucket.full(limit.rate_limit, now)
             bucket.refill(now)
             bucket.take()
-            self._buckets[group] = bucket  # the last, as the one that was used last
+            self._buckets[group] = bucket  # to the end, as the most recently used
             if bucket.wait_ms:
                 self._dry_until_ms[group] = now + bucket.wait_ms
                 heapq.heappush(self._refills, (now + bucket.wait_ms, group))
@@ -133,11 +132,11 @@ class KeyRates:
                 self._sweep(now)
 
     def dry_until(self, group: KeyGroup) -> int | None:
-        """When the group's bucket holds a token again; None: it does now, or has no limit."""
+        """Return when the group's bucket holds a token again; None if it does now, or has no limit."""
         return self._dry_until_ms.get(group)
 
     def advance(self, now: int) -> list[KeyGroup]:
-        """Time has passed: the groups of which jobs may go again."""
+        """Let time pass; return the groups whose jobs may go again."""
         lifted, self._lifted = self._lifted, []
         while self._refills and self._refills[0][0] <= now:
             at_ms, group = heapq.heappop(self._refills)
@@ -147,13 +146,13 @@ class KeyRates:
         return lifted
 
     def next_at(self) -> int | None:
-        """The instant of the next token for a group that is dry now."""
+        """Return the instant of the next token for a group that is dry now."""
         while self._refills and self._dry_until_ms.get(self._refills[0][1]) != self._refills[0][0]:
             heapq.heappop(self._refills)
         return self._refills[0][0] if self._refills else None
 
     def redefined(self, name: str) -> None:
-        """Forget the buckets of that definition whose limit is another one now, or gone."""
+        """Forget the buckets of that definition whose limit is gone or has changed."""
         for group, bucket in list(self._buckets.items()):
             if group[1] == name:
                 limit = self._rules.definition(name).key_limit(group[3])

@@ -4,11 +4,11 @@ An inverted index leads from a definition to the `ProcessorProfile`s of processo
 free slot and the resources the most specialised goes first (fewest definitions; ``*`` counts as infinitely many), then
 the least busy, then the smaller id: versatile processors stay free for the jobs that only they can take.
 
-A processor that does not take up what it was given rests: it gets no jobs for a while, longer each time, and then one
-at a time until it takes one up. It shows by the jobs, which every replica sees alike: the count of attempts that were
-not taken up grows, or the job starts.
+A processor that does not take up its jobs rests: it gets no jobs for a while, longer each time, and then one at a time
+until it takes one up. Every replica sees this alike, by the jobs: the count of attempts that were not taken up grows,
+or the job starts.
 
-A job occupies its slot by id, whether or not its processor is known (yet, or any more): releasing an unknown job is a
+A job occupies its slot by id, even if its processor is not known (yet, or any more): releasing an unknown job is a
 no-op, and a processor that comes back finds its slots as they are.
 """
 
@@ -22,16 +22,16 @@ from hascheduler.model.resources import SLOTS, Resources
 from hascheduler.model.values.instants import WallMs
 
 RESTS_MS = (5_000, 10_000, 20_000, 40_000, 60_000)
-"""How long a processor rests at first, the next time, and so on; then the last one each time."""
+"""How long a processor rests the first time, the next time, and so on; the last value repeats."""
 _SWEEP_MIN = 64
 
 
 class ProcessorProfile:
     """The processors that support the same definitions, and the order among them: the least busy first, then by id.
 
-    The order is kept in a heap of (busy / slots, id), to which every change pushes; an entry that is not its
-    processor's newest is skipped. Ratios are floats, and still exact: equal fractions divide to the same float, and
-    those of up to 10,000 slots are further apart than two floats. ``free`` is the number of their free slots.
+    The order is kept in a heap of (busy / slots, id), to which every change pushes; an outdated entry of a processor is
+    skipped. Ratios are floats, and still exact: equal fractions divide to the same float, and others, of up to 10,000
+    slots, are further apart than two floats. ``free`` is the number of their free slots.
     """
 
     __slots__ = ("_heap", "_ratios", "breadth", "definitions", "free", "takes_any")
@@ -48,7 +48,7 @@ class ProcessorProfile:
         return supports(self.definitions, definition)
 
     def offer(self, processor_id: str, busy: int, slots: int) -> None:
-        """The processor can take a job."""
+        """Record that the processor can take a job."""
         ratio = busy / slots
         if self._ratios.get(processor_id) != ratio:
             self._ratios[processor_id] = ratio
@@ -58,11 +58,11 @@ class ProcessorProfile:
                 heapq.heapify(self._heap)
 
     def withdraw(self, processor_id: str) -> None:
-        """The processor can take no job."""
+        """Record that the processor can take no job."""
         self._ratios.pop(processor_id, None)
 
     def first(self) -> tuple[float, str] | None:
-        """The processor that should take the next job, and its ratio."""
+        """Return the processor that should take the next job, and its ratio, or None."""
         heap = self._heap
         while heap:
             ratio, processor_id = heap[0]
@@ -78,7 +78,7 @@ class ProcessorProfile:
 class SlotPool:
     """Owner of the processors and their slots.
 
-    Three counts let readers see whether something changed: ``arrivals`` (processors came, went or changed), ``changes``
+    Three counts let readers see if something changed: ``arrivals`` (processors came, went or changed), ``changes``
     (which profiles have free slots) and ``relieved`` (a slot was freed, or a processor came).
     """
 
@@ -86,7 +86,7 @@ class SlotPool:
         self._processors: dict[str, ProcessorRef] = {}
         self._lost: dict[str, int] = {}
         self._drained: set[str] = set()
-        """Names whose processors get no jobs, because people said so."""
+        """Names whose processors get no jobs, because people drained them."""
         self._profiles: dict[frozenset[str], ProcessorProfile] = {}
         self._supporting: dict[str, list[ProcessorProfile]] = {}
         self._open: dict[ProcessorProfile, None] = {}
@@ -99,13 +99,13 @@ class SlotPool:
         self._rests: dict[str, Rest] = {}
         self._now = WallMs(0)
         self.totals: Counter[str] = Counter()
-        """What the live processors have of each resource, slots included."""
+        """How much the live processors have of each resource, slots included."""
         self.arrivals = 0
         self.changes = 0
         self.relieved = 0
 
     def advance(self, now: WallMs) -> None:
-        """Time has passed: processors whose rest is over are tried again."""
+        """Let time pass: processors whose rest is over are tried again."""
         before, self._now = self._now, now
         for processor_id, rest in self._rests.items():
             if before < rest.until_ms <= now:
@@ -113,20 +113,20 @@ class SlotPool:
                 self._recount(processor_id)
 
     def next_at(self) -> int | None:
-        """When the next rest is over."""
+        """Return when the next rest is over."""
         return min((rest.until_ms for rest in self._rests.values() if rest.until_ms > self._now), default=None)
 
     # Processors
 
     def seen(self, processor: ProcessorRef) -> None:
-        """The processor's newest registration or heartbeat. A beat later than the lost one brings it back."""
+        """Take the processor's newest registration or heartbeat. A beat later than the lost one brings it back."""
         known = self._processors.get(processor.id)
         is_back = processor.id in self._lost and processor.beat > self._lost[processor.id]
         if known is not None and not is_back and _offers(known) == _offers(processor):
-            self._processors[processor.id] = processor  # a mere heartbeat, nearly always
+            self._processors[processor.id] = processor  # nearly always a mere heartbeat
             return
         if known is not None and known.draining and not processor.draining and processor.id in self._rests:
-            # Whatever was in its way, it says that it takes jobs again.
+            # Whatever held it up, it announces that it takes jobs again.
             self.rest(processor.id, replace(self._rests[processor.id], until_ms=self._now))
         self._leave(processor.id)
         if is_back:
@@ -135,7 +135,7 @@ class SlotPool:
         self._enter(processor)
 
     def lost(self, processor_id: str, beat: int) -> None:
-        """The processor is lost: its heartbeat stopped at ``beat``. A later heartbeat that was seen has precedence."""
+        """Mark the processor as lost, as its heartbeat stopped at ``beat``, unless a later one was seen."""
         known = self._processors.get(processor_id)
         if known is not None and known.beat <= beat:
             self._leave(processor_id)
@@ -151,11 +151,11 @@ class SlotPool:
 
     @property
     def rests(self) -> Mapping[str, Rest]:
-        """Those of processors that have yet to take up a job again; read only."""
+        """Return the rests of processors that have yet to take up a job again; read only."""
         return self._rests
 
     def missed(self, processor_id: str) -> None:
-        """It did not take up a job that it was given. One that says that it takes none is not to blame."""
+        """Record that it did not take up a job that it was given, unless it is draining or lost."""
         processor = self._processors.get(processor_id)
         if processor is None or processor_id in self._lost or self.is_draining(processor):
             return
@@ -167,7 +167,7 @@ class SlotPool:
         self.rest(processor_id, Rest(rest.missed + 1, rest.count + 1, WallMs(self._now + rest_ms)))
 
     def took_up(self, processor_id: str) -> None:
-        """It has started a job: no more of its rest."""
+        """End its rest: it has started a job."""
         if self._rests.pop(processor_id, None) is not None:
             self.relieved += 1
             self._recount(processor_id)
@@ -177,7 +177,7 @@ class SlotPool:
         self._recount(processor_id)
 
     def drain(self, name: str, *, is_drained: bool) -> None:
-        """The processors of that name get no jobs from now on, those to come too; or they get some again."""
+        """Stop giving jobs to the processors of that name, including future ones; or give them jobs again."""
         if is_drained == (name in self._drained):
             return
         members = [one for id, one in self._processors.items() if one.name == name and id in self._free]
@@ -191,7 +191,7 @@ class SlotPool:
             self._enter(processor)
 
     def is_draining(self, processor: ProcessorRef) -> bool:
-        """It gets no jobs: it said so itself, or people did."""
+        """Return True if it gets no jobs, by its own announcement or because people drained it."""
         return processor.draining or processor.name in self._drained
 
     def is_live(self, processor_id: str) -> bool:
@@ -201,17 +201,17 @@ class SlotPool:
         return processor_id in self._processors
 
     def known(self) -> list[tuple[ProcessorRef, int | None]]:
-        """All registered processors, by id; with the beat at which those that are lost stopped."""
+        """Return all registered processors, by id; for lost ones with the beat at which they stopped."""
         return [(self._processors[id], self._lost.get(id)) for id in sorted(self._processors)]
 
     def live(self) -> list[ProcessorRef]:
-        """The processors that are not lost, by id; draining ones too."""
+        """Return the processors that are not lost, by id, including draining ones."""
         return [processor for processor, lost_at_beat in self.known() if lost_at_beat is None]
 
     # Slots
 
     def occupy(self, job_id: str, processor_id: str, needs: Resources) -> None:
-        """The job holds a slot of that processor and ``needs`` of its resources, and none of another."""
+        """Give the job a slot of that processor and ``needs`` of its resources; it gives up any other slot."""
         if self._places.get(job_id) == (processor_id, needs):
             return
         self.release(job_id)
@@ -225,7 +225,7 @@ class SlotPool:
         self._recount(processor_id)
 
     def processor_of(self, job_id: str) -> str | None:
-        """The processor whose slot the job holds; None: it holds none."""
+        """Return the processor whose slot the job holds; None if it holds none."""
         place = self._places.get(job_id)
         return None if place is None else place[0]
 
@@ -249,11 +249,11 @@ class SlotPool:
         self._recount(processor_id)
 
     def occupants(self, processor_id: str) -> list[str]:
-        """The ids of the jobs that hold its slots, in order."""
+        """Return the ids of the jobs that hold its slots, in order."""
         return sorted(self._busy.get(processor_id, ()))
 
     def left(self, processor: ProcessorRef) -> tuple[int, Resources]:
-        """The free slots and resources of the processor."""
+        """Return the free slots and resources of the processor."""
         used = self._used.get(processor.id, Counter())
         resources = tuple((name, amount - used[name]) for name, amount in processor.resources)
         return processor.slots - len(self._busy.get(processor.id, ())), resources
@@ -261,7 +261,7 @@ class SlotPool:
     # Choosing
 
     def choose(self, definition: str, needs: Resources) -> str | None:
-        """The processor that should take the next job of ``definition``, or None when all are busy or unable."""
+        """Return the processor that should take the next job of ``definition``; None if all are busy or unable."""
         best: tuple[float, float, str] | None = None
         for profile in self.supporting(definition):
             if best is not None and profile.breadth > best[0]:
@@ -273,13 +273,13 @@ class SlotPool:
         return best[2] if best else None
 
     def free(self, definition: str) -> int:
-        """The number of free slots that a job of ``definition`` could take."""
+        """Return the number of free slots that a job of ``definition`` could take."""
         return self._free_for_any + self._free_for.get(definition, 0)
 
     def could_run(self, definition: str, needs: Resources) -> bool:
-        """Whether some live processor that is not draining could run it, were it idle.
+        """Return True if a live processor that is not draining could run it when idle.
 
-        One that offers no slot now may offer some again: its process has them, and runs other jobs there.
+        A processor that offers no slot now may offer some again: its process has them, and runs other jobs there.
         """
         for id, processor in self._processors.items():
             takes_jobs = id not in self._lost and not self.is_draining(processor)
@@ -288,7 +288,7 @@ class SlotPool:
         return False
 
     def supporting(self, definition: str) -> list[ProcessorProfile]:
-        """The profiles that support ``definition``, the most specialised first."""
+        """Return the profiles that support ``definition``, the most specialised first."""
         known = self._supporting.get(definition)
         if known is None:
             found = [profile for profile in self._profiles.values() if profile.supports(definition)]
@@ -296,7 +296,7 @@ class SlotPool:
         return known
 
     def open(self) -> Iterable[ProcessorProfile]:
-        """The profiles that have free slots."""
+        """Return the profiles that have free slots."""
         return self._open
 
     def _first_with(self, profile: ProcessorProfile, needs: Resources) -> tuple[float, str] | None:
@@ -361,7 +361,7 @@ class SlotPool:
             profile.withdraw(processor_id)
 
     def _give(self, profile: ProcessorProfile, more: int) -> None:
-        """The profile has ``more`` free slots than before (fewer, if negative)."""
+        """Count ``more`` free slots of the profile (fewer, if negative)."""
         had_free = profile.free > 0
         profile.free += more
         if profile.takes_any:

@@ -1,5 +1,5 @@
-"""Where each live job stands: waiting, holding a slot, set apart, or orphaned.
+"""The place of each live job: waiting, holding a slot, set apart, or orphaned.
 
-`table` owns the jobs and derives their places; `deadlines` says when a job's time is over, `dependencies` which job
-waits for which, `by_schedule` which live jobs come from one schedule.
+`table` owns the jobs, derives their places and knows which come from one schedule; `deadlines` tells when a job's time
+is over, `dependencies` which job waits for which.
 """

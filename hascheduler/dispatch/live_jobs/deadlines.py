@@ -1,10 +1,10 @@
-"""When a job's time is over: it expires before it has begun, its attempt or all its attempts take too long, or no
-processor takes it up, however often it is dispatched.
+"""The deadlines of jobs: when they expire, time out, or have been dispatched too often without being taken up.
 
-The processor itself ends an attempt at its timeout; the leader does so `timeout_grace_ms` later, where the processor
-did not. If the processor says that the attempt's thread goes on, the leader waits for the processor, or for its loss:
-the slot and the locks of the job are in use until the thread has ended. The clocks of processors differ from the
-leader's, so an attempt is taken to have begun neither before it was dispatched nor after it was seen to run.
+Both one attempt and all attempts of a job may time out. The processor itself ends an attempt at its timeout; if it does
+not, the leader does so `timeout_grace_ms` later. If the processor reports that the attempt's thread goes on, the leader
+waits for the processor, or for its loss: the slot and the locks of the job are in use until the thread has ended. The
+clocks of processors differ from the leader's, so an attempt is taken to have begun neither before it was dispatched nor
+after it was seen to run. A job expires if it has not begun in time.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ class Deadlines:
         self._began: dict[str, tuple[int, int]] = {}
 
     def seen(self, job: JobRef, now: int) -> None:
-        """The newest state of a live job."""
+        """Take the newest state of a live job."""
         if job.expires_at_ms is None and job.unstarted < UNSTARTED_MAX:
             rules = self._rules.definitions.get(job.definition)
             if rules is None or (rules.timeout_ms is None and rules.total_timeout_ms is None):
-                # Most jobs, at every change.
+                # The case of most jobs, at every change.
                 if job.id in self._timers:
                     self.gone(job.id)
                 return
@@ -47,7 +47,7 @@ class Deadlines:
         self._set(job)
 
     def redefined(self, job: JobRef) -> None:
-        """The rules of a live job have changed."""
+        """Take the changed rules of a live job."""
         self._set(job)
 
     def gone(self, job_id: str) -> None:
@@ -55,18 +55,18 @@ class Deadlines:
         self._began.pop(job_id, None)
 
     def postpone(self, job_id: str, until_ms: int) -> None:
-        """Give the job again at ``until_ms``."""
+        """Let `take_due` return the job again at ``until_ms``."""
         self._timers.set(job_id, until_ms)
 
     def take_due(self, now: int, limit: int) -> Sequence[str]:
-        """Remove and give the ids of jobs with a deadline that is due."""
+        """Remove and return the ids of jobs with a deadline that is due."""
         return [job_id for job_id, _ in self._timers.take_due(now, limit)]
 
     def next_at(self) -> int | None:
         return self._timers.next_at()
 
     def over(self, job: JobRef, now: int) -> str:
-        """Why the time of ``job`` is over now; "" where it is not."""
+        """Return why the time of ``job`` is over now; "" if it is not."""
         found = self._ends(job)
         due = [(at_ms, why) for at_ms, why in found if at_ms <= now]
         return min(due)[1] if due else ""

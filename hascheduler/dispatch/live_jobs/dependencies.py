@@ -1,17 +1,17 @@
-"""Which jobs are held back until others have succeeded, and which never can run.
+"""The jobs that are held back until others have succeeded, and the jobs that never can run.
 
 Every replica follows the ends of jobs in the same stream, so a job goes on in the very step in which its last
 dependency ends. A dependency that is not live here may have ended before: the leader has it read (`take_unread`), and
 its end then arrives as if it had ended now.
 
-A dependency that does not exist any more counts as succeeded: had it failed, a leader would have failed its dependents
-long before it was deleted, as finished jobs are kept for ten minutes at least. It did exist: a submit checks its
-dependencies, and they come first in the stream.
+A dependency that does not exist any more counts as succeeded: if it had failed, a leader would have failed its
+dependents long before it was deleted, as finished jobs are kept for at least ten minutes. It did exist: a submit checks
+its dependencies, and they come first in the stream.
 
-A batch is one dependency, however many jobs it has: how many of them are live is counted once. Those that ended before
-a dependent came, or before this replica began, are in no mirror. So the leader has the batch read when a job comes to
-wait for it, and again when none of its jobs is live any more. Only that second answer frees the dependents, so they
-run by what the database says of all jobs of the batch. A job that fails later fails them in that very step.
+A batch is one dependency, however many jobs it has: its live jobs are counted once. Jobs that ended before a dependent
+came, or before this replica began, are in no mirror. So the leader has the batch read when a job begins to wait for it,
+and again when none of its jobs is live any more. Only that second answer frees the dependents, so they run by what the
+database holds about all jobs of the batch. A job that fails later fails them in that very step.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from hascheduler.model.job import JobRef, JobState, dependency_error, is_batch
 
 _OVER_READ_MAX = 1_000
 _BATCHES_READ_MAX = 100
-"""In one step: the stream rests while they are read."""
+"""The most batches read in one step: the stream pauses while they are read."""
 
 
 class Dependencies:
@@ -36,23 +36,23 @@ class Dependencies:
         self._unread: dict[str, None] = {}
         self._dependency_failed: dict[str, str] = {}
         self._live: Counter[str] = Counter()
-        """Live jobs by batch."""
+        """The number of live jobs by batch."""
         self._over: dict[str, None] = {}
-        """The batches with dependents of which no job is live."""
+        """The batches with dependents and without live jobs."""
         self._unread_over: dict[str, None] = {}
-        """Those of them that are to be read."""
+        """Those of them that have yet to be read."""
         self._unread_batches: dict[str, None] = {}
-        """The others that are to be read."""
+        """The other batches that have yet to be read."""
         self.count = 0
-        """How many dependencies all live jobs together have that are not met."""
+        """The number of unmet dependencies of all live jobs together."""
 
     @property
     def are_unmet(self) -> bool:
-        """Whether there is a live job with dependencies."""
+        """Return True if a live job has dependencies."""
         return bool(self._unmet)
 
     def seen(self, job: JobRef) -> None:
-        """A live job; its later versions have no new dependencies."""
+        """Add a live job; its later versions have no new dependencies."""
         if not job.waits_for or job.id in self._unmet:
             return
         waits_for = dict.fromkeys(job.waits_for)
@@ -70,14 +70,14 @@ class Dependencies:
                 self._over[id] = self._unread_over[id] = None
 
     def joined(self, batch: str) -> None:
-        """One more job of the batch is live."""
+        """Count one more live job of the batch."""
         self._live[batch] += 1
         if batch in self._over:
             self._forget_over(batch)
             self._unread_batches[batch] = None
 
     def left(self, batch: str) -> None:
-        """A job of the batch is not live any more."""
+        """Count one less live job of the batch."""
         self._live[batch] -= 1
         if not self._live[batch]:
             del self._live[batch]
@@ -90,11 +90,13 @@ class Dependencies:
         return self._live[batch]
 
     def gone(self, job_id: str, state: JobState | None, job: JobRef | None) -> list[str]:
-        """The job ended in ``state`` (None: it does not exist, or can't be read); the jobs that may go on now.
-        ``job`` is how it was known, None if it was not."""
+        """Record that the job ended in ``state``, and return the jobs that may go on now.
+
+        ``state`` is None if the job does not exist or can't be read; ``job`` is how it was known, None if it was not.
+        """
         self._unread.pop(job_id, None)
         if job is None:
-            # Perhaps it is of a batch that was read while the database alone had this one as live.
+            # It may belong to a batch that was read while only the database had it as live.
             self._unread_over |= self._over
         if state is JobState.FAILED or state is JobState.CANCELLED:
             self._fail(job_id, job_id, state)
@@ -103,19 +105,19 @@ class Dependencies:
         return self._met(job_id)
 
     def batch_seen(self, seen: BatchSeen) -> list[str]:
-        """What the database has of a batch that was read; the jobs that may go on now."""
+        """Take what the database holds about a batch, and return the jobs that may go on now."""
         if seen.failed is not None:
             self._fail(seen.batch, seen.failed[0], seen.failed[1])
         return [] if seen.is_live or self._live[seen.batch] else self._met(seen.batch)
 
     def _fail(self, id: str, job_id: str, state: JobState) -> None:
-        """Mark what waits for ``id`` as never to run, as ``job_id`` ended in ``state``."""
+        """Mark the jobs that wait for ``id`` as never able to run, as ``job_id`` ended in ``state``."""
         for waiting in self._dependents.get(id, ()):
             if waiting in self._unmet and waiting not in self._ignoring:
                 self._dependency_failed.setdefault(waiting, dependency_error(job_id, state))
 
     def _met(self, id: str) -> list[str]:
-        """The jobs that waited for ``id`` as their last dependency; those that are never to run stay as they are."""
+        """Return the jobs that waited for ``id`` as their last dependency; jobs that never can run stay as they are."""
         self._forget_over(id)
         freed = []
         for waiting in self._dependents.pop(id, ()):
@@ -128,7 +130,7 @@ class Dependencies:
         return freed
 
     def forget(self, job: JobRef) -> None:
-        """The job has ended: it depends on nothing any more."""
+        """Forget an ended job: it depends on nothing any more."""
         if self._unmet.pop(job.id, None) is None:
             return
         for id in job.waits_for:
@@ -145,7 +147,7 @@ class Dependencies:
         self._dependency_failed.pop(job.id, None)
 
     def unmet(self, job: JobRef) -> Sequence[str]:
-        """The dependencies that are not met; all of them if one failed."""
+        """Return the dependencies that are not met; all of them if one failed."""
         if job.id in self._dependency_failed:
             return job.waits_for
         return [id for id in dict.fromkeys(job.waits_for) if job.id in self._dependents.get(id, ())]
@@ -154,19 +156,24 @@ class Dependencies:
         return bool(self._unmet.get(job_id))
 
     def dependency_failed(self) -> list[tuple[str, str]]:
-        """The jobs whose dependencies failed, and why, in the order in which that became known."""
+        """Return the jobs whose dependencies failed, and why, in the order in which that became known."""
         return list(self._dependency_failed.items())
 
     def take_unread(self, is_live: Callable[[str], bool]) -> list[str]:
-        """Remove and give what the leader has to read: jobs that are not live here, and some batches that go on, whose
-        dependents only fail sooner by it. Each is given once."""
+        """Remove and return what the leader has to read, each once.
+
+        These are jobs that are not live here, and some batches with live jobs, which can only fail their dependents
+        sooner.
+        """
         unread = [id for id in self._unread if not is_live(id)]
         self._unread.clear()
         return [*unread, *_taken(self._unread_batches, _BATCHES_READ_MAX)]
 
     def take_over(self) -> list[str]:
-        """Remove and give what every replica has to read, to know as the leader what may run: batches without a live
-        job."""
+        """Remove and return the batches without a live job.
+
+        Every replica has to read them, to know what may run, as the leader does.
+        """
         return _taken(self._unread_over, _OVER_READ_MAX)
 
     def _forget_over(self, batch: str) -> None:
@@ -175,7 +182,7 @@ class Dependencies:
 
 
 def _taken(unread: dict[str, None], most: int) -> list[str]:
-    """Remove and give the first of them."""
+    """Remove and return the first of them."""
     taken = list(islice(unread, most))
     for id in taken:
         del unread[id]

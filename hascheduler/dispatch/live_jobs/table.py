@@ -1,8 +1,8 @@
 """The table of live jobs, and the place of each: waiting, holding a slot, set apart, or orphaned.
 
 Owner of the table, of the queue and the slots that follow from it, and of the timers on jobs. `reconsider` derives a
-job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job is
-in doubt. It may be called at any time, and calling it twice changes nothing.
+job's place from three things only: what the stream shows, what the ledger has promised on top, and if the job is in
+doubt. It may be called at any time, and calling it twice changes nothing.
 """
 
 from collections import Counter
@@ -24,18 +24,20 @@ from hascheduler.mirror.changes import BatchSeen
 from hascheduler.model.job import OCCUPYING, JobRef, JobState, Move, ScheduleId
 
 _Maker = tuple[str, int | str]
-"""The name of a schedule and its creation; the tenant for jobs without a creation (those of 0.2.0)."""
+"""The name of a schedule and its creation; the tenant instead for jobs without a creation (those of 0.2.0)."""
 
 
 class JobsBySchedule:
-    """Owner of the ids by schedule: of that schedule, and no other of its name (see `ScheduleId`)."""
+    """Owner of the job ids of each schedule, and of no other schedule of its name (see `ScheduleId`)."""
 
     def __init__(self) -> None:
         self._of: dict[_Maker, dict[str, None]] = {}
 
     def of(self, schedule: ScheduleId) -> dict[str, None]:
-        """Its jobs, in the order in which they were added, those without a creation first; read only, and valid until
-        the next change."""
+        """Return its jobs in the order in which they were added, those without a creation first.
+
+        The result is read only, and valid until the next change.
+        """
         own, undated = self._of.get(_maker(schedule), _NONE), self._of.get((schedule.name, schedule.tenant))
         return own if undated is None or undated is own else {**undated, **own}
 
@@ -44,7 +46,7 @@ class JobsBySchedule:
             self._of.setdefault(_maker(job.made_by), {})[job.id] = None
 
     def move(self, before: JobRef | None, job: JobRef) -> None:
-        """``job`` was known as ``before``; None: it was not known."""
+        """Record that ``job`` was known as ``before``; None if it was not known."""
         known, now = None if before is None else before.made_by, job.made_by
         if known is not None and now is not None and _maker(known) == _maker(now):
             return
@@ -116,11 +118,11 @@ class LiveJobs:
         return list(self._table.values())
 
     def of_schedule(self, schedule: ScheduleId) -> dict[str, None]:
-        """The ids of the schedule's live jobs, oldest first; read only, and valid until the next change."""
+        """Return the ids of the schedule's live jobs, oldest first; read only, and valid until the next change."""
         return self._by_schedule.of(schedule)
 
     def holds_slot(self, job_id: str) -> bool:
-        """Whether it is at a processor, or is promised to one."""
+        """Return True if it is at a processor, or is promised to one."""
         return self._pool.processor_of(job_id) is not None
 
     def put(self, job: JobRef) -> None:
@@ -168,12 +170,14 @@ class LiveJobs:
             timers.clear(job_id)
 
     def ended(self, job_id: str, state: JobState | None, job: JobRef | None) -> None:
-        """The job ended in ``state`` (None: it does not exist): jobs whose last dependency it was go on. ``job`` is how
-        it was known, if it was."""
+        """Let the jobs go on whose last dependency ended in ``state`` (None: it does not exist).
+
+        ``job`` is how it was known, None if it was not.
+        """
         self._freed(self.dependencies.gone(job_id, state, job))
 
     def batch_seen(self, seen: BatchSeen) -> None:
-        """A batch was read: jobs whose last dependency it was go on, if all its jobs have ended."""
+        """Let the jobs go on whose last dependency was the batch, if all its jobs have ended."""
         self._freed(self.dependencies.batch_seen(seen))
 
     def _freed(self, job_ids: Sequence[str]) -> None:
@@ -183,7 +187,7 @@ class LiveJobs:
             self.reconsider(waiting)
 
     def redefined(self, definition: str) -> None:
-        """The rules of the definition's jobs have changed."""
+        """Apply the changed rules of the definition to its jobs."""
         for job in self._table.values():
             if job.definition == definition:
                 self._deadlines.redefined(job)
@@ -203,7 +207,7 @@ class LiveJobs:
         if isinstance(move, Dispatch):
             self._place(job, move.processor, move.attempt)
         elif job.state in OCCUPYING and (isinstance(move, Cancel) or _is_recall(move)):
-            pass  # it keeps its slot until it has ended; a recalled one may start all the same
+            pass  # it keeps its slot until it has ended; a recalled job may still start
         elif move is not None:
             self._set_apart(job)
         elif job.state in OCCUPYING and job.processor is not None:
@@ -223,23 +227,23 @@ class LiveJobs:
         return job_id in self._doubted
 
     def is_out_of_reach(self, job_id: str) -> bool:
-        """Whether the job is not dispatched before the stream has shown it."""
+        """Return True if the job is not dispatched before the stream has shown it."""
         return self._ledger.is_out_of_reach(job_id)
 
     def is_replaced(self, job_id: str) -> bool:
-        """Whether a later fire replaces the job."""
+        """Return True if a later fire replaces the job."""
         return job_id in self._replaced
 
     def orphan(self, processor_id: str) -> None:
-        """The processor is gone or lost: the jobs that hold its slots are orphans."""
+        """Mark the jobs that hold slots of the processor as orphans: it is gone or lost."""
         for job_id in self._pool.occupants(processor_id):
             self._orphans.setdefault(job_id, self._now)
 
     def orphans(self) -> list[JobRef]:
-        """Jobs whose attempt belongs to a processor that is lost or not registered, in order of id.
+        """Return the jobs whose attempt belongs to a processor that is lost or not registered, in order of id.
 
-        That a registration is gone, or not there yet, proves nothing: a live processor registers again with its next
-        beat, and its jobs are spared until then.
+        A registration that is gone, or does not exist yet, proves nothing: a live processor registers again with its
+        next heartbeat, and its jobs are spared until then.
         """
         found = []
         for job_id in sorted(self._orphans):
@@ -251,7 +255,7 @@ class LiveJobs:
         return found
 
     def processor_may_live(self, job: JobRef) -> bool:
-        """Whether the processor of an orphan is not registered, rather than lost."""
+        """Return True if the processor of an orphan is not registered, rather than lost."""
         return not self._pool.is_known(job.processor or "")
 
     def _is_spared(self, job: JobRef) -> bool:
@@ -259,7 +263,7 @@ class LiveJobs:
         return may_run and self._now < self._orphans[job.id] + self._config.unknown_spared_ms
 
     def cancelled_while_running(self) -> list[JobRef]:
-        """Jobs that became pending again after they were asked to stop while running: they must not run again."""
+        """Return the jobs that became pending again after a request to stop while running: they must not run again."""
         found = []
         for job_id in sorted(self._cancelled_while_running):
             job = self._table.get(job_id)
@@ -270,7 +274,7 @@ class LiveJobs:
         return found
 
     def dependency_failed(self) -> list[tuple[JobRef, str]]:
-        """Pending jobs whose dependencies failed, and why."""
+        """Return the pending jobs whose dependencies failed, and why."""
         found = []
         for job_id, reason in self.dependencies.dependency_failed():
             job = self._unpromised(job_id)
@@ -279,7 +283,7 @@ class LiveJobs:
         return found
 
     def take_overdue(self, limit: int) -> list[tuple[JobRef, str]]:
-        """Jobs whose time is over, and why; a job that stays as it is comes again after ``doubt_ms``."""
+        """Return the jobs whose time is over, and why; a job that stays as it is comes again after ``doubt_ms``."""
         found = []
         for job_id in self._deadlines.take_due(self._now, limit):
             self._deadlines.postpone(job_id, self._now + self._config.doubt_ms)
@@ -291,7 +295,7 @@ class LiveJobs:
         return found
 
     def unread_dependencies(self, *, leading: bool) -> Sequence[str]:
-        """Dependencies that are to be read. Each is given once."""
+        """Return the dependencies that have yet to be read, each once."""
         over = self.dependencies.take_over()
         if not leading:
             return over
@@ -304,7 +308,7 @@ class LiveJobs:
             self._replaced[job_id] = reason
 
     def replaced(self) -> list[tuple[JobRef, str]]:
-        """The replaced jobs that are not cancelled yet, and why."""
+        """Return the replaced jobs that are not cancelled yet, and why."""
         found = []
         for job_id, reason in list(self._replaced.items()):
             job = self._table.get(job_id)
@@ -326,7 +330,7 @@ class LiveJobs:
     # Time
 
     def advance(self, now: int) -> None:
-        """Time has passed: jobs whose ``not_before`` or back-off is over go on."""
+        """Let time pass: jobs whose ``not_before`` or backoff is over go on."""
         self._now = now
         for timers in (self._not_before, self._doubted):
             for job_id, _ in timers.take_due(now, len(timers)):
@@ -339,10 +343,11 @@ class LiveJobs:
         return min((at for at in instants if at is not None), default=None)
 
     def take_unstarted(self, now: int, accepting_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
-        """Dispatched jobs that should have started by now: messages to send again, and jobs to move.
+        """Return what to do for dispatched jobs that should have started by now: messages to resend, and moves.
 
-        Only the time since ``accepting_since_ms`` counts against a processor: since when the broker takes this leader's
-        messages (None: it does not). Before that the message may never have left, and the job is looked at again later.
+        Only the time since ``accepting_since_ms`` counts against a processor: since then the broker accepts this
+        leader's messages (None: it does not). Before that the message may never have left, and the job is checked again
+        later.
         """
         sends: list[Send] = []
         moved: list[Requeue] = []
@@ -361,7 +366,7 @@ class LiveJobs:
         return sends, moved
 
     def resend_all(self, now: int) -> list[Send]:
-        """The messages of a new leader: for every dispatched attempt, and every running one that is asked to stop."""
+        """Return the messages of a new leader: for every dispatched attempt, and every running one asked to stop."""
         sends: list[Send] = []
         for job in self._table.values():
             if job.processor is None or self._ledger.move(job.id) is not None:
@@ -375,12 +380,12 @@ class LiveJobs:
         return sends
 
     def take_cancel_notices(self) -> list[CancelNotice]:
-        """Remove and give the cancel requests that this dispatcher has not sent yet."""
+        """Remove and return the cancel requests that this dispatcher has not sent yet."""
         notices, self._notices = self._notices, []
         return notices
 
     def _learn_of_processor(self, known: JobRef | None, job: JobRef) -> None:
-        """Whether a processor took up what it was given."""
+        """Record if a processor took up the jobs that it was given."""
         is_new = known is None or (known.state, known.attempt) != (job.state, job.attempt)
         if is_new and job.state is JobState.RUNNING and job.processor is not None:
             self._pool.took_up(job.processor)
@@ -390,7 +395,7 @@ class LiveJobs:
                 self._pool.missed(given_to)
 
     def _unpromised(self, job_id: str) -> JobRef | None:
-        """The job, if nothing is promised for it and it is not in doubt."""
+        """Return the job if no move of it is promised and it is not in doubt."""
         if self._ledger.move(job_id) is not None or job_id in self._doubted:
             return None
         return self._table.get(job_id)
@@ -427,7 +432,7 @@ class LiveJobs:
     def _place(self, job: JobRef, processor_id: str, attempt: int) -> None:
         self._not_before.clear(job.id)
         self._charge(job, attempt)
-        # Its locks first: jobs that wait for them need not be looked at when it leaves the queue.
+        # Its locks first: jobs that wait for them need not be checked when it leaves the queue.
         self.queue.freed(self._occupancy.take(job, processor_id))
         self.queue.remove(job.id)
 

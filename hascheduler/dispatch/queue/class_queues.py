@@ -1,19 +1,18 @@
-"""The queue of one lane, scheduling class and aging rate (and one priority, where priorities age), and its first job.
+"""The queue of one lane, scheduling class and aging rate (and one priority, if priorities age), and its first job.
 
 ::
 
-    LaneTier ─► ClassQueue ─► TenantQueue     one tenant's buckets, where the policy is fair
+    LaneTier ─► ClassQueue ─► TenantQueue     one tenant's buckets, if the policy is fair
                                └─► FifoBucket one of its fairness keys, one priority
 
-Each tenant queue has a heap with one entry per bucket, the class queue one with an entry per tenant queue, in which the
-tenant's consumption stands too. An entry may be too good for what it stands for (its first job has left, its tenant or
-key has consumed more since), never too bad: so when the entry at the top equals what it should be now, it is the first.
-A charge to a tenant changes the place of its tenant queue and nothing within it: no key is looked at again.
+Each tenant queue has a heap with one entry per bucket, the class queue a heap with one entry per tenant queue, which
+also holds the tenant's consumption. An entry may be too good for what it stands for (its first job has left, its tenant
+or key has consumed more since), never too bad: so if the entry at the top equals what it should be now, it is the
+first. A charge to a tenant changes the place of its tenant queue and nothing within it: no key is checked again.
 
-Waiting jobs that a lock holds back (a conflict group, a limit per key), off the hot path until the lock is free.
-
-They are kept by the lock that stopped them, and by the bucket that they came from, oldest first. When the lock is free
-only the first of each bucket goes back: it goes before the others of its bucket in any case.
+`LockWaiters` keeps the waiting jobs that a lock holds back (a conflict group, a limit per key) off the hot path until
+the lock is free. They are kept by the lock that stopped them, and by the bucket that they came from, oldest first. When
+the lock is free, only the first of each bucket goes back: it goes before the others of its bucket in any case.
 """
 
 import heapq
@@ -36,11 +35,11 @@ _Note = Callable[["TenantQueue", JobRef], None]
 
 
 class TenantQueue:
-    """One tenant's buckets in a class queue (all of them, where the policy can't tell tenants apart).
+    """One tenant's buckets in a class queue (all buckets, if the policy can't tell tenants apart).
 
-    It competes with its first job: ``best`` is that job, or None where it is not known, and ``bucket_entry`` the entry
-    of its bucket then. ``cost`` is what the job's key had consumed then, ``rank`` its `rank_key`, and ``since_ms`` when
-    it was submitted. ``entry`` stands for the tenant queue in the heap of its class queue, with ``tenant_cost`` in it.
+    It competes with its first job: ``best`` is that job, or None if it is not known, and ``bucket_entry`` the entry of
+    its bucket then. ``cost`` is what the job's key had consumed then, ``rank`` its `rank_key`, and ``since_ms`` when it
+    was submitted. ``entry`` stands for the tenant queue in the heap of its class queue, with ``tenant_cost`` in it.
     """
 
     __slots__ = (
@@ -75,7 +74,7 @@ class TenantQueue:
         self.since_ms = 0
 
     def __lt__(self, other: object) -> bool:
-        return False  # the end of a tuple whose parts before it are the same: an old entry and its successor
+        return False  # compared if the rest of the tuple is equal: an old entry and its successor
 
     def forget_best(self) -> None:
         self.best = None
@@ -83,10 +82,10 @@ class TenantQueue:
 
 
 class ClassQueue:
-    """``top`` is the tenant queue that goes first, or None where that is not known.
+    """The waiting jobs of one scheduling class.
 
-    ``aging_rule`` is the lane and the priority, where priorities age: the jobs that one rule ages. ``lane_tier`` is
-    where the class queue competes.
+    ``top`` is the tenant queue that goes first, or None if it is not known. ``aging_rule`` is the lane and the
+    priority, if priorities age: the jobs that one rule ages. ``lane_tier`` is where the class queue competes.
     """
 
     __slots__ = (
@@ -150,12 +149,12 @@ class ClassQueue:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several tenants may have jobs here that could go next."""
+        """Return True if several tenants may have jobs here that could go next."""
         return len(self._tenant_queues) > 1
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to `sweep`."""
+        """Return True if it is time to `sweep`."""
         return len(self._buckets) >= self._full_at
 
     @property
@@ -176,7 +175,7 @@ class ClassQueue:
         self._full_at = max(SWEEP_MIN, 2 * len(self._buckets))
 
     def push(self, bucket: FifoBucket, entry: HeapEntry) -> None:
-        """The bucket has a new first job."""
+        """Enter a bucket that has a new first job."""
         bucket.entry = entry
         self._enter(bucket)
 
@@ -185,11 +184,11 @@ class ClassQueue:
             tenant_queue.forget_best()
 
     def choose(self, front: _Front, entry: _EntryOf, note: _Note) -> TenantQueue | None:
-        """Work out the top; ``front`` gives a bucket's first job, None where none of its jobs may go."""
+        """Find the top; ``front`` returns a bucket's first job, or None if none of its jobs may go."""
         heap = self._heap
         while len(self._tenant_queues) > 1:
             top = heap[0]
-            tenant_queue: TenantQueue = top[-1]  # type: ignore[assignment]  # every entry ends in its tenant queue
+            tenant_queue: TenantQueue = top[-1]  # type: ignore[assignment]  # every entry ends with its tenant queue
             if top is not tenant_queue.entry:
                 heapq.heappop(heap)
                 continue
@@ -211,15 +210,15 @@ class ClassQueue:
         return None
 
     def drop(self, bucket: FifoBucket) -> None:
-        """The bucket has no job that may go."""
+        """Drop a bucket without a job that may go."""
         del self._buckets[bucket.key]
 
     def _refresh(self, tenant_queue: TenantQueue, front: _Front, entry: _EntryOf, note: _Note) -> bool:
-        """Work out its first job again; a tenant queue without one is dropped."""
+        """Find its first job again; drop the tenant queue if it has none."""
         heap = tenant_queue.heap
         while heap:
             top = heap[0]
-            bucket: FifoBucket = top[-1]  # type: ignore[assignment]  # every entry ends in its bucket
+            bucket: FifoBucket = top[-1]  # type: ignore[assignment]  # every entry ends with its bucket
             if top is not bucket.entry:
                 heapq.heappop(heap)
                 continue
@@ -245,7 +244,7 @@ class ClassQueue:
         return False
 
     def _enter(self, bucket: FifoBucket) -> None:
-        """The entry of the bucket has changed, or is new."""
+        """Enter a bucket whose entry is new or has changed."""
         tenant_queue = self.tenant_queue_of(bucket)
         tenant_queue.forget_best()
         if self.order.is_fixed:
@@ -254,7 +253,7 @@ class ClassQueue:
                 self._offer(tenant_queue, bucket.entry)
 
     def _offer(self, tenant_queue: TenantQueue, bucket_entry: HeapEntry) -> None:
-        """Its first job is not after that entry."""
+        """Enter the tenant queue, whose first job is not after that entry."""
         tenant_queue.tenant_cost = self._accounts.tenant_cost(tenant_queue.tenant)
         entry = self._among_tenants(tenant_queue, bucket_entry)
         if not tenant_queue.entry or entry < tenant_queue.entry:
@@ -267,10 +266,10 @@ class ClassQueue:
 
 
 class LaneTier:
-    """The class queues of one lane and one tier, as far as the policy begins with those; else there is one for all.
+    """The class queues of one lane and one tier, as far as the policy begins with those; otherwise one holds all.
 
-    Owner of which of them are active: have a job that no lock holds back, as far as is known. ``mask`` has the bits of
-    their scheduling classes, ``rank`` is smaller the higher the tier.
+    Owner of which of them are active, that is, have a job that no lock holds back, as far as is known. ``mask`` has the
+    bits of their scheduling classes, ``rank`` is smaller the higher the tier.
     """
 
     __slots__ = ("_active", "_found", "lane", "mask", "rank", "tier")
@@ -301,7 +300,7 @@ class LaneTier:
         self._found.clear()
 
     def of(self, ready: int) -> list[ClassQueue]:
-        """The active class queues of those scheduling classes."""
+        """Return the active class queues of those scheduling classes."""
         wanted = self.mask & ready
         found = self._found.get(wanted)
         if found is None:
@@ -326,7 +325,7 @@ class LockWaiters:
         return lock in self._waiting
 
     def jobs(self) -> Iterator[tuple[Origin, list[JobRef]]]:
-        """All of them, by the bucket that they came from; some may have left the queue."""
+        """Yield all of them, by the bucket that they came from; some may have left the queue."""
         for origins in self._waiting.values():
             yield from origins.items()
 
@@ -343,7 +342,7 @@ class LockWaiters:
     def _sweep(
         self, lock: Lock, origins: dict[Origin, list[JobRef]], is_waiting: Callable[[ClassQueue, JobRef], bool]
     ) -> None:
-        """Drop the buckets of which no job waits any more."""
+        """Drop the buckets in which no job waits any more."""
         for origin, jobs in list(origins.items()):
             if not any(is_waiting(origin[0], job) for job in jobs):
                 del origins[origin]
@@ -351,7 +350,7 @@ class LockWaiters:
         self._full_at[lock, None] = max(SWEEP_MIN, 2 * len(origins))
 
     def take_first(self, lock: Lock, is_waiting: Callable[[ClassQueue, JobRef], bool]) -> list[tuple[Origin, JobRef]]:
-        """Remove and give the first job of each bucket that waits for this lock."""
+        """Remove and return the first job of each bucket that waits for this lock."""
         origins = self._waiting.pop(lock, {})
         self._full_at.pop((lock, None), None)
         found: list[tuple[Origin, JobRef]] = []
@@ -368,7 +367,7 @@ class LockWaiters:
         return found
 
     def take_of_definition(self, name: str) -> list[tuple[Origin, JobRef]]:
-        """Remove and give all jobs of that definition: other locks may stop them now."""
+        """Remove and return all jobs of that definition: other locks may stop them now."""
         found = []
         for lock, origins in list(self._waiting.items()):
             for origin in [origin for origin in origins if origin[0].job_class.definition.name == name]:

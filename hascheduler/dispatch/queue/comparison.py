@@ -1,7 +1,7 @@
-"""Compares jobs by the criteria of a policy: lane tiers with each other, then the first jobs of tenant queues.
+"""The comparison of jobs by the criteria of a policy: lane tiers with each other, then the first jobs of tenant queues.
 
-It owns nothing. What it compares by is noted on the tenant queue where the job became its first (`note`), so that no
-formula is worked out again for a job that has not changed.
+It owns nothing. The values that it compares are noted on the tenant queue when the job becomes its first (`note`), so
+that no formula is computed again for an unchanged job.
 """
 
 from collections.abc import Collection
@@ -31,7 +31,7 @@ _Item = TypeVar("_Item")
 
 
 class Comparison:
-    """Reads the rules, free slots, consumed costs and shares as they are at the moment of a decision."""
+    """A reader of the rules, free slots, consumed costs and shares as they are at the moment of a decision."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Comparison:
         self._bonus_max = bonus_max
 
     def best_lane_tiers(self, lane_tiers: list[LaneTier], order: CriteriaOrder) -> list[LaneTier]:
-        """The lane tiers that may hold the next job, by the criteria that the order begins with."""
+        """Return the lane tiers that may hold the next job, by the criteria that the order begins with."""
         for criterion in order.splitting:
             if len(lane_tiers) < 2:
                 break
@@ -63,13 +63,13 @@ class Comparison:
         return lane_tiers
 
     def least_lanes(self, lane_tiers: list[LaneTier]) -> Collection[str]:
-        """The lanes among them that are furthest below their shares."""
+        """Return the lanes of the lane tiers that are furthest below their shares."""
         return self._shares.least({lane_tier.lane or "" for lane_tier in lane_tiers})
 
     def best(
         self, firsts: list[TenantQueue], order: CriteriaOrder, now: int, *, has_tenants: bool
     ) -> TenantQueue | None:
-        """The one whose first job, as noted, goes before those of the others; None where there are none."""
+        """Return the tenant queue whose first job, as noted, goes before all others; None if there are none."""
         for criterion in order.rest:
             if len(firsts) < 2:
                 break
@@ -81,7 +81,7 @@ class Comparison:
         return min(firsts, key=lambda first: arrival(best_of(first)))
 
     def scanned(self, job: JobRef, order: CriteriaOrder, now: int) -> tuple[object, ...]:
-        """What places the job among those of its class queue where the order changes with time; smaller goes first."""
+        """Return the job's place in its class queue if the order changes with time; the smallest goes first."""
         return (
             *(self._measures[each].value(job, now) for each in order.rest if each not in SPLITTING),
             arrival(job),
@@ -118,15 +118,15 @@ class Comparison:
         first.since_ms = job.submitted_at_ms
 
     def _of_least_tenants(self, firsts: list[TenantQueue]) -> list[TenantQueue]:
-        """The queues of the tenants that have consumed least by now."""
+        """Return the queues of the tenants that have consumed least by now."""
         tenants = [best_of(first).tenant for first in firsts]
         costs = {tenant: self._accounts.tenant_cost(tenant) for tenant in set(tenants)}
         return _least(firsts, [costs[tenant] for tenant in tenants]) if len(costs) > 1 else firsts
 
     def _values(self, criterion: Criterion, firsts: list[TenantQueue], now: int) -> list[Any]:
-        """The value, under the criterion, of each one's first job as noted."""
+        """Return the value of each first job, as noted, under the criterion."""
         if criterion is Criterion.FAIRNESS:
-            return [first.cost for first in firsts]  # the key's, as noted: not more than it is now
+            return [first.cost for first in firsts]  # the key's, as noted: at most what it is now
         if criterion is Criterion.SCORE:
             return self._scores(firsts, now)
         if criterion is Criterion.AGED_PRIORITY:
@@ -135,7 +135,7 @@ class Comparison:
         return [measure.value(best_of(first), now) for first in firsts]
 
     def _scores(self, firsts: list[TenantQueue], now: int) -> list[int]:
-        """Smaller goes first. Rarity, which is costly to work out, is left out where it can't change the first."""
+        """Return the scores; the smallest goes first. Costly rarity is left out if it can't change the first."""
         less = bonuses(now, self._bonus_max)
         values = [first.rank - less[first.aging] for first in firsts]
         within_reach = min(values) + RARITY_POINTS
@@ -145,10 +145,10 @@ class Comparison:
         return values
 
     def _aged(self, firsts: list[TenantQueue], now: int) -> list[int]:
-        """0 for those of the highest aged priority, 1 for the others.
+        """Return 0 for the jobs of the highest aged priority, 1 for the others.
 
-        Of the jobs that one rule ages the oldest has the highest; how old another must be to have the same is one
-        number for each rule.
+        Among the jobs that one rule ages, the oldest has the highest; how old another must be to have the same is one
+        number per rule.
         """
         oldest: dict[tuple[str | None, int] | None, TenantQueue] = {}
         for first in firsts:
@@ -166,7 +166,7 @@ class Comparison:
 
 
 def best_of(first: TenantQueue) -> JobRef:
-    """Its first job, where it is known to have one."""
+    """Return the first job of a tenant queue that is known to have one."""
     assert first.best is not None
     return first.best
 

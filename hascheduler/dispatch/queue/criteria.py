@@ -1,7 +1,7 @@
-"""What a waiting job is worth under each criterion: one small class a criterion, smaller values first.
+"""The criteria: the value of a waiting job under each, one small class per criterion, smaller values first.
 
-The formulas of score and aged priority, in whole milli-points and milliseconds, are here too; that of shares is in
-`hascheduler.dispatch.capacity.dominant_share`.
+The formulas of score and aged priority, in whole milli-points and milliseconds, are also here; the formula of shares is
+in `hascheduler.dispatch.capacity.dominant_share`.
 
 A job's age is the time since its submission. Jobs of one *aging rate* gain alike, so their order stays as it is::
 
@@ -40,7 +40,7 @@ GROWN: Final = 2
 
 
 def score(job: JobRef, now: int, compatible_free_slots: int, bonus_max: int | None) -> int:
-    """In milli-points; the highest goes first."""
+    """Return the score in milli-points; the highest goes first."""
     age_ms = now - job.submitted_at_ms
     points = PRIORITY_POINTS * job.priority + AGE_POINTS_PER_MS * age_ms
     points += rarity(compatible_free_slots)
@@ -50,7 +50,7 @@ def score(job: JobRef, now: int, compatible_free_slots: int, bonus_max: int | No
 
 
 def rarity(compatible_free_slots: int) -> int:
-    """More points the fewer free slots there are; 0 without any: then the job waits, whatever its score."""
+    """Return more points the fewer free slots there are; 0 without any, as the job then waits whatever its score."""
     return RARITY_POINTS // compatible_free_slots if compatible_free_slots > 0 else 0
 
 
@@ -60,21 +60,21 @@ def on_demand_bonus(age_ms: int, bonus_max: int | None) -> int:
 
 
 def bonuses(now: int, bonus_max: int | None) -> tuple[int, int, int]:
-    """By aging rate: a `rank_key` less that, and less the points for rarity, orders all jobs as their scores do."""
+    """Return a bonus per aging rate: `rank_key` minus it, and minus the rarity, orders all jobs as their scores do."""
     return (0, ON_DEMAND_POINTS + ON_DEMAND_POINTS_PER_MS * now, bonus_max or 0)
 
 
 def grown_after_ms(policy: PolicyConfig) -> int | None:
-    """The age from which an on-demand job's bonus no longer grows; None: never."""
+    """Return the age from which an on-demand job's bonus no longer grows; None if it always grows."""
     if policy.on_demand_bonus_max is None:
         return None
     return -((ON_DEMAND_POINTS - policy.on_demand_bonus_max) // ON_DEMAND_POINTS_PER_MS)
 
 
 def overtaken_for_ms(policy: PolicyConfig) -> int | None:
-    """How long a job has to wait until no job submitted later can reach its score.
+    """Return how long a job has to wait until no job submitted later can reach its score.
 
-    None: no score decides, or that of an on-demand job grows without end.
+    None if no score decides, or if the score of an on-demand job grows without bound.
     """
     if Criterion.SCORE not in policy.criteria or policy.on_demand_bonus_max is None:
         return None
@@ -82,13 +82,16 @@ def overtaken_for_ms(policy: PolicyConfig) -> int | None:
 
 
 def rank_key(job: JobRef, aging: AgingRate) -> int:
-    """Orders jobs of that aging rate and one definition as their scores do at any time: the smaller, the higher."""
+    """Return a key that orders jobs of that aging rate and one definition as their scores do at any time.
+
+    The smaller the key, the higher the score.
+    """
     points_per_ms = AGE_POINTS_PER_MS + (ON_DEMAND_POINTS_PER_MS if aging == GROWING else 0)
     return points_per_ms * job.submitted_at_ms - PRIORITY_POINTS * job.priority
 
 
 def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
-    """The job's priority, one step higher for every ``promote_after`` of its lane that it has waited, 10 at most."""
+    """Return the job's priority plus one step for every ``promote_after`` of its lane that it has waited, up to 10."""
     age_ms = now - job.submitted_at_ms
     if age_ms <= 0 or job.priority >= PRIORITY_MAX:
         return min(PRIORITY_MAX, job.priority)
@@ -96,7 +99,7 @@ def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
 
 
 def submitted_by(priority: int, level: int, now: int, lane: Lane) -> int:
-    """The latest submission of a job of that priority whose aged priority is ``level`` or more now."""
+    """Return the latest submission of a job of that priority whose aged priority is now at least ``level``."""
     steps = level - min(PRIORITY_MAX, priority)
     return FAR_FUTURE_MS if steps <= 0 else now - steps * lane.promote_after(priority)
 
@@ -104,8 +107,8 @@ def submitted_by(priority: int, level: int, now: int, lane: Lane) -> int:
 class Measure:
     """All that the queue has to know of a criterion.
 
-    It ``tells_apart`` jobs that else differ by age alone if they may have different values: then a FIFO bucket is for
-    those that it finds alike (`apart`). Such a criterion ``is_fixed`` if nothing but an edit of the job changes its
+    It ``tells_apart`` jobs that otherwise differ only by age if they may have different values: then a FIFO bucket
+    holds those that it finds alike (`apart`). Such a criterion ``is_fixed`` if only an edit of the job changes its
     value; if it is not, the first jobs of all buckets are compared in each decision.
     """
 
@@ -113,15 +116,15 @@ class Measure:
     is_fixed: ClassVar[bool] = True
 
     def value(self, job: JobRef, now: int) -> Any:
-        """Comparable with the values of other jobs at the same moment."""
+        """Return a value that is comparable with those of other jobs at the same moment."""
         raise NotImplementedError
 
     def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
-        """The value as people write it; without ``names`` it does not say whose job it is."""
+        """Return the value in readable form; without ``names`` it does not show whose job it is."""
         raise NotImplementedError
 
     def apart(self, job: JobRef) -> object:
-        """What is the same of two jobs if, and only if, their values are the same at any time."""
+        """Return what is the same for two jobs if, and only if, their values are the same at any time."""
         return self.value(job, 0)
 
 
@@ -149,7 +152,7 @@ class ByTier(Measure):
 
 
 class ByFairness(Measure):
-    """First what its tenant has consumed, then what its key has: so among the jobs of one tenant its keys decide."""
+    """First what its tenant has consumed, then what its key has: so its keys decide among the jobs of one tenant."""
 
     def __init__(self, accounts: FairAccounts) -> None:
         self._accounts = accounts
@@ -165,7 +168,7 @@ class ByFairness(Measure):
 
 
 class ByDeadline(Measure):
-    """Earliest deadline first (Liu and Layland, JACM 1973), without preemption: a job that runs keeps its slot."""
+    """Earliest deadline first (Liu and Layland, JACM 1973), without preemption: a running job keeps its slot."""
 
     tells_apart = True
 

@@ -1,11 +1,10 @@
-"""Waiting jobs that differ by age alone: first in, first out, whatever the policy. Only the first one competes.
+"""Waiting jobs that differ only by age: first in, first out, whatever the policy. Only the first one competes.
 
 A job that leaves the queue stays in its place as a tombstone, which is dropped at the front, or swept out before the
 tombstones outnumber the jobs that wait.
 
-Since when the waiting jobs of each lane could have run: to the second, so that a million jobs cost little.
-
-A job is due from its submission, its ``not_before`` or the end of its back-off, whichever comes last; a job that
+`OldestWaits` keeps since when the waiting jobs of each lane could have run: to the second, so that a million jobs cost
+little. A job is due from its submission, its ``not_before`` or the end of its backoff, whichever comes last; a job that
 depended on others is due from the end of the last of those, as this replica saw it.
 """
 
@@ -25,9 +24,10 @@ def arrival(job: JobRef) -> Arrival:
 
 
 class FifoBucket:
-    """``key``: tenant, fairness key, priority, and by what else the policy tells jobs apart; None for what it does not.
+    """The jobs of one ``key``: tenant, fairness key, priority, and what else the policy tells jobs apart by.
 
-    ``entry`` stands for it in the heap of its tenant queue: at or before the place of its first job.
+    Parts that the policy does not use are None. ``entry`` stands for it in the heap of its tenant queue: at or before
+    the place of its first job.
     """
 
     __slots__ = ("_full_at", "_jobs", "_start", "entry", "key")
@@ -40,10 +40,10 @@ class FifoBucket:
         self._full_at = SWEEP_MIN
 
     def __lt__(self, other: object) -> bool:
-        return False  # the end of a tuple whose parts before it are the same: an old entry and its successor
+        return False  # compared if the rest of the tuple is equal: an old entry and its successor
 
     def put(self, job: JobRef) -> bool:
-        """Add the job; whether it is the first now."""
+        """Add the job; return True if it is the first now."""
         jobs = self._jobs
         if not jobs or self._start == len(jobs):
             jobs[:] = [job]
@@ -61,11 +61,11 @@ class FifoBucket:
 
     @property
     def first(self) -> JobRef | None:
-        """The job at the front, a tombstone or not."""
+        """Return the job at the front, even if it is a tombstone; None if the bucket is empty."""
         return self._jobs[self._start] if self._start < len(self._jobs) else None
 
     def drop(self) -> None:
-        """Remove the first."""
+        """Remove the first job."""
         self._start += 1
         if self._start > 32 and self._start * 2 > len(self._jobs):
             del self._jobs[: self._start]
@@ -73,18 +73,18 @@ class FifoBucket:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to `sweep`."""
+        """Return True if it is time to `sweep`."""
         return len(self._jobs) >= self._full_at
 
     def sweep(self, is_waiting: Callable[[JobRef], bool]) -> int:
-        """Drop the tombstones; the number of jobs left."""
+        """Drop the tombstones; return the number of jobs left."""
         self._jobs[:] = [job for job in self._jobs[self._start :] if is_waiting(job)]
         self._start = 0
         self._full_at = max(SWEEP_MIN, 2 * len(self._jobs))
         return len(self._jobs)
 
     def jobs(self) -> list[JobRef]:
-        """All of them, the oldest first, tombstones included."""
+        """Return all jobs, the oldest first, tombstones included."""
         return self._jobs[self._start :]
 
 
@@ -96,11 +96,11 @@ class OldestWaits:
         self._freed: dict[str, int] = {}
 
     def freed(self, job_id: str, now: int) -> None:
-        """What the job depended on has ended; call it before the job `began` to wait for its turn."""
+        """Record that the job's dependencies have ended; call it before the job `began` to wait for its turn."""
         self._freed[job_id] = now
 
     def forget(self, job_id: str) -> None:
-        """The job is gone, and has `ended` its wait."""
+        """Forget a job that is gone and has `ended` its wait."""
         self._freed.pop(job_id, None)
 
     def began(self, job: JobRef) -> None:
@@ -110,14 +110,14 @@ class OldestWaits:
         lane.add(self._since(job) // 1_000)
 
     def ended(self, job: JobRef) -> None:
-        """The job left the queue; as it was when it `began`."""
+        """Remove a job that left the queue, given as it was when it `began`."""
         lane = self._lanes[job.lane]
         lane.remove(self._since(job) // 1_000)
         if not lane.counts:
             del self._lanes[job.lane]
 
     def oldest(self) -> Mapping[str, int]:
-        """By lane: the instant since which its oldest job waits, in ms, rounded down to a second."""
+        """Return, by lane, the instant since which its oldest job waits, in ms, rounded down to a second."""
         return {name: lane.first() * 1_000 for name, lane in self._lanes.items()}
 
     def _since(self, job: JobRef) -> int:

@@ -1,9 +1,9 @@
-"""Chooses the job that goes next, among all that wait (the structure is drawn in `hascheduler.dispatch.queue`).
+"""The choice of the job that goes next, among all that wait (`hascheduler.dispatch.queue` shows the structure).
 
-A decision looks at the lane tiers, and in the best of them at the first job of each class queue that may run now. What
-a class queue says of its first job may be too good, never too bad (see `class_queues`), so only the winner has to be
-checked: when it is not what was said, its class queue is worked out again, and the choice is made again. Adding and
-removing a job cost the same however many wait.
+A decision checks the lane tiers, and in the best of them the first job of each class queue that may run now. What a
+class queue reports as its first job may be too good, never too bad (see `class_queues`), so only the winner has to be
+checked: if it is not as reported, its class queue is searched again, and the choice is made again. Adding and removing
+a job cost the same however many wait.
 """
 
 import heapq
@@ -38,7 +38,7 @@ _ClassQueueKey = tuple[str | None, SchedulingClass, AgingRate, int | None]
 _LaneTierKey = tuple[str | None, int | None]
 _CLASS_QUEUES_MAX = 4_096
 _CLASSES_MAX = 1_024
-"""Above these, empty class queues and unused scheduling classes are swept."""
+"""Above this, empty class queues and unused scheduling classes are swept."""
 
 
 class PendingQueue:
@@ -99,15 +99,15 @@ class PendingQueue:
         return job_id in self._queued
 
     def jobs(self) -> Iterable[JobRef]:
-        """All that wait, in no particular order."""
+        """Return all waiting jobs, in no particular order."""
         return self._queued.values()
 
     def counts(self) -> Mapping[str, int]:
-        """How many wait of each definition; read only."""
+        """Return how many jobs of each definition wait; read only."""
         return self._of_definition
 
     def jobs_of(self, classes: Collection[SchedulingClass]) -> Iterator[JobRef]:
-        """The waiting jobs of these scheduling classes; a job may come twice."""
+        """Yield the waiting jobs of these scheduling classes; a job may come twice."""
         for class_queue in self._class_queues.values():
             if class_queue.job_class in classes:
                 for bucket in class_queue.buckets():
@@ -121,7 +121,7 @@ class PendingQueue:
                         yield job
 
     def waiting_classes(self) -> set[SchedulingClass]:
-        """The scheduling classes of which some job waits, and not for a lock."""
+        """Return the scheduling classes with a waiting job that no lock holds back."""
         return {
             class_queue.job_class
             for class_queue in self._class_queues.values()
@@ -131,7 +131,7 @@ class PendingQueue:
     # Adding and removing
 
     def add(self, job: JobRef) -> None:
-        """Add the job, or move it where its place has changed."""
+        """Add the job, or move it if its place has changed."""
         known = self._queued.get(job.id)
         if known is not None:
             if known is job or self._place(known) == self._place(job):
@@ -145,8 +145,10 @@ class PendingQueue:
         self._put(self._class_queue_for(job, self._classes.of(job)), job)
 
     def _place(self, job: JobRef) -> tuple[object, ...]:
-        """All that says where a job belongs, and the attempt, as the next dispatch counts on from it: where the stream
-        was read ahead, a job may go from one wait to the next without having left."""
+        """Return all that determines where a job belongs, and the attempt, from which the next dispatch counts on.
+
+        If the stream was read ahead, a job may go from one wait to the next without having left.
+        """
         return (
             job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode,
             job.submitted_at_ms, job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.limit_keys,
@@ -158,7 +160,7 @@ class PendingQueue:
         if job is None:
             return
         self._uncount(job)
-        self.freed(self._locks.wanted(job))  # others may have waited behind it for the same lock
+        self.freed(self._locks.wanted(job))  # other jobs may have waited behind it for the same lock
 
     def _uncount(self, job: JobRef) -> None:
         self.waits.ended(job)
@@ -169,13 +171,13 @@ class PendingQueue:
             del self._of_definition[job.definition]
 
     def freed(self, locks: Iterable[Lock]) -> None:
-        """No job holds these any more, or the first of those that wait for them has left."""
+        """Note that no job holds these locks any more, or that the first of those that wait for them has left."""
         for lock in locks:
             if lock in self._lock_waiters:
                 self._freed[lock] = None
 
     def redefined(self, name: str) -> None:
-        """The definition has changed; its tier and its conflict group may have."""
+        """Apply a changed definition, whose tier and conflict group may differ."""
         classes = set(self._classes.redefined(name))
         for class_queue in self._class_queues.values():
             if class_queue.job_class in classes:
@@ -200,13 +202,13 @@ class PendingQueue:
         """Move those jobs to where changed rules place them."""
         for job in [job for job in self._queued.values() if which(job)]:
             self.remove(job.id)
-            # As another object, so that it is not taken for the one that is still in its old bucket.
+            # As another object, so that it is not mistaken for the one that is still in its old bucket.
             self.add(replace(job))
 
     # Choosing
 
     def first(self, now: int) -> tuple[JobRef, str] | None:
-        """The job that goes next and the processor that should take it, or None; the job stays in the queue."""
+        """Return the job that goes next and the processor that should take it, or None; the job stays in the queue."""
         self._advance(now)
         while True:
             self._take_freed()
@@ -226,7 +228,7 @@ class PendingQueue:
             self._unfit |= 1 << best.job_class.bit
 
     def order_of(self, lane: str) -> CriteriaOrder:
-        """The order of that lane's jobs among each other."""
+        """Return the order among that lane's jobs."""
         return self._own_orders.get(lane, self._order) if self._own_orders else self._order
 
     def has_own_orders(self) -> bool:
@@ -239,7 +241,7 @@ class PendingQueue:
         return self._limits.open(now) & ~self._unfit
 
     def _best(self, ready: int, now: int) -> TenantQueue | None:
-        """The tenant queue whose first job goes first, if its first job is as noted."""
+        """Return the tenant queue whose first job goes first, if its first job is as noted."""
         while lane_tiers := [lane_tier for lane_tier in self._lane_tiers.values() if lane_tier.mask & ready]:
             order = self._order
             if self._own_orders:
@@ -260,7 +262,7 @@ class PendingQueue:
         return None
 
     def _firsts(self, class_queues: list[ClassQueue]) -> list[TenantQueue]:
-        """The top of each class queue, worked out where it is not known."""
+        """Return the top of each class queue, searched if it is not known."""
         if self._has_tenants:
             cost = self._accounts.tenant_cost
             # Another tenant may be before one that was charged meanwhile.
@@ -281,7 +283,7 @@ class PendingQueue:
 
     def _class_queue_for(self, job: JobRef, job_class: SchedulingClass) -> ClassQueue:
         if job.tenant != self._tenant:
-            # Once there were several tenants, a noted first job may be of one that has no jobs any more.
+            # If there have been several tenants, a noted first job may belong to one without jobs.
             self._has_tenants = self._tenant is not None
             self._tenant = job.tenant
         order = self.order_of(job.lane)
@@ -319,7 +321,7 @@ class PendingQueue:
         bucket = class_queue.bucket_for(key)
         if bucket.is_full:
             bucket.sweep(self._is_waiting)
-        # The entry of a tombstone may be from an earlier life of its key, which had consumed more then.
+        # A tombstone's entry may date from an earlier life of its key, which had consumed more then.
         while (first := bucket.first) is not None and not self._is_waiting_in(class_queue, first):
             bucket.drop()
         if bucket.put(job):
@@ -336,7 +338,7 @@ class PendingQueue:
         return class_queue.lane_tier
 
     def _deactivate(self, class_queue: ClassQueue) -> None:
-        """It has no job that may go."""
+        """Deactivate a class queue without a job that may go."""
         if class_queue.is_active and class_queue.lane_tier is not None:
             class_queue.lane_tier.deactivate(class_queue)
 
@@ -348,7 +350,7 @@ class PendingQueue:
             self._lane_tier_for(class_queue).activate(class_queue)
 
     def _is_current(self, first: TenantQueue, job: JobRef) -> bool:
-        """Whether its first job is still as noted."""
+        """Return True if its first job is still as noted."""
         class_queue = first.class_queue
         if class_queue.order.has_fairness and self._accounts.cost(job.tenant, job.fairness_key) != first.cost:
             return False
@@ -382,8 +384,10 @@ class PendingQueue:
         return first
 
     def _front(self, class_queue: ClassQueue, bucket: FifoBucket) -> JobRef | None:
-        """The first job of the bucket that waits and that no lock holds back; those before it are dropped, or moved
-        behind their locks."""
+        """Return the first waiting job of the bucket that no lock holds back.
+
+        The jobs before it are dropped, or moved behind their locks.
+        """
         queued, is_growing = self._queued, class_queue.aging == GROWING
         has_locks = class_queue.job_class.definition.may_exclude
         while (job := bucket.first) is not None:
@@ -408,7 +412,7 @@ class PendingQueue:
 
     def _move_behind(self, lock: Lock, origin: Origin, job: JobRef) -> None:
         self._lock_waiters.add(lock, origin, job, self._is_waiting_in)
-        # Jobs behind it that wait for another of its locks need not wait for it.
+        # Jobs that waited behind it for another of its locks need not wait any more.
         self.freed(other for other in self._locks.wanted(job) if other != lock)
 
     def _take_freed(self) -> None:
@@ -420,7 +424,7 @@ class PendingQueue:
                 self._to_bucket(class_queue, key, job)
 
     def _advance(self, now: int) -> None:
-        """On-demand jobs whose bonus has reached its maximum age like queued ones from then on."""
+        """Let on-demand jobs whose bonus has reached its maximum age like queued ones from now on."""
         if self._grown_after_ms is None:
             return
         self._grown_through_ms = max(self._grown_through_ms, now - self._grown_after_ms)
@@ -429,7 +433,7 @@ class PendingQueue:
             job = self._queued.get(job_id)
             if job is not None and job.submitted_at_ms == submitted_at_ms and job.mode == ON_DEMAND:
                 self._put(self._class_queue_for(job, self._classes.of(job)), job)
-                self.freed(self._locks.wanted(job))  # others of its old bucket may have waited behind it
+                self.freed(self._locks.wanted(job))  # other jobs of its old bucket may have waited behind it
 
     def _sweep(self) -> None:
         """Forget the class queues without jobs, and now and then the scheduling classes."""
@@ -447,7 +451,7 @@ class PendingQueue:
         self._classes_max = max(_CLASSES_MAX, 2 * len(self._classes))
 
     def _rebuild_all(self) -> None:
-        """Scheduling classes are bits in masks, which can only be given out again all together."""
+        """Rebuild the queue: scheduling classes are bits in masks, which can only be assigned anew all together."""
         jobs = list(self._queued.values())
         for job in jobs:
             self._uncount(job)

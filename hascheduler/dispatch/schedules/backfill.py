@@ -1,6 +1,6 @@
-"""Which jobs a backfill makes: one for each nominal time of a span that has no job and is not about to get one.
+"""The jobs that a backfill makes: one for each nominal time of a span that has no job and is not about to get one.
 
-A nominal time is backfilled once at most, as the id of its job is made of it. A span has at most a thousand nominal
+A nominal time is backfilled at most once, as the id of its job is made of it. A span has at most a thousand nominal
 times, however long it is.
 """
 
@@ -17,7 +17,7 @@ from hascheduler.triggers import count_firing, excluded_until, next_nominal
 
 BACKFILL_TIMES_MAX = 1_000
 BACKFILL_EARLIEST_MS = 1_000_000_000_000
-"""2001-09-09T01:46:40Z. From here on the ids of jobs are in the order of their nominal times, all of one length."""
+"""2001-09-09T01:46:40Z. From here on the ids of jobs sort by their nominal times, as all have the same length."""
 _STEP = 100
 _COUNTED_AT_ONCE_MS = 365 * 86_400_000
 
@@ -26,9 +26,9 @@ _COUNTED_AT_ONCE_MS = 365 * 86_400_000
 class BackfillPlan:
     """What a backfill does with the nominal times of its span.
 
-    ``job_ids`` has the job of each settled time, that it has or gets, oldest first; ``missing`` are those of them that
-    have none yet. ``undecided`` counts the times that a leader has still to decide: they are left alone, lest one gets
-    a second job when it fires.
+    ``job_ids`` holds the job that each settled time has or gets, oldest first; ``missing`` are the settled times that
+    have none yet. ``undecided`` counts the times that a leader has yet to decide: they are left alone, so that none
+    gets a second job when it fires.
     """
 
     job_ids: Mapping[WallMs, str]
@@ -39,9 +39,10 @@ class BackfillPlan:
 def backfill_times(
     trigger: Trigger, from_ms: int, to_ms: int, times_max: int = BACKFILL_TIMES_MAX
 ) -> Generator[None, None, list[WallMs]]:
-    """The nominal times from ``from_ms`` through ``to_ms`` that are not excluded; ``max_fires`` is not applied.
+    """Return the nominal times from ``from_ms`` through ``to_ms`` that are not excluded; ignore ``max_fires``.
 
-    It yields after every few. `InvalidInput` where there are too many, saying how many, and up to when there are not.
+    Yield after every few. If there are too many, raise `InvalidInput` with their number and the instant up to which
+    they are few enough.
     """
     times: list[WallMs] = []
     nominal_ms = next_nominal(trigger, from_ms - 1)
@@ -67,7 +68,7 @@ def backfill_times(
 def count_in_steps(
     trigger: Trigger, from_ms: int, through_ms: int, enough: int | None = None
 ) -> Generator[None, None, int]:
-    """As `count_firing`, a year at a time, until there are ``enough``."""
+    """Count as `count_firing` does, a year at a time, until there are ``enough``."""
     count = 0
     for begin_ms in range(from_ms, through_ms + 1, _COUNTED_AT_ONCE_MS):
         if enough is not None and count >= enough:
@@ -78,7 +79,7 @@ def count_in_steps(
 
 
 def possible_job_ids(schedule: ScheduleId, times: Sequence[WallMs]) -> list[str]:
-    """The ids under which ``times`` may have a job, of a fire or of a backfill."""
+    """Return the ids under which ``times`` may have a job, made by a fire or a backfill."""
     fires = [fire_job_id(schedule.name, nominal_ms) for nominal_ms in times]
     return [*fires, *(id for nominal_ms in times for id in _backfill_ids(schedule, nominal_ms))]
 
@@ -86,11 +87,11 @@ def possible_job_ids(schedule: ScheduleId, times: Sequence[WallMs]) -> list[str]
 def plan_backfill(
     schedule: ScheduleRef, times: Sequence[WallMs], makers: Mapping[str, ScheduleId | None], now: WallMs
 ) -> BackfillPlan:
-    """What a backfill of ``times`` (ascending) does at ``now``.
+    """Return what a backfill of ``times`` (ascending) does at ``now``.
 
-    ``makers`` has, by its id, which schedule made each job that is kept under one of the `possible_job_ids`. Jobs of an
-    earlier schedule by the same name do not count. Such a job may have the id that a backfill would take: then the new
-    job gets an id that says which schedule made it.
+    ``makers`` maps the id of each job that is kept under one of the `possible_job_ids` to the schedule that made it.
+    Jobs of an earlier schedule of the same name do not count. Such a job may have the id that a backfill would take:
+    then the new job gets an id that names the schedule's creation.
     """
     identity = schedule.identity
     own = {id for id, made_by in makers.items() if made_by is not None and made_by.is_same(identity)}
@@ -101,7 +102,7 @@ def plan_backfill(
     for nominal_ms in times:
         fire_id, (first_id, second_id) = fire_job_id(identity.name, nominal_ms), _backfill_ids(identity, nominal_ms)
         known_id = next((id for id in (fire_id, second_id, first_id) if id in own), None)
-        # A fire that is committed but not counted yet has its job all the same.
+        # A fire that is committed but not counted yet already has its job.
         if nominal_ms in may_fire and known_id != fire_id:
             undecided += 1
             continue
@@ -112,6 +113,6 @@ def plan_backfill(
 
 
 def _backfill_ids(schedule: ScheduleId, nominal_ms: WallMs) -> tuple[str, str]:
-    """The id of a backfill's job, and the one that it gets where a job of an earlier schedule has the first."""
+    """Return the id of a backfill's job, and the id it gets if a job of an earlier schedule has the first."""
     name, created_at_ms = schedule.name, schedule.created_at_ms
     return backfill_job_id(name, nominal_ms), backfill_job_id(name, nominal_ms, created_at_ms)

@@ -1,14 +1,14 @@
-"""When each schedule has something to decide next, and the decisions about its due times.
+"""The next decision of each schedule, and the decisions about its due times.
 
-One timer per schedule: for when its first undecided nominal time is due; for times that will not fire anyway, for when
-the period that they lie in is over. A decision that has not come back yet is remembered as a promised cursor and
-counts, so that nothing is decided again from the older ones that the stream still shows. A schedule whose fires wait
-for all jobs of earlier ones has no timer meanwhile: the stream shows the jobs of a fire before it shows its cursor. Nor
-has one whose overlap policy looks at jobs that an earlier leader decided on and the stream has yet to show.
+Each schedule has one timer: for the instant when its first undecided nominal time is due or, if times will not fire
+anyway, for the end of their period. A decision that has not come back yet is remembered as a promised cursor and
+counts, so that the older ones that the stream still shows lead to no second decision.
 
-Nor has a schedule whose cursor is to be taken back (`resets`): its times wait for that.
+A schedule has no timer while its fires wait for all jobs of earlier ones, as the stream shows the jobs of a fire before
+its cursor; while its overlap policy depends on jobs that an earlier leader decided on and the stream has yet to show;
+or until its cursor is moved back by a reset (`edits`).
 
-A schedule that uses a calendar which is not there is held with that reason, until the calendar comes.
+A schedule that uses a calendar that does not exist is held with that reason, until the calendar is created.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,24 +28,23 @@ from hascheduler.schema.schedule import Overlap, ScheduleRef, ZoneOffsets
 from hascheduler.triggers import calendars_of, with_calendars
 
 _AT_ONCE_MAX = 100
-"""Times of one schedule decided at once, or jobs that these make, before the due times of another."""
+"""The most times of one schedule decided at once, or jobs these make, before the due times of another."""
 
 
 class DueTimes:
     def __init__(self, calendars: Mapping[str, Calendar] | None = None) -> None:
-        """``calendars`` is read, not changed: by name, those that are there."""
+        """Keep ``calendars``, the existing ones by name, which is read but not changed."""
         self._calendars = {} if calendars is None else calendars
         self._users: dict[str, dict[str, None]] = {}
         self._schedules: dict[str, ScheduleRef] = {}
         self._promised: dict[str, tuple[WallMs, FireCounts, ZoneOffsets, bool]] = {}
-        """The cursor, the counts and offsets beside it; and whether what comes next must not overlap jobs that are not
-        known here yet."""
+        """The promised cursor, counts and offsets; True if the next fire must not overlap jobs not yet known here."""
         self._to_reset: dict[str, None] = {}
         self._held: dict[str, int] = {}
         self._lost: set[str] = set()
         self._timers = Timers()
         self.unreadable: dict[str, str] = {}
-        """By schedule: why its times are unknown. It was written by hand, or lacks a calendar, and does not fire."""
+        """Why times are unknown, by schedule, which was written by hand or lacks a calendar, and does not fire."""
 
     def schedule(self, name: str) -> ScheduleRef | None:
         return self._schedules.get(name)
@@ -54,7 +53,7 @@ class DueTimes:
         return self._schedules.values()
 
     def to_reset(self) -> list[ScheduleRef]:
-        """The schedules whose cursors are to be taken back."""
+        """Return the schedules whose cursors have yet to be moved back."""
         return [self._schedules[name] for name in self._to_reset]
 
     def seen(self, schedule: ScheduleRef) -> None:
@@ -71,7 +70,7 @@ class DueTimes:
         if promised is not None and (promised[0] <= schedule.cursor_ms or was_reset):
             del self._promised[schedule.name]
             promised = None
-        # Nearly always nothing is promised: the two bases are made for the few.
+        # Nearly always nothing is promised: the two bases are computed only otherwise.
         is_in_doubt = promised is not None and before is not None and before.basis_at(0) != schedule.basis_at(0)
         if schedule.name in self._held or is_in_doubt:
             # A decision from before the edit may be lost, and no later one may move the cursor past it.
@@ -90,18 +89,20 @@ class DueTimes:
         self.unreadable.pop(name, None)
 
     def users_of(self, calendar: str) -> list[str]:
-        """The schedules that use the calendar of that name, be it there or not."""
+        """Return the schedules that use the calendar of that name, even if it does not exist."""
         return list(self._users.get(calendar, ()))
 
     def calendar_changed(self, calendar: str) -> None:
-        """Look again at the schedules that use it: one after the other, with the times that are due."""
+        """Check the schedules that use it again, one after the other, along with the times that are due."""
         for name in self._users.get(calendar, ()):
             if name not in self._held and not self._has_to_wait(self._schedules[name]):
                 self._timers.set(name, 0)
 
     def promise(self, outcome: TimeOutcome, *, is_unseen: bool) -> None:
-        """Take the outcome as decided by an earlier leader, whatever the stream still shows. ``is_unseen``: it has a
-        job that is not known here."""
+        """Take the outcome as decided by an earlier leader, whatever the stream still shows.
+
+        ``is_unseen`` if it has a job that is not known here.
+        """
         schedule = self._schedules.get(outcome.schedule)
         if schedule is None or not outcome.basis.is_of(schedule.created_at_ms):
             return
@@ -114,7 +115,7 @@ class DueTimes:
             self._arm(schedule)
 
     def forget_promises(self) -> None:
-        """Back to what the stream has shown."""
+        """Return to what the stream has shown."""
         changed = [*self._promised, *self._held]
         self._promised.clear()
         self._held.clear()
@@ -123,18 +124,18 @@ class DueTimes:
             self._arm(self._schedules[name])
 
     def hold(self, name: str) -> None:
-        """A promise may not have been carried out: decide nothing of that schedule until `resume`."""
+        """Decide nothing about that schedule until `resume`, as a promise may not have been carried out."""
         if name in self._schedules:
             self._held.setdefault(name, 0)
             self._timers.clear(name)
 
     def lose(self, outcome: TimeOutcome, until_ms: int) -> None:
-        """The stored schedule is not the one known here: hold it, and then go back to what the stream showed."""
+        """Hold the schedule, as the stored one is not the one known here, and then return to what the stream showed."""
         schedule = self._schedules.get(outcome.schedule)
         if schedule is not None and outcome.basis.is_of(schedule.created_at_ms):
             self.hold(schedule.name)
             self._lost.add(schedule.name)
-            # Until the stream shows it again, or, where it did so already, until then.
+            # Until the stream shows it again, or, if it already has, until ``until_ms``.
             basis = outcome.basis
             is_known = (schedule.since_ms, schedule.paused_at_ms) != (basis.since_ms, basis.paused_at_ms)
             self._held[schedule.name] = 0 if is_known else until_ms
@@ -143,7 +144,7 @@ class DueTimes:
         return list(self._held)
 
     def resume(self, name: str) -> None:
-        """No promise about that schedule is open any more: decide again."""
+        """Decide again, as no promise about that schedule is open any more."""
         until_ms = self._held.pop(name)
         if name in self._lost:
             self._lost.discard(name)
@@ -158,12 +159,12 @@ class DueTimes:
         allowance: Callable[[ScheduleRef], FireAllowance | None] = lambda _: None,
         fell_short: Callable[[ScheduleRef], int] = lambda _: 0,
     ) -> Iterator[list[TimeOutcome]]:
-        """Decide the times that are due, and promise each; those of one schedule in their order.
+        """Decide the times that are due, and promise each; the times of one schedule in order.
 
-        ``live`` gives the jobs of a schedule that have not ended, ``allowance`` what its tenant's limits leave (None:
-        there are none), ``fell_short`` when to look again at one that found no room. A schedule may come more than
-        once, so the jobs of what was given must be counted in both before more is asked for. When so many jobs are made
-        as ``limit`` says, about, the rest stays due.
+        ``live`` returns the jobs of a schedule that have not ended, ``allowance`` what its tenant's limits leave (None:
+        no limits), ``fell_short`` when to check a schedule again that found no room. A schedule may come more than
+        once, so the jobs of each yielded list must be counted in ``live`` and ``allowance`` before the next is
+        requested. Once about ``limit`` jobs are made, the rest stays due.
         """
         while limit > 0:
             due = next(self._timers.take_due(now, 1), None)
@@ -187,7 +188,7 @@ class DueTimes:
                 self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally, new[-1].offsets, False)
             if left is not None and left.was_short:
                 self._arm(schedule, not_before_ms=fell_short(schedule))
-                limit -= 1  # looking has a cost too
+                limit -= 1  # the check has a cost too
             else:
                 self._arm(schedule, not_before_ms=0 if new else now + 1)
             limit -= len(new) * schedule.jobs_per_fire or schedule.trigger.calendars is not None
@@ -224,14 +225,14 @@ class DueTimes:
             self._timers.set(schedule.name, max(at_ms, not_before_ms))
 
     def _has_to_wait(self, schedule: ScheduleRef) -> bool:
-        """Whether what was decided last has to be seen before more is decided, or a reset."""
+        """Return True if the last decision has to be seen before another one, or a reset is pending."""
         if schedule.reset_at_ms is not None:
             return True
         promised = self._promised.get(schedule.name)
         return promised is not None and (schedule.waits_for_its_fires or promised[3])
 
     def _next_at(self, schedule: ScheduleRef) -> Any | None:
-        """The instant, as an object that schedules of one cron expression share."""
+        """Return the instant, as an object that schedules of one cron expression share."""
         if self._has_to_wait(schedule):
             return None
         cursor_ms, tally, offsets = self._decided(schedule)

@@ -1,20 +1,20 @@
-"""The effect of an edit on a schedule's times: no time before the edit is decided otherwise, none is lost.
+"""The effect of an edit on a schedule's times: it changes no decision about a time before it, and loses no time.
 
-Each function gives the schedule after the edit at ``now``. Times that are undecided by then go into ``past`` with the
+Each function returns the schedule after the edit at ``now``. Times that are undecided then go into ``past`` with the
 trigger that was in force; a period without undecided times is left out.
 
-A reset: the times of a schedule after ``reset_at_ms`` fire again, although its cursor is ahead of that.
+A reset lets the times of a schedule after ``reset_at_ms`` fire again, although its cursor is ahead of that.
 
-A cursor gets ahead if leaders decided by clocks that were ahead. After the clocks are put right, the schedule would be
-silent until its cursor. A reset takes the cursor back and decides no time twice::
+A cursor gets ahead if leaders decided by clocks that were ahead. After the clocks are corrected, the schedule would be
+silent until its cursor. A reset moves the cursor back and decides no time twice::
 
     reset_at_ms          kept from here            the cursor before
     ──┼──────────────────────┼──────────────────────────┼────────────►
       │ each fires when due  │ decided: nothing changes │ as ever
 
 In the first part nothing fired: its times were passed over in one go when the clock was ahead (coalesced, missed …), or
-came before the schedule's creation by that clock. Their verdicts are withdrawn. From the first time on that has no such
-verdict, so that it may have fired, all keep what they have, and none of them is in force any more.
+came before the schedule's creation by that clock. Their verdicts are withdrawn. From the first time without such a
+verdict, which may have fired, all times keep what they have, and are no longer in force.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from hascheduler.triggers.local_order import pieces
 
 
 def with_trigger(schedule: ScheduleRef, trigger: Trigger, now: WallMs) -> ScheduleRef:
-    """``trigger`` is in force for the times after ``now``; a paused schedule stays paused.
+    """Return the schedule with ``trigger`` in force for the times after ``now``; a paused schedule stays paused.
 
-    `Conflict` where too many edits wait for a leader.
+    Raise `Conflict` if too many edits wait for a leader.
     """
     if trigger == schedule.trigger:
         return schedule
@@ -41,12 +41,15 @@ def with_trigger(schedule: ScheduleRef, trigger: Trigger, now: WallMs) -> Schedu
 
 
 def paused(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
-    """The times after ``now`` do not fire; one that is paused already stays as it is."""
+    """Return the schedule paused for the times after ``now``; a paused one stays as it is."""
     return schedule if schedule.paused_at_ms is not None else replace(schedule, paused_at_ms=now)
 
 
 def resumed(schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> ScheduleRef:
-    """The times after ``now`` fire again; if not ``from_now``, those since the pause too, by the misfire policy."""
+    """Return the schedule with the times after ``now`` firing again.
+
+    If not ``from_now``, the times since the pause fire too, by the misfire policy.
+    """
     if schedule.paused_at_ms is None:
         return schedule
     resumed_at = _closed(schedule, now) if from_now else schedule
@@ -54,7 +57,7 @@ def resumed(schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> ScheduleRe
 
 
 def _closed(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
-    """The times in force begin after ``now``; those before are past."""
+    """Return the schedule with the times in force after ``now``; the earlier times are past."""
     # A leader whose clock is ahead may have decided a time after now: the new period begins after that too. And never
     # at the beginning of the one before: the basis of a decision tells two triggers apart by since_ms alone.
     end_ms = WallMs(max(now, schedule.cursor_ms, schedule.since_ms + 1))
@@ -72,7 +75,7 @@ def _closed(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
 
 
 def _is_open(period: TriggerPeriod, schedule: ScheduleRef) -> bool:
-    """Whether one of its times is undecided."""
+    """Return True if one of its times is undecided."""
     cursor_ms, offsets = schedule.cursor_ms, schedule.offsets
     for trigger, after_ms, until_ms in pieces(period.trigger, period.since_ms, cursor_ms, offsets, period.through_ms):
         nominal_ms = next_nominal(trigger, after_ms)
@@ -83,16 +86,20 @@ def _is_open(period: TriggerPeriod, schedule: ScheduleRef) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CursorReset:
-    """The ``schedule`` after the reset, its request gone; ``withdrawn`` has each run that lost times, and what is left
-    of it (None: nothing)."""
+    """The ``schedule`` after the reset, without the request.
+
+    ``withdrawn`` holds each run that lost times, and the rest of it (None if nothing is left).
+    """
 
     schedule: ScheduleRef
     withdrawn: Sequence[tuple[VerdictRun, VerdictRun | None]] = ()
 
 
 def reset_cursor(schedule: ScheduleRef, runs: Sequence[VerdictRun]) -> CursorReset:
-    """Carry out the request of ``schedule``. ``runs`` are those that end after it, oldest first, without unstorable
-    ones, which count as fired; if some of the newest are left out, more times keep their verdicts.
+    """Carry out the reset request of ``schedule``.
+
+    ``runs`` are those that end after it, oldest first, without unstorable ones, which count as fired; if some of the
+    newest are left out, more times keep their verdicts.
 
     Nothing changes if the cursor is not ahead (any more), or the schedule has been paused meanwhile.
     """
@@ -114,13 +121,13 @@ def reset_cursor(schedule: ScheduleRef, runs: Sequence[VerdictRun]) -> CursorRes
 
 
 def reset_command(schedule: ScheduleRef) -> str:
-    """What people run to reset it; a paused one is resumed first."""
+    """Return the command with which people reset it; a paused one is resumed first."""
     command = f"hascheduler schedule reset {schedule.name} --from now"
     return command if schedule.paused_at_ms is None else f"hascheduler schedule resume {schedule.name} && {command}"
 
 
 def _nothing_fired_through(schedule: ScheduleRef, at_ms: WallMs, runs: Sequence[VerdictRun]) -> WallMs:
-    """The instant through which no time after ``at_ms`` has fired, or through the cursor."""
+    """Return the instant through which no time after ``at_ms`` has fired, at most the cursor."""
     free_ms = max(at_ms, min(schedule.created_at_ms, schedule.cursor_ms))
     for run in [*runs, None]:
         nominal_ms = next_nominal(schedule.trigger, free_ms)
@@ -133,7 +140,7 @@ def _nothing_fired_through(schedule: ScheduleRef, at_ms: WallMs, runs: Sequence[
 
 
 def _until(run: VerdictRun, schedule: ScheduleRef, at_ms: WallMs) -> VerdictRun | None:
-    """``run`` without the times after ``at_ms``; they are counted by the present trigger."""
+    """Return ``run`` without the times after ``at_ms``, counted by the present trigger; None if nothing is left."""
     last_ms = latest_nominal(schedule.trigger, at_ms)
     if last_ms is None or last_ms < run.first_ms:
         return None

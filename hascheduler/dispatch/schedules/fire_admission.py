@@ -1,10 +1,10 @@
-"""Admission of fires: whether a tenant's `max_pending` and the rate of its fires leave room for another one.
+"""Admission of fires: a tenant's `max_pending` and fire rate must leave room for another one.
 
-A fire makes a job that waits, so it is admitted like a submit. No client repeats it after a Retry-After, though: so the
-newest due time itself waits for room (`time_outcomes`), and its schedule is looked at again after a second. The more
-schedules of a tenant wait, the longer each waits, so that looking costs the same.
+A fire makes a job that waits, so it is admitted like a submit. But no client repeats it after a Retry-After: so the
+newest due time itself waits for room (`time_outcomes`), and its schedule is checked again after a second. The more
+schedules of a tenant wait, the longer each waits, so that the checks cost the same.
 
-A fire of several jobs is admitted if there is room for all of them. So one of more jobs than a limit allows at all is
+A fire of several jobs is admitted if there is room for all of them. So a fire of more jobs than a limit allows is
 always throttled.
 
 Fires take nothing from `submit_rate`, whose bucket the replicas share in the database; they have `fire_rate`.
@@ -27,14 +27,14 @@ _AGAIN_MS = 1_000
 
 @dataclass(slots=True)
 class FireAllowance:
-    """The number of jobs of fires that are admitted, and the limit that says so; ``was_short``: there were more."""
+    """The number of jobs of fires that are admitted, and the limit behind it; ``was_short`` if there were more."""
 
     jobs: int
     limit: str
     was_short: bool = False
 
     def take(self, jobs: int = 1) -> bool:
-        """Admit one fire with so many jobs, if there is room."""
+        """Admit one fire of ``jobs`` jobs, if there is room."""
         self.was_short |= self.jobs < jobs
         self.jobs -= 0 if self.was_short else jobs
         return not self.was_short
@@ -50,12 +50,14 @@ class FireAdmission:
         """The tenant of each schedule that waits, by the schedule's name."""
         self._short_of: Counter[str] = Counter()
         self._unseen: dict[str, tuple[str, int]] = {}
-        """Of each fire of several jobs that the stream has not shown, by its id: the tenant, and how many jobs are in
-        no table yet."""
+        """The tenant and the number of jobs in no table yet, by id of each unseen fire of several jobs."""
         self._unseen_of: Counter[str] = Counter()
 
     def allowance(self, tenant: str, pending: int, now: int) -> FireAllowance | None:
-        """None: no limit. ``pending`` is the number of its jobs that wait, with those promised as fires."""
+        """Return the tenant's allowance; None without a limit.
+
+        ``pending`` is the number of its pending jobs, including those promised as fires.
+        """
         known = self._rules.tenants.get(tenant)
         if known is None or (known.max_pending is None and known.fire_rate is None):
             return None
@@ -67,7 +69,7 @@ class FireAdmission:
         return FireAllowance(max(left, 0), MAX_PENDING)
 
     def fired(self, tenant: str, job_id: str, jobs: int, now: int) -> None:
-        """The fire ``job_id`` makes so many jobs."""
+        """Count the ``jobs`` jobs that the fire ``job_id`` makes."""
         for _ in range(jobs):
             self._rates.take(tenant, now)
         if jobs > 1:
@@ -75,7 +77,7 @@ class FireAdmission:
             self._unseen_of[tenant] += jobs - 1
 
     def forget_seen(self, is_unseen: Callable[[str], bool]) -> None:
-        """``is_unseen`` tells whether the stream has yet to show a fire; the table has the jobs of all others."""
+        """Forget the fires that the stream has shown (not ``is_unseen``): the table has their jobs."""
         for job_id in [job_id for job_id in self._unseen if not is_unseen(job_id)]:
             tenant, jobs = self._unseen.pop(job_id)
             self._unseen_of[tenant] -= jobs
@@ -83,15 +85,15 @@ class FireAdmission:
                 del self._unseen_of[tenant]
 
     def fell_short(self, schedule: ScheduleRef, now: int) -> int:
-        """The schedule found no room; the instant to look at it again."""
+        """Note that the schedule found no room; return the instant to check it again."""
         self.waits_no_more(schedule.name)
         tenant = self._short[schedule.name] = schedule.template.tenant
         self._short_of[tenant] += 1
-        # Not so late that a shorter grace would be over.
+        # Early enough for a shorter grace.
         return now + min(_AGAIN_MS, schedule.policy.grace_ms) + self._short_of[tenant]
 
     def waits_no_more(self, schedule: str) -> None:
-        """The schedule has room, or is gone."""
+        """Note that the schedule has room, or is gone."""
         tenant = self._short.pop(schedule, None)
         if tenant is not None:
             self._short_of[tenant] -= 1
@@ -99,7 +101,7 @@ class FireAdmission:
                 del self._short_of[tenant]
 
     def forget(self) -> None:
-        """This replica does not lead any more."""
+        """Forget all, as this replica does not lead any more."""
         self._short.clear()
         self._short_of.clear()
         self._unseen.clear()

@@ -1,6 +1,6 @@
-"""How many slots schedules are going to need: fires to come times learned cost, in buckets of ten minutes.
+"""How many slots schedules are going to need: future fires times learned cost, in buckets of ten minutes.
 
-Only jobs that schedules make are counted, all of a fire from its time on. Work that finds no slot is not carried on.
+Only jobs made by schedules count, all jobs of a fire from its time on. Work that finds no slot is not carried over.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -17,21 +17,21 @@ from hascheduler.triggers import count_firing, next_firing, on_calendars
 BUCKET_MS = 600_000
 BUCKETS = 144
 TRIGGERS_MAX = 4_000
-"""How many different triggers are looked at, as it is slow to read a cron expression."""
+"""The most different triggers that are read, as reading a cron expression is slow."""
 _MINUTE_MS = 60_000
 _SLICE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many of the ``slots`` of ``definition`` each bucket needs; None: of all slots, for all jobs."""
+    """How many of the ``slots`` of ``definition`` each bucket needs; None stands for all slots and all jobs."""
 
     definition: str | None
     slots: int
     needed: Sequence[int]
 
     def too_much(self, from_ms: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the spans that need more slots than there are, each with the most that it needs."""
+        """Yield the spans that need more slots than exist, each with the most that it needs."""
         for is_too_much, run in groupby(enumerate(self.needed), lambda each: each[1] > self.slots):
             if is_too_much:
                 buckets, needed = zip(*run, strict=True)
@@ -60,7 +60,7 @@ def load_ahead(
     *,
     cost_ms: Callable[[JobTemplate, str], int],
 ) -> Generator[None, None, LoadAhead]:
-    """Compute the load from the bucket of ``now`` on; ``cost_ms`` takes a job of a schedule."""
+    """Compute the load from the bucket of ``now`` on; ``cost_ms`` returns the cost of a schedule's job."""
     from_ms = now - now % BUCKET_MS
     to_ms = from_ms + BUCKETS * BUCKET_MS
     left_out = 0

@@ -1,15 +1,14 @@
-"""What becomes of schedules: their due times, the jobs that a later fire replaces, the failures in a row.
+"""The decisions about schedules: their due times, the jobs that a later fire replaces, the failures in a row.
 
 Owner of `DueTimes`, `ConsecutiveFailures` and `FireAdmission`. It decides only when it is called, and promises each
 decision in the ledger.
 
-Whether outcomes of nominal times may still be carried out, judged from the stored schedule.
-
-Each outcome says what it was based on: the cursor before it, which times were in force, and of a fire whether it makes
-one job or several, as these are inserted and dispatched in another way. So the outcomes form a chain of steps that
-begins at the stored cursor, and the cursor moves only along it. Therefore what is at or before the cursor is decided
-*and* carried out, whatever got lost on the way, and an edit that came in between loses nothing: what was decided before
-the edit and not carried out by then is left to be decided again.
+`cursor_steps` tells from the stored schedule if outcomes of nominal times may still be carried out. Each outcome holds
+what it was based on: the cursor before it, which times were in force, and, for a fire, if it makes one job or several,
+as these are inserted and dispatched differently. So the outcomes form a chain of steps that begins at the stored
+cursor, and the cursor moves only along it. Therefore all times up to the cursor are decided *and* carried out, whatever
+got lost on the way, and an edit in between loses nothing: what was decided before the edit and not carried out by then
+is decided again.
 """
 
 from collections import defaultdict
@@ -68,8 +67,10 @@ class SchedulePlanner:
         self._ledger.schedule_gone(name)
 
     def job_ended(self, job_id: str, state: JobState | None) -> None:
-        """A job ended; call it before the job is removed (for a job that is not known it does nothing). Of a graph, the
-        last job counts alone: where another fails, it fails."""
+        """Count the end of a job; call it before the job is removed, as an unknown job counts for nothing.
+
+        Only the last job of a graph counts: if another fails, the last fails too.
+        """
         job = None if is_before_last(job_id) else self._jobs.get(job_id)
         made_by = None if job is None else job.made_by
         schedule = None if made_by is None else self.due_times.schedule(made_by.name)
@@ -85,7 +86,7 @@ class SchedulePlanner:
     # Leading
 
     def begin(self, reapplied: Sequence[TimeOutcome]) -> None:
-        """Lead: ``reapplied`` is decided, and jobs that an earlier leader left to be replaced are replaced."""
+        """Begin to lead: ``reapplied`` is decided, and jobs that an earlier leader left to be replaced are replaced."""
         # The stream may have yet to show their jobs.
         fires: dict[str, list[Fire]] = defaultdict(list)
         for outcome in reapplied:
@@ -132,8 +133,10 @@ class SchedulePlanner:
         return decisions
 
     def _completed(self, fire: Fire, schedule: ScheduleRef) -> Fire:
-        """With what depends on the jobs that it makes: the keys at which their definitions have limits, what they wait
-        for, whether they are a graph."""
+        """Return the fire with what depends on the jobs that it makes.
+
+        This is the keys at which their definitions have limits, the jobs they wait for, and if they are a graph.
+        """
         definitions = schedule.definitions
         keys = tuple(dict.fromkeys(key for name in definitions for key in self._rules.definition(name).keyed_by))
         live = self._jobs.of_schedule(schedule.identity)
@@ -143,7 +146,7 @@ class SchedulePlanner:
         return replace(fire, keyed_by=keys, after=after, is_graph=is_graph) if keys or after or is_graph else fire
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
-        """Decide the counts of failures to store, and the schedules to pause for them."""
+        """Decide the counts of failures to store, and the schedules to pause because of them."""
         counts = self._failures.to_count(
             now, self.due_times.schedule, lambda name: self._ledger.count(name) is not None
         )
@@ -152,7 +155,7 @@ class SchedulePlanner:
         return counts
 
     def take_resets(self, now: WallMs) -> list[ResetCursor]:
-        """Decide the resets that were asked for, each once nothing is promised of the schedule's times."""
+        """Decide the requested resets, each once no outcome of the schedule's times is promised."""
         resets = [
             ResetCursor(schedule.name, schedule.reset_at_ms, schedule.created_at_ms)
             for schedule in self.due_times.to_reset()
@@ -166,7 +169,7 @@ class SchedulePlanner:
     def _fire(self, fire: Fire, schedule: ScheduleRef, now: WallMs) -> None:
         known = self._jobs.get(fire.job_id)
         if known is not None:
-            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that. A job of an
+            # An earlier leader inserted it and the cursor did not follow; deciding it again repairs that. A job of an
             # earlier schedule of that name (clocks differ) is in the way: the store finds it, and settles the fire.
             if known.made_by is not None and schedule.identity.is_same(known.made_by):
                 self._ledger.job_seen(known)
@@ -174,7 +177,7 @@ class SchedulePlanner:
         self._admission.fired(schedule.template.tenant, fire.job_id, schedule.jobs_per_fire, now)
         job = fired_job(schedule, fire.nominal_ms)
         if fire.keyed_by or fire.after or schedule.graph is not None:
-            # Its values are in its payload, which the store renders, and what it waits for is not there yet, which
+            # Its values are in its payload, which the store renders, and jobs it waits for that do not exist yet
             # would count as succeeded: it can't be dispatched before the stream shows both.
             job = replace(job, limit_keys=None, waits_for=())
         self._jobs.put(job)
@@ -182,11 +185,11 @@ class SchedulePlanner:
             self._replace_all_but_newest(schedule)
 
     def _replace_all_but_newest(self, schedule: ScheduleRef, unseen: Sequence[str] = ()) -> None:
-        """Among the jobs of fires, those of ``unseen`` fires with them: a backfilled or manual one stays."""
+        """Replace the jobs of fires, ``unseen`` ones included, except the newest; backfilled and manual jobs stay."""
         live = self._jobs.of_schedule(schedule.identity)
         fired = [job_id for job_id in reversed(live) if job_id.startswith("fire:")]
         newest = max({*map(last_job_id, fired), *unseen}, key=lambda job_id: fired_at(job_id) or 0, default="")
-        # What waits for others comes before them: it is not to fail because one of them was cancelled.
+        # Jobs that wait for others come first, so that they do not fail because one of those was cancelled.
         for job_id in sorted(fired, key=is_before_last):
             if last_job_id(job_id) != newest:
                 self._jobs.replace(job_id, replaced_error(newest))
@@ -200,9 +203,9 @@ class CursorStep(StrEnum):
     WRITTEN = "written"
     """It follows, and its job or record was written before an edit: only the cursor has yet to move."""
     DECIDED = "decided"
-    """It was carried out: the cursor has passed it, or it is written and its schedule is gone since."""
+    """It was carried out: the cursor has passed it, or it was written before its schedule was deleted."""
     EARLY = "early"
-    """An outcome before it is missing: it has to wait for that."""
+    """An outcome before it is missing, which it has to wait for."""
     OTHER = "other"
     """The schedule is gone, is another one of that name, or was edited in between."""
 
@@ -213,7 +216,7 @@ SETTLEMENT_OF = {
     CursorStep.EARLY: Settlement.UNKNOWN,
     CursorStep.OTHER: Settlement.LOST,
 }
-"""The settlement of an outcome for which nothing is to be written; a `NEXT` one has to be written."""
+"""The settlement of an outcome that needs no write; a `NEXT` one has to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +229,9 @@ class CursorSteps:
 
 
 def counted(tally: FireCounts, outcome: TimeOutcome) -> FireCounts:
-    """The stored counts after the cursor has moved through ``outcome``.
+    """Return the stored counts after the cursor has moved through ``outcome``.
 
-    Not its own ``tally``: what lies before it may have been decided otherwise since it was decided.
+    They may differ from its own ``tally``: earlier times may have been decided differently since it was decided.
     """
     if isinstance(outcome, RecordVerdict):
         return tally.plus(outcome.run.verdict, outcome.run.count)
@@ -238,7 +241,7 @@ def counted(tally: FireCounts, outcome: TimeOutcome) -> FireCounts:
 def cursor_steps(
     schedule: Mapping[str, Any] | None, outcomes: Sequence[TimeOutcome], written: Collection[TimeOutcome]
 ) -> CursorSteps:
-    """The steps of ``outcomes`` of one stored schedule (None: gone).
+    """Return the steps of ``outcomes`` of one stored schedule, which is None if it is gone.
 
     ``written`` are those whose job or record is stored already; only outcomes that are not `is_current` need it.
     """
@@ -263,8 +266,10 @@ def _tally(schedule: Mapping[str, Any]) -> FireCounts:
 
 
 def is_current(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
-    """Whether it is the same schedule, the same times are in force as when the outcome was decided, and it still makes
-    one job, or several."""
+    """Return True if the schedule is still the one that the outcome was decided for.
+
+    It has the same creation, the same times are in force, and it still makes one job, or several.
+    """
     basis = outcome.basis
     since_ms = schedule.get("since_ms", schedule.get("created_at_ms"))
     in_force = (since_ms, schedule.get("paused_at_ms")) == (basis.since_ms, basis.paused_at_ms)
@@ -288,8 +293,11 @@ def _makes_as_decided(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool
 
 
 def _is_same(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
-    """A schedule of another creation is another one by the same name. The journal of 0.2.0 does not have the creation:
-    there it is one that was made at or after the nominal time."""
+    """Return True if the schedule has the creation for which the outcome was decided.
+
+    The journal of 0.2.0 does not store the creation: there a schedule created at or after the nominal time is another
+    one.
+    """
     created_at_ms = schedule.get("created_at_ms")
     if not isinstance(created_at_ms, int):
         return False

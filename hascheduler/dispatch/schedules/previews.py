@@ -1,7 +1,8 @@
 """The fires to come of a trigger, what an edit changes about them, and how a preview shows them.
 
 A preview shows each fire in UTC and on the clock of the trigger's zone, and what the clock changes of the next 400 days
-do to the trigger. What its caller may make long is a generator that yields after every few times, and returns.
+do to the trigger. If a caller can make the work long, the function is a generator that yields after every few times,
+and returns the result.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -29,7 +30,7 @@ from hascheduler.triggers.local_order import pieces
 from hascheduler.triggers.zones import zone_of
 
 PREVIEW_COUNT_MAX = 1_000
-"""Nominal times that a preview shows at most."""
+"""The most nominal times that a preview shows."""
 
 _CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
 _COMPARED_MAX = 1_000
@@ -42,7 +43,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class FiresToCome:
-    """The fires of ``schedule`` after ``after_ms``, before which ``fired`` times of it fired."""
+    """The fires of ``schedule`` after ``after_ms``, before which ``fired`` of its times fired."""
 
     schedule: str
     trigger: Trigger
@@ -61,7 +62,7 @@ class FiresToCome:
         return found
 
     def starting_at(self, from_ms: int) -> Generator[None, None, "FiresToCome"]:
-        """The fires from ``from_ms`` on, if all before them fire."""
+        """Return the fires from ``from_ms`` on, if all before them fire."""
         fired, max_fires = self.fired, self.trigger.max_fires
         if max_fires is not None:
             fired += yield from count_in_steps(self.trigger, self.after_ms + 1, from_ms - 1, max_fires - fired)
@@ -70,7 +71,7 @@ class FiresToCome:
 
 @dataclass(frozen=True, slots=True)
 class FiresChanged:
-    """What fires through ``until_ms`` only after an edit, and what only before it."""
+    """The times through ``until_ms`` that fire only after an edit, and those that fire only before it."""
 
     added: Sequence[Upcoming]
     removed: Sequence[Upcoming]
@@ -78,9 +79,9 @@ class FiresChanged:
 
 
 def next_fire(schedule: ScheduleRef) -> Upcoming | None:
-    """The next undecided nominal time that fires; None if none does, or the schedule is paused."""
+    """Return the next undecided nominal time that fires; None if none does, or the schedule is paused."""
     if schedule.paused_at_ms is None:
-        # Through the last edit; what comes after that has one trigger.
+        # Through the last edit; the times after it have one trigger.
         earlier = undecided(schedule, schedule.cursor_ms, schedule.since_ms, schedule.offsets) if schedule.past else ()
         for times in earlier:
             first_ms = times.first() if times.verdict is None and not times.is_exhausted(schedule.tally) else None
@@ -97,7 +98,7 @@ def next_fire(schedule: ScheduleRef) -> Upcoming | None:
 
 
 def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> Generator[None, None, FiresChanged]:
-    """Through the later of the ``count``-th times of both, but of neither more than a thousand."""
+    """Compare through the later of the ``count``-th times of both, with at most a thousand times of each."""
     before = yield from present.first(_COMPARED_MAX)
     after = yield from edited.first(_COMPARED_MAX)
     both = (before, after)
@@ -115,8 +116,10 @@ def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> Gene
 def make_preview(
     schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]
 ) -> Generator[None, None, dict[str, Any]]:
-    """``fires``, and the clock changes of the 400 days after ``after_ms``, by the names of a `PreviewResponse`; the
-    name ``schedule`` fixes the jitter."""
+    """Return ``fires``, and the clock changes of the 400 days after ``after_ms``, as fields of a `PreviewResponse`.
+
+    The name ``schedule`` determines the jitter.
+    """
     until_ms = min(after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
     changes: list[dict[str, Any]] = []
     for change in clock_changes(trigger, after_ms, until_ms):
@@ -132,7 +135,7 @@ def make_preview(
 
 
 def finished(steps: Generator[None, None, Found]) -> Found:
-    """What ``steps`` return, at once."""
+    """Run ``steps`` to the end, and return its result."""
     while True:
         try:
             next(steps)
@@ -142,7 +145,7 @@ def finished(steps: Generator[None, None, Found]) -> Found:
 
 
 def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[dict[str, Any]]:
-    """Each fire in UTC, with jitter (``due_at``), and on the clock of the trigger's zone (``local``)."""
+    """Return each fire in UTC, with jitter (``due_at``), and on the clock of the trigger's zone (``local``)."""
     zone = zone_of(trigger.zone)
     found = []
     for fire in fires:
@@ -178,5 +181,5 @@ def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> Gener
 
 
 def _offset(seconds: int) -> str:
-    """``+01:00``; with seconds where a zone had them once."""
+    """Return ``+01:00``; with seconds, if the zone once had them."""
     return _EPOCH.astimezone(timezone(timedelta(seconds=seconds))).isoformat()[19:]

@@ -1,23 +1,23 @@
-"""The outcome of the nominal times of one schedule that are due: each fires, or gets the verdict for which it does not.
+"""The outcome of the due nominal times of one schedule: each fires, or gets a verdict that tells why it does not.
 
-The *backlog* is all that is due and undecided. As long as its first time is not later than the grace, every time of it
-fires, however many there are. Otherwise the catch-up policy draws one line through the backlog; what is before the
-line does not fire, what is behind it fires::
+The *backlog* is all that is due and undecided. While its first time is not later than the grace, every time of it
+fires, however many there are. Otherwise the catch-up policy draws one line through the backlog; times before the line
+do not fire, times behind it do::
 
     none      before the line: later than the grace       missed
     latest    before the line: all but the newest         coalesced (into the next fire)
     all       before the line: all but the newest n       missed
 
-Where jobs expire, a time whose job would have expired by now is missed, whatever the policy says, unless the next fire
-stands for it.
+If jobs expire, a time whose job would have expired by now is missed, whatever the policy, unless the next fire stands
+for it.
 
-A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
-cursor is all that says what is decided: one whose jitter is not over holds up those after it, and so does a fire all of
-whose jobs have to be known then.
+A time that would fire may still be skipped for a job that is in its way. Times are decided in order, as only the cursor
+records what is decided: a time whose jitter is not over holds up those after it, and so does a fire whose jobs must all
+be known for the next decision.
 
-And its tenant may be at a limit (`fire_admission`). Of the times that are due then, all but the newest are *throttled*,
-in one record. The newest waits for room, undecided, until the next one is due, its grace is over or half a minute has
-passed, and is throttled too if no room came. So a daily schedule is late rather than left out, and one that asks for
+The tenant may also be at a limit (`fire_admission`). Then, of the due times, all but the newest are *throttled*, in one
+record. The newest waits for room, undecided, until the next one is due, its grace is over or half a minute has passed,
+and is then throttled too if there was no room. So a daily schedule is late rather than left out, and one that asks for
 too much gets what there is room for, with times that are fresh.
 """
 
@@ -35,7 +35,7 @@ from hascheduler.triggers import due_ms, latest_nominal, next_nominal
 from hascheduler.triggers.local_order import offset_zones, offsets_at
 
 ROOM_WAIT_MS_MAX = 30_000
-"""How long the newest time waits for room: no longer than the check of invariants allows for what is done at once."""
+"""How long the newest time waits for room: at most what the check of invariants allows for immediate decisions."""
 
 
 def decide_due_times(
@@ -49,11 +49,10 @@ def decide_due_times(
     allowance: FireAllowance | None = None,
     offsets: ZoneOffsets = (),
 ) -> list[TimeOutcome]:
-    """The outcomes of the times after ``cursor_ms`` that are due by ``now``; at most ``limit`` fires. ``offsets`` are
-    those beside the cursor.
+    """Return the outcomes of the times after ``cursor_ms`` that are due by ``now``; at most ``limit`` fires.
 
-    ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed. Each fire
-    uses up ``allowance``; None: the tenant has no limit.
+    ``offsets`` are those stored with the cursor. ``live`` are the ids of the schedule's jobs that have not ended,
+    oldest first; it is read, not changed. Each fire uses up ``allowance``; None if the tenant has no limit.
     """
     backlog = [times for times in undecided(schedule, cursor_ms, now, offsets) if not times.is_exhausted(tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
@@ -97,7 +96,7 @@ def decide_due_times(
 def _throttled_through(
     schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], times: UndecidedTimes, now: int
 ) -> int:
-    """The instant through which the times of that part of the backlog do not wait for room."""
+    """Return the instant through which the times of that part of the backlog do not wait for room."""
     newest_ms = next(iter(_newest_due(schedule, [each for each in backlog if each.verdict is None], now)), None)
     last_ms = _last_due(schedule, times, now) or 0
     if newest_ms != last_ms:
@@ -107,7 +106,7 @@ def _throttled_through(
 
 
 def _late_verdict(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int, expired_ms: int) -> Verdict:
-    """The verdict on times that are too late to fire."""
+    """Return the verdict on times that are too late to fire."""
     if schedule.policy.catch_up is not CatchUp.LATEST:
         return Verdict.MISSED
     if not expired_ms:
@@ -117,7 +116,7 @@ def _late_verdict(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now:
 
 
 def _line(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int) -> Callable[[UndecidedTimes], int]:
-    """The instant through which the times of each part of the backlog are too late to fire."""
+    """Return the instant through which the times of each part of the backlog are too late to fire."""
     policy = schedule.policy
     if not _is_overdue(schedule, backlog, now):
         return lambda times: times.after_ms
@@ -139,7 +138,7 @@ def _is_overdue(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: i
 
 
 def _last_due(schedule: ScheduleRef, times: UndecidedTimes, by_ms: int) -> WallMs | None:
-    """The newest of ``times`` that was due by ``by_ms``."""
+    """Return the newest of ``times`` that was due by ``by_ms``, or None."""
     nominal_ms = latest_nominal(times.trigger, min(times.through_ms, by_ms))
     # Jitter is shorter than the gap between two times of one pattern, and no time is due before an earlier one: this
     # steps back once at most for each pattern.
@@ -181,11 +180,11 @@ class _Deciding:
 
     @property
     def has_to_wait(self) -> bool:
-        """Whether its fire has to be seen before more is decided."""
+        """Return True if its fire has to be seen before more is decided."""
         return bool(self._fired) and self._schedule.waits_for_its_fires
 
     def fire(self, nominal_ms: WallMs) -> bool:
-        """False: there is no room for it, and nothing was decided."""
+        """Decide the time; return False if there is no room for it and nothing was decided."""
         job_id = fire_job_id(self._schedule.name, nominal_ms)
         is_made = job_id in self._live
         in_the_way = None if is_made else self._in_the_way()
@@ -201,7 +200,7 @@ class _Deciding:
         return True
 
     def throttle(self, times: UndecidedTimes, first_ms: WallMs, through_ms: int) -> WallMs:
-        """Throttle the times from ``first_ms`` on, until one that has its job already; the last of them."""
+        """Throttle the times from ``first_ms`` on, until one that already has its job; return the last of them."""
         assert self._allowance is not None
         end_ms = self.before_made(first_ms, through_ms)
         part = UndecidedTimes(times.trigger, WallMs(first_ms - 1), WallMs(end_ms))
@@ -209,7 +208,7 @@ class _Deciding:
         return WallMs(end_ms)
 
     def before_made(self, after_ms: int, through_ms: int) -> int:
-        """``through_ms``, or just before the first time after ``after_ms`` that has its job already."""
+        """Return ``through_ms``, or the instant before the first time after ``after_ms`` that already has its job."""
         made = [nominal_ms for nominal_ms in map(fired_at, self._live) if nominal_ms is not None]
         return min([through_ms, *(each - 1 for each in made if each > after_ms)])
 
@@ -247,7 +246,7 @@ class _Deciding:
 
 
 def _graphs(live: Iterable[str]) -> int:
-    """How many there are among the jobs of those ids, each single job one: none, one, or more (2)."""
+    """Return how many graphs those jobs belong to, a single job counting as one: none, one, or more (2)."""
     first = None
     for last in map(last_job_id, live):
         if first not in (None, last):
@@ -257,7 +256,7 @@ def _graphs(live: Iterable[str]) -> int:
 
 
 class ConsecutiveFailures:
-    """Owner of the counts, of jobs of a schedule that failed in a row, that are not stored yet.
+    """Owner of the counts of consecutive failures of schedules' jobs that are not stored yet.
 
     Every replica counts the ends that it sees; the leader stores the count, so that it outlives all replicas. A job
     that ended while no replica ran is not counted.
@@ -275,7 +274,7 @@ class ConsecutiveFailures:
         self._counted.pop(name, None)
 
     def job_ended(self, schedule: ScheduleRef, state: JobState | None) -> None:
-        """Count the end of a job; ``state`` None or cancelled says nothing about its work."""
+        """Count the end of a job; ``state`` None or cancelled does not count."""
         if schedule.policy.pause_after_failures is None:
             return
         known = self._counted.get(schedule.name, schedule.failures)
@@ -287,7 +286,7 @@ class ConsecutiveFailures:
     def to_count(
         self, now: WallMs, schedule_of: Callable[[str], ScheduleRef | None], is_promised: Callable[[str], bool]
     ) -> list[CountFailures]:
-        """The counts to store, and with them the schedules to pause."""
+        """Return the counts to store, with the schedules to pause."""
         decisions = []
         for name, failures in self._counted.items():
             schedule = schedule_of(name)

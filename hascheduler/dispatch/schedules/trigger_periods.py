@@ -3,7 +3,7 @@
 The times of one period have one trigger, and are paused or not. An exclusion window makes periods of its own, and so
 does each day that calendars leave out: its times are decided when it is over, so an edit of a calendar changes nothing
 about the days before. Here "an edit is not retroactive" is implemented once: for the core, which decides the times, for
-the edits, which must keep what is undecided, and for the API, which shows it.
+the edits, which must keep undecided times, and for the API, which shows them.
 """
 
 from bisect import bisect_right
@@ -31,7 +31,7 @@ UndecidedBecause = Literal["due", "paused", "excluded"]
 class UndecidedTimes:
     """The nominal times of ``trigger`` after ``after_ms`` through ``through_ms``; ``verdict`` if that is known.
 
-    ``goes_on``: the window or the day that leaves them out is not over at ``through_ms``.
+    ``goes_on`` if the window or the day that leaves them out is not over at ``through_ms``.
     """
 
     trigger: Trigger
@@ -41,7 +41,7 @@ class UndecidedTimes:
     goes_on: bool = False
 
     def first(self) -> WallMs | None:
-        nominal_ms: Any = next_nominal(self.trigger, self.after_ms)  # as it is, see `Timers.set`
+        nominal_ms: Any = next_nominal(self.trigger, self.after_ms)  # kept as it is, see `Timers.set`
         return nominal_ms if nominal_ms is not None and nominal_ms <= self.through_ms else None
 
     def last(self) -> WallMs | None:
@@ -52,7 +52,7 @@ class UndecidedTimes:
         return count_nominal(self.trigger, self.after_ms, self.through_ms)
 
     def is_exhausted(self, tally: FireCounts) -> bool:
-        """Whether the schedule has fired as often as it may: then these times are not in force any more."""
+        """Return True if the schedule has fired as often as it may, so that these times are no longer in force."""
         return _is_exhausted(self.trigger, tally)
 
 
@@ -71,10 +71,10 @@ class UndecidedSummary:
 def undecided(
     schedule: ScheduleRef, cursor_ms: int, through_ms: int, offsets: ZoneOffsets = ()
 ) -> Iterable[UndecidedTimes]:
-    """The undecided times after ``cursor_ms`` through ``through_ms``, in order; some of the parts may be empty.
+    """Return the undecided times after ``cursor_ms`` through ``through_ms``, in order; some of the parts may be empty.
 
-    ``offsets`` are those beside the cursor; without them, own data are taken for those by which it was set. While the
-    schedule is paused, the times since the pause are not among them: they are decided when it is resumed.
+    ``offsets`` are those stored with the cursor; without them, this replica's own zone data count as those by which it
+    was set. While the schedule is paused, the times since the pause are left out: they are decided when it is resumed.
     """
     if not _is_plain(schedule) or not keeps_order(schedule.trigger, cursor_ms, offsets):
         return _of_periods(schedule, cursor_ms, through_ms, offsets)
@@ -83,14 +83,14 @@ def undecided(
 
 
 def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts, offsets: ZoneOffsets = ()) -> Any | None:
-    """When the first undecided time after ``cursor_ms`` is due; or, where it will not fire anyway, when the period that
-    it lies in is over. None where there is no such time. ``tally`` counts what was decided until then; ``offsets`` as
-    for `undecided`.
+    """Return when the first undecided time after ``cursor_ms`` is due; None if there is no such time.
 
-    `Any`, so that the instant stays the object that schedules of one cron expression share (see `Timers.set`).
+    If it will not fire anyway, return when its period is over. ``tally`` counts what was decided until then;
+    ``offsets`` as for `undecided`. `Any`, so that the instant stays the object that schedules of one cron expression
+    share (see `Timers.set`).
     """
     if _is_plain(schedule) and keeps_order(schedule.trigger, cursor_ms, offsets):
-        # As below, without a value for its one period: a start asks this of all schedules, and each fire of its own.
+        # As below, without an object for its one period: a start needs this for all schedules, each fire for its own.
         trigger, after_ms = schedule.trigger, max(cursor_ms, schedule.since_ms)
         return None if _is_exhausted(trigger, tally) else _due(schedule, trigger, next_nominal(trigger, after_ms))
     for times in _of_periods(schedule, cursor_ms, LATEST_MS, offsets):
@@ -101,7 +101,7 @@ def next_decision_ms(schedule: ScheduleRef, cursor_ms: int, tally: FireCounts, o
 
 
 def _due(schedule: ScheduleRef, trigger: Trigger, nominal_ms: Any | None) -> Any | None:
-    """The instant; without jitter it is the same object."""
+    """Return the due instant; without jitter it is the same object."""
     return nominal_ms if nominal_ms is None or not trigger.jitter_ms else due_ms(schedule.name, trigger, nominal_ms)
 
 
@@ -110,16 +110,16 @@ def _is_exhausted(trigger: Trigger, tally: FireCounts) -> bool:
 
 
 def _is_plain(schedule: ScheduleRef) -> bool:
-    """Whether all its undecided times are in one period, in which they fire; so it is of nearly all schedules."""
+    """Return True if all its undecided times are in one period, in which they fire, as in nearly all schedules."""
     trigger = schedule.trigger
     is_divided = schedule.past or trigger.exclude or trigger.calendars is not None
     return not is_divided and schedule.paused_at_ms is None
 
 
 def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> Generator[None, None, UndecidedSummary]:
-    """The nominal times through ``now`` that have no verdict yet, those since a pause among them.
+    """Return a summary of the nominal times through ``now`` without a verdict, those since a pause included.
 
-    It yields after each period and each year, as a pause may be long.
+    Yield after each period and each year, as a pause may be long.
     """
     count, since_ms = 0, None
     because: UndecidedBecause | None = None
@@ -138,15 +138,17 @@ def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> Generator[None, N
 
 
 def decided_through_ms(schedule: ScheduleRef) -> int:
-    """The instant after which its present trigger has undecided times: its cursor, unless an edit or the data by which
-    the cursor was set put it later."""
+    """Return the instant after which its present trigger has undecided times.
+
+    It is the cursor, unless an edit, or the zone data by which the cursor was set, put it later.
+    """
     for _, after_ms, _ in pieces(schedule.trigger, schedule.since_ms, schedule.cursor_ms, schedule.offsets, LATEST_MS):
         return after_ms
     return LATEST_MS
 
 
 def may_still_fire(schedule: ScheduleRef, nominal_times: Sequence[WallMs], now: WallMs) -> set[WallMs]:
-    """The ``nominal_times`` (ascending) through ``now`` that a leader has still to decide, and may let fire."""
+    """Return the ``nominal_times`` (ascending) through ``now`` that a leader has yet to decide, and may let fire."""
     found: set[WallMs] = set()
     for times, _ in _undecided_with_reason(schedule, now):
         if times.verdict is None:
@@ -156,12 +158,12 @@ def may_still_fire(schedule: ScheduleRef, nominal_times: Sequence[WallMs], now: 
 
 
 def _undecided_with_reason(schedule: ScheduleRef, now: WallMs) -> Iterator[tuple[UndecidedTimes, UndecidedBecause]]:
-    """The open times through ``now`` with what they wait for; those of a pause that is over wait for a leader alone."""
+    """Yield the open times through ``now`` with what they wait for; after a pause, they wait only for a leader."""
     for times in undecided(schedule, schedule.cursor_ms, now, schedule.offsets):
         if not times.is_exhausted(schedule.tally):
             yield times, "excluded" if times.verdict is Verdict.EXCLUDED else "due"
     if schedule.paused_at_ms is not None:
-        # The resume decides what becomes of the times since the pause.
+        # The resume decides what happens to the times since the pause.
         after_ms = WallMs(max(schedule.cursor_ms, schedule.since_ms, schedule.paused_at_ms))
         times = UndecidedTimes(schedule.trigger, after_ms, now, Verdict.PAUSED)
         if not times.is_exhausted(schedule.tally):
@@ -193,7 +195,7 @@ def _periods(schedule: ScheduleRef, through_ms: int) -> Iterator[TriggerPeriod]:
 
 def _without_windows(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator[UndecidedTimes]:
     for window in trigger.exclude:
-        # A window is from its first millisecond until before its last; undecided times are after, through.
+        # A window includes its start and not its end; undecided times include their end and not their start.
         before_ms, inside_ms = window.from_ms - 1, window.to_ms - 1
         if before_ms > after_ms:
             yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(min(before_ms, until_ms)))
@@ -208,7 +210,7 @@ def _without_windows(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator
 
 
 def _by_days(times: UndecidedTimes) -> Iterator[UndecidedTimes]:
-    """Those of days that calendars leave out, a day at a time, and those of the days between, about a month at a time.
+    """Yield the times of left-out days, a day at a time, and those of the days between, about a month at a time.
 
     Days without a time of the trigger are passed over, so the first of them is the first time of all.
     """

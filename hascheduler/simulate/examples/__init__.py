@@ -1,4 +1,4 @@
-"""Scenarios to look at, one file each; its ``note`` says what there is to see."""
+"""Example scenarios, one file each; its ``note`` tells what it shows."""
 
 from importlib.resources import files
 
