@@ -117,7 +117,7 @@ async def serve(settings: Settings) -> None:
             tokens=settings.tokens_demanded,
         )
         if is_stale():
-            log.warning("core_stale", reason="sources were edited after they were compiled; what they say does not run")
+            log.warning("compiled_core_stale", reason="sources were edited after they were compiled, and do not run")
         vitals.become(serving.health)
 
         with on_signal(serving.stop, STOP_LIMIT_S):

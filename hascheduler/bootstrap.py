@@ -117,7 +117,7 @@ class _BootstrapRun:
 
     def _missing(self, what: str) -> StoreUnavailable:
         if what != self._logged:
-            log.info("waiting", reason=what)
+            log.info("bootstrap_waiting", reason=what)
             self._logged = what
         return StoreUnavailable(f"the replica set {self._plan.replica_set} is not there in time: {what}")
 

@@ -128,6 +128,6 @@ def _end_anyhow(loop: asyncio.AbstractEventLoop, limit_s: float) -> None:
     try:
         tasks = sorted(task.get_name() for task in asyncio.all_tasks(loop))
         threads = sorted(thread.name for thread in threading.enumerate() if not thread.daemon)
-        log.error("stop_overran", limit_s=limit_s, tasks=tasks[:_NAMED_MAX], threads=threads[:_NAMED_MAX])
+        log.error("stop_timed_out", limit_s=limit_s, tasks=tasks[:_NAMED_MAX], threads=threads[:_NAMED_MAX])
     finally:
         os._exit(1)

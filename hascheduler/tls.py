@@ -96,7 +96,7 @@ class ServedCertificates:
                 refused = None
             except InvalidInput as error:
                 refused = marks
-                log.error("certificates_not_renewed", error=str(error))
+                log.error("certificates_renewal_failed", error=str(error))
 
     def _seen(self) -> tuple[tuple[int, ...], ...]:
         return tuple(file.mark for file in self._files)

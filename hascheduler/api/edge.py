@@ -130,7 +130,7 @@ class Edge:
             async with asyncio.timeout(limit_s):
                 await self._recorded(scope, receive, answer)
         except TimeoutError:
-            log.warning("request_took_too_long", method=scope["method"], path=scope["path"])
+            log.warning("request_timed_out", method=scope["method"], path=scope["path"])
             detail = f"no answer within {limit_s} s"
             late = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", detail)
             instead = outcome_unknown(scope, detail) or late

@@ -145,4 +145,4 @@ class FactRouter:
     def _warn_if_outgrown(self) -> None:
         reason = outgrown_because(self.feeder.mirror)
         if reason:
-            log.error("database_outgrown", reason=reason)
+            log.error("database_version_newer", reason=reason)

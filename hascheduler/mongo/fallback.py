@@ -49,13 +49,13 @@ class FallbackDeliveries:
     async def _fall_back(self, sink: Sink, turned: Callable[[], None]) -> None:
         while True:
             await self._look_until_away(sink)
-            log.warning("standing_in_for_the_broker")
+            log.warning("fallback_started")
             async with asyncio.TaskGroup() as tasks:
                 standing_in = tasks.create_task(self._database.run(sink, turned))
                 while not self._broker.consuming:  # noqa: ASYNC110  # no event says when that changes
                     await asyncio.sleep(_WATCH_S)
                 standing_in.cancel()
-            log.info("the_broker_delivers_again")
+            log.info("fallback_stopped")
 
     async def _look_until_away(self, sink: Sink) -> None:
         loop = asyncio.get_running_loop()
@@ -70,4 +70,4 @@ class FallbackDeliveries:
                 try:
                     seen = await self._database.sweep(sink, among=seen)
                 except WorldError as error:
-                    log.warning("look_failed", error=str(error))
+                    log.warning("fallback_poll_failed", error=str(error))

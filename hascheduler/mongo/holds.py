@@ -80,11 +80,11 @@ class LeftTransactions:
                 continue
             try:
                 if ended := await _end_left_transactions(client):
-                    log.info("left_transactions_ended", transactions=ended)
+                    log.info("orphaned_transactions_aborted", transactions=ended)
                 reminders.over()
             except StoreUnavailable as error:
                 if reminders.is_due(str(error), self._clock.mono_ms()):
-                    log.warning("left_transactions_unknown", error=str(error))
+                    log.warning("orphaned_transactions_unknown", error=str(error))
 
 
 async def _end_left_transactions(client: Client) -> int:

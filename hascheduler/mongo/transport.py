@@ -90,7 +90,7 @@ class MongoDeliveries:
                 await self._follow(stream, sink)
         except WorldError as error:
             if self._reminders.is_due(str(error), int(asyncio.get_running_loop().time() * 1_000)):
-                log.warning("deliveries_broken", error=str(error))
+                log.warning("delivery_stream_lost", error=str(error))
         finally:
             self._consuming = False
             turned()
@@ -126,7 +126,7 @@ class MongoDeliveries:
     async def _deliver(self, job_id: object, fields: Mapping[str, Any], sink: Sink) -> None:
         attempt = fields.get("attempt")
         if not isinstance(job_id, str) or not isinstance(attempt, int):
-            log.warning("promise_unreadable", job=str(job_id)[:200])
+            log.warning("delivery_unreadable", job=str(job_id)[:200])
             return
         await sink(Delivery(encode_message(Message(MessageKind.RUN, job_id, attempt)), _nothing, _parked))
 
@@ -170,7 +170,7 @@ async def _nothing() -> None:
 
 
 async def _parked(reason: str) -> None:
-    log.error("promise_refused", reason=reason)
+    log.error("delivery_refused", reason=reason)
 
 
 READ_LIMIT_S = 0.5

@@ -65,7 +65,7 @@ class OverdueReporter(_AttemptLoop):
         await self._work.report_overdue(self._config.id, overdue)
         self._attempts.overdue_were_reported(overdue)
         for job_id, number in overdue:
-            log.warning("thread_overdue", job=job_id, attempt=number)
+            log.warning("handler_thread_overdue", job=job_id, attempt=number)
 
 
 class StopPoller(_AttemptLoop):

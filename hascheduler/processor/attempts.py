@@ -256,12 +256,12 @@ class Acknowledgements:
         try:
             await delivery.ack()
         except WorldError as error:
-            log.debug("not_acknowledged", error=str(error))
+            log.debug("message_ack_failed", error=str(error))
 
     async def park(self, delivery: Delivery, reason: str) -> None:
         self.parked += 1
-        log.warning("parked", reason=reason)
+        log.warning("message_parked", reason=reason)
         try:
             await delivery.park(reason)
         except WorldError as error:
-            log.warning("not_parked", error=str(error))
+            log.warning("message_park_failed", error=str(error))

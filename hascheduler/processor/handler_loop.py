@@ -169,7 +169,7 @@ class HandlerLoop:
         stall.seen(running, elapsed_s)
         if is_new or was_stuck is not self.is_stuck:
             job_id, number = ("", 0) if running is None else running.attempt.key
-            log.warning("handler_loop_stands_still", reason=str(stall), job=job_id, attempt=number, at=self._place())
+            log.warning("handler_loop_stalled", reason=str(stall), job=job_id, attempt=number, at=self._place())
         for call in self._calls:
             if call.withdraw():
                 call.settle(None, NotBegun(str(stall)))
@@ -186,7 +186,7 @@ class HandlerLoop:
         running = self._running()
         if running is not None:
             log.warning(
-                "process_stood_still",
+                "process_stalled",
                 for_s=round(passed_s, 1),
                 reason=f"the handler of {running.job.definition!r} may hold the interpreter lock: use process=True",
                 job=running.job.id,
@@ -201,7 +201,7 @@ class HandlerLoop:
     def _over(self) -> None:
         if self._stall is not None:
             self._stall.ended_at_s = time.monotonic()
-            log.warning("handler_loop_goes_on", reason=str(self._stall))
+            log.warning("handler_loop_resumed", reason=str(self._stall))
             self._stall = None
 
     def _place(self) -> str:

@@ -66,7 +66,7 @@ class SelfFence:
         trusted = self.trusted
         if self._open.is_set() and not trusted:
             self._open.clear()
-            log.warning("fenced", no_heartbeat_for_ms=self._clock.mono_ms() - (self._beat_began_at or 0))
+            log.warning("processor_fenced", no_heartbeat_for_ms=self._clock.mono_ms() - (self._beat_began_at or 0))
             self._on_lost()
         return trusted
 
@@ -182,7 +182,7 @@ class Heartbeat:
             except (WorldError, TimeoutError) as error:
                 reason = str(error) or "no answer in time"
                 if self._reminders.is_due(reason, began_at):
-                    log.warning("beat_failed", error=reason)
+                    log.warning("heartbeat_failed", error=reason)
             else:
                 self._reminders.over()
                 self.fence.renewed(began_at)
@@ -210,7 +210,7 @@ class Heartbeat:
         await self._tell(able)
         if able is not self._able_told:
             self._able_told = able
-            log.info("takes_jobs") if able else log.warning("takes_no_jobs", reason=NOT_CONSUMING)
+            log.info("consuming_resumed") if able else log.warning("consuming_stopped", reason=NOT_CONSUMING)
 
     async def _tell(self, able: bool) -> None:
         self._beat += 1
@@ -237,5 +237,5 @@ class Heartbeat:
             )
         )
         if self._told is None or self._told == offer:
-            log.info("registered", processor=self.config.id, definitions=sorted(self.definitions))
+            log.info("processor_registered", processor=self.config.id, definitions=sorted(self.definitions))
         self._registered, self._told = True, offer

@@ -42,7 +42,7 @@ class Intake:
                 try:
                     await self._receive(delivery, tasks)
                 except Exception:  # one message must not stop the others
-                    log.exception("message_broken")
+                    log.exception("message_failed")
                 leave_if_cancelled()
 
             await self._deliveries.run(receive, turned)
@@ -75,6 +75,6 @@ class Intake:
         try:
             await self._receipts.park(delivery, reason)
         except Exception:
-            log.exception("message_broken")
+            log.exception("message_failed")
         finally:
             self._parking.release()

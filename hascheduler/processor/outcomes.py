@@ -234,7 +234,7 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
 
     def asked_in_vain(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        log.warning("unanswered", doing=doing, tries=state.attempt_number + 1, error=str(error))
+        log.warning("write_unknown", doing=doing, tries=state.attempt_number + 1, error=str(error))
 
     async def asked() -> _T:
         # A coroutine function, by which tenacity knows what to await; ``ask`` may be a lambda.
@@ -249,7 +249,7 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
     except WorldError as error:
         if not hopeful():
             raise
-        log.warning("unanswered", doing=doing, tries=1, error=str(error))
+        log.warning("write_unknown", doing=doing, tries=1, error=str(error))
         leave_if_cancelled()
     await asyncio.sleep(uniform(0, _FIRST_PAUSE_S))  # noqa: S311  # jitter, no secret
     return await AsyncRetrying(

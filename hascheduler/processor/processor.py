@@ -150,7 +150,7 @@ class Processor:
     async def _drained(self) -> None:
         self._heartbeat.drain()
         self._intake.drain()
-        log.info("draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
+        log.info("processor_draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
         if await self._attempts.gone(self._config.drain_grace_ms / 1000):
             return
         self._attempts.stop_started(StopReason.DRAINED)
@@ -160,7 +160,7 @@ class Processor:
             attempt.let_go()
         if not await self._attempts.gone(_SETTLE_LIMIT_S):
             # The leader finds them when this registration is gone or its heartbeat stops.
-            log.warning("abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
+            log.warning("attempts_abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
 
     async def _left(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
         """Try once to delete the queue or the registration: abandoned, they expire by themselves."""
@@ -168,4 +168,4 @@ class Processor:
             async with asyncio.timeout(_LEAVE_LIMIT_S):
                 await leave()
         except (WorldError, TimeoutError) as error:
-            log.warning("not_left", doing=doing, error=str(error) or "no answer in time")
+            log.warning("deregister_failed", doing=doing, error=str(error) or "no answer in time")

@@ -84,7 +84,7 @@ class Runner:
                 await self._settle(attempt, GiveBack(reason))
                 await self.receipts.acknowledge(delivery)
         except Exception:  # a defect, of this code or of a document: this attempt must not take the others along
-            log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
+            log.exception("attempt_crashed", job=attempt.key[0], attempt=attempt.key[1])
         finally:
             self.attempts.forget(attempt)
 
@@ -112,13 +112,13 @@ class Runner:
             await self._settle(attempt, GiveBack("whether it started is unknown"))
             return
         except Exception as error:  # a document that can't be read: given back, it would come again for ever
-            log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
+            log.exception("attempt_crashed", job=attempt.key[0], attempt=attempt.key[1])
             await self.receipts.acknowledge(delivery)
             await self._settle(attempt, AttemptOutcome(JobState.FAILED, error=error_text(error)))
             return
         await self.receipts.acknowledge(delivery)
         if started is None:
-            log.debug("not_ours", job=attempt.key[0], attempt=attempt.key[1])
+            log.debug("attempt_not_owned", job=attempt.key[0], attempt=attempt.key[1])
             self.metrics.ended(attempt.definition, "lost_race")
             return
         attempt.definition = started.definition
@@ -146,7 +146,7 @@ class Runner:
         limit = TimeLimit.of(started, self.clock.wall_ms())
         handler = self.handlers.find(started.definition)
         if handler is None:
-            log.error("no_handler", job=started.id, definition=started.definition)
+            log.error("handler_missing", job=started.id, definition=started.definition)
             return GiveBack(f"no handler for {started.definition!r} here")
         attempt.phase = Phase.RUNNING
         self.fence.check()
@@ -154,7 +154,7 @@ class Runner:
         if reason is not None:
             end = unfinished(reason, limit.failure)
             return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is not a loss
-        log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
+        log.debug("attempt_started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context, attempt, self.handler_loop), name=f"handler {started.id}")
         with limit.watched(attempt), self.metrics.handling(started.definition):
@@ -182,7 +182,7 @@ class Runner:
             case GiveBack(reason, lost):
                 await self._give_back(attempt, reason, lost=lost)
             case Drop():
-                log.info("revoked", job=attempt.key[0], attempt=attempt.key[1])
+                log.info("attempt_revoked", job=attempt.key[0], attempt=attempt.key[1])
                 self.metrics.ended(attempt.definition, "revoked")
 
     async def _finish(self, attempt: HeldAttempt, outcome: AttemptOutcome) -> None:

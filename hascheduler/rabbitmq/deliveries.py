@@ -104,7 +104,7 @@ class RabbitDeliveries:
             # The broker cancels a consumer whose queue is deleted, and leaves the channel open.
             underlay.on_consumer_cancel_callbacks.add(lambda _: session.lost.set())
             await queue.consume(arrive)
-        log.info("consuming", queue=queue.name)
+        log.info("consumer_started", queue=queue.name)
         self._session = session
         turned()
         try:
@@ -134,7 +134,7 @@ class RabbitDeliveries:
                 async with faults("declare the queue again"):
                     queue = await declare_processor_queue(channel, self._processor_id)
             except BrokerUnavailable as error:
-                log.warning("not_declared_again", queue=queue_name(self._processor_id), error=str(error))
+                log.warning("queue_declare_failed", queue=queue_name(self._processor_id), error=str(error))
                 session.lost.set()
             else:
                 if not queue.declaration_result.consumer_count:

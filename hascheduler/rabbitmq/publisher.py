@@ -82,7 +82,7 @@ class RabbitTransport:
                 for _ in range(min(PIPELINED_MAX, len(messages))):
                     tasks.create_task(publish_next())
         except TimeoutError:
-            log.warning("publish_unanswered", messages=confirms.count(Confirm.UNKNOWN))
+            log.warning("publish_timed_out", messages=confirms.count(Confirm.UNKNOWN))
         return confirms
 
     async def _publish_parcel(
@@ -153,7 +153,7 @@ class RabbitTransport:
 
     def _look(self, blocked: bool) -> None:
         if blocked is not self._blocked:
-            log.warning("broker_blocking", blocked=blocked)
+            log.warning("broker_blocked", blocked=blocked)
             self._blocked = blocked
             self._turned()
 

@@ -88,7 +88,7 @@ class Copies:
             async with asyncio.timeout(_AT_ONCE_LIMIT_S):
                 await copy(self._home, shard, collection, name)
         except (StoreUnavailable, TimeoutError) as error:
-            log.warning("copy_delayed", collection=str(collection), name=name, error=str(error) or "no answer in time")
+            log.warning("copy_failed", collection=str(collection), name=name, error=str(error) or "no answer in time")
 
 
 @dataclass

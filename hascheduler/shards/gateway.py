@@ -139,7 +139,7 @@ class Gateway:
             answer = whole(refused)
             await (named(answer, self.places[0].name) if isinstance(error, WorldError) else answer).send(send)
         except ClientDisconnect:
-            log.debug("client_left", method=route.method, path=scope["path"])
+            log.debug("client_disconnected", method=route.method, path=scope["path"])
 
     async def _answer(self, asked: _Asked) -> None:
         shard = dict(asked.scope["headers"]).get(ONE_SHARD)

@@ -162,7 +162,7 @@ class Hosting:
                     if shard.name in running and running[shard.name].done():
                         del running[shard.name]
                         shard.gone()
-                        log.info("shard_left", shard=shard.name)
+                        log.info("shard_released", shard=shard.name)
                 await in_time(self._stopping.wait(), _TURN_S if self._others else None)
             for replica in self.replicas:
                 replica.stop()
@@ -206,7 +206,7 @@ class Hosting:
             async with asyncio.timeout(_READ_LIMIT_S):
                 return living.isdisjoint(await self.hosts_of(shard.index))
         except (WorldError, TimeoutError) as error:
-            log.debug("hosts_unread", shard=shard.name, error=str(error))
+            log.debug("hosts_read_failed", shard=shard.name, error=str(error))
             return False
 
     # Health of the process

@@ -120,7 +120,7 @@ class PartitionMover:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            await repeat(partial(self._look, tasks), lambda: _LOOK_S, "moves_delayed")
+            await repeat(partial(self._look, tasks), lambda: _LOOK_S, "move_failed")
 
     async def _look(self, tasks: asyncio.TaskGroup) -> None:
         self._looks += 1
@@ -179,7 +179,7 @@ class PartitionMover:
                     await asyncio.sleep(_STEP_S)
                 except (StoreUnavailable, InvalidInput) as error:
                     if reminders.is_due(str(error), self.clock.mono_ms()):
-                        log.warning("moves_delayed", error=str(error), partition=partition)
+                        log.warning("move_failed", error=str(error), partition=partition)
                     await asyncio.sleep(_LOOK_S)
         finally:
             self._carried.discard(partition)

@@ -186,9 +186,9 @@ class Peers:
             try:
                 answer = await self._client.send(self._request(address, shard, scope, body), stream=True)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-                log.debug("forward_unanswered", address=address, error=str(error) or type(error).__name__)
+                log.debug("forward_failed", address=address, error=str(error) or type(error).__name__)
             except httpx.HTTPError as error:
-                log.warning("forward_broken_off", address=address, error=str(error) or type(error).__name__)
+                log.warning("forward_interrupted", address=address, error=str(error) or type(error).__name__)
                 if scope["method"] != "GET":
                     return in_doubt(shard, scope)
             else:
@@ -279,7 +279,7 @@ class HostAddresses:
                         replicas = await self._replicas.find({}, fields).to_list(None)
                     self._known = _best_first(replicas, None if lease is None else lease.get("holder"))
                 except StoreUnavailable as error:
-                    log.warning("hosts_unread", shard=self._shard, error=str(error))
+                    log.warning("hosts_read_failed", shard=self._shard, error=str(error))
                 self._good_until_s = loop.time() + _KEPT_S
             return self._known
 

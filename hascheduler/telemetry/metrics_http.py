@@ -35,32 +35,36 @@ class HttpMetrics(MetricsOwner):
         super().__init__(registry)
         self._requests = self._counter(
             "http_requests",
-            "Requests that were answered, or left without an answer (status 499)",
+            "Requests by status; 499 if the client left before the answer",
             "method",
             "route",
             "status",
         )
         self._seconds = self._histogram(
-            "http_request_seconds", "From a request's head to the end of its answer", _BUCKETS_S, "method", "route"
+            "http_request_duration_seconds",
+            "Time from a request's head to the end of its answer",
+            _BUCKETS_S,
+            "method",
+            "route",
         )
-        self._refusals = self._counter("admission_refusals", "Submits that were not let in", "reason", values=REASONS)
+        self._refusals = self._counter("submit_rejections", "Submits that were rejected", "reason", values=REASONS)
         self._crowded_out = self._counter(
-            "share_refusals",
-            "Requests and connections for which a pool had no room, or their party no share left",
+            "http_rejections",
+            "Requests and connections rejected because a pool, or the caller's share of it, was used up",
             "pool",
             "reason",
         )
         for pool, why in product(POOLS, CROWDED_OUT):
             self._crowded_out.labels(pool, why)
         self._left_out = self._counter(
-            "audit_left_out",
-            "Requests that were to change something and left no record in the audit log",
+            "audit_records_lost",
+            "Changing requests without a record in the audit log",
             "reason",
             values=LEFT_OUT,
         )
         self._cuts = self._counter(
-            "connections_cut",
-            "Connections that were cut: read too slowly, or idle when there was no room",
+            "connections_closed",
+            "Connections closed because they were too slow, or idle when no room was left",
             "reason",
             values=CUTS,
         )

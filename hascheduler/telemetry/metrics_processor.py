@@ -47,9 +47,9 @@ class ProcessorMetrics(MetricsOwner):
         super().__init__(registry)
         self._definitions = BoundedLabel()
         self._attempts = self._counter(
-            "processor_attempts", "Attempts that came here, by what became of each", "definition", "outcome"
+            "processor_attempts", "Attempts received by this processor, by outcome", "definition", "outcome"
         )
-        self._handler = self._histogram("handler_seconds", "How long handlers ran", _BUCKETS_S, "definition")
+        self._handler = self._histogram("handler_duration_seconds", "Run time of handlers", _BUCKETS_S, "definition")
 
     def ended(self, definition: str, outcome: str) -> None:
         """Count an attempt that ended as one of `OUTCOMES`."""
@@ -66,15 +66,19 @@ class ProcessorMetrics(MetricsOwner):
 
 def _gauges(state: ProcessorState) -> Iterator[Metric]:
     running, slots = state.running, state.slots
-    yield GaugeMetricFamily(f"{NAMESPACE}_processor_running", "Handlers that run now", value=running)
-    yield GaugeMetricFamily(f"{NAMESPACE}_processor_slots_max", "How many may run at once", value=slots)
+    yield GaugeMetricFamily(f"{NAMESPACE}_processor_running", "Running handlers", value=running)
+    yield GaugeMetricFamily(f"{NAMESPACE}_processor_slots_max", "Slots of this processor", value=slots)
     yield GaugeMetricFamily(
-        f"{NAMESPACE}_processor_fence_open", "1 while this processor is alive to the leader", value=state.fence_open
+        f"{NAMESPACE}_processor_fence_open",
+        "1 while the fence is open: the leader takes this processor for alive",
+        value=state.fence_open,
     )
     age = GaugeMetricFamily(
-        f"{NAMESPACE}_processor_heartbeat_age_seconds", "Since the last heartbeat that was written began"
+        f"{NAMESPACE}_processor_heartbeat_age_seconds", "Time since the last written heartbeat began"
     )
     if state.heartbeat_age_ms is not None:
         age.add_metric([], state.heartbeat_age_ms / 1_000)
     yield age
-    yield CounterMetricFamily(f"{NAMESPACE}_processor_parked", "Messages that could not be read", value=state.parked)
+    yield CounterMetricFamily(
+        f"{NAMESPACE}_processor_messages_parked", "Messages parked because they could not be read", value=state.parked
+    )

@@ -64,45 +64,46 @@ class ReplicaMetrics(MetricsOwner):
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
-        self._gauge("zone_data_info", "1, with its release", "version").labels(ZONE_DATA_VERSION).set(1)
+        self._gauge("zone_data_info", "1, with the version of the time-zone data", "version").labels(
+            ZONE_DATA_VERSION
+        ).set(1)
         self._definitions = BoundedLabel()
-        self._verdicts = self._counter("verdicts", "Nominal times that got each verdict", "verdict", values=Verdict)
-        self._fire_lag = self._histogram("fire_lag_seconds", "From a due time to its job being stored", _LATE_S)
+        self._verdicts = self._counter("verdicts", "Nominal times by verdict", "verdict", values=Verdict)
+        self._fire_lag = self._histogram("fire_lag_seconds", "Time from a due time to its stored job", _LATE_S)
         self._schedule_to_start = self._histogram(
-            "schedule_to_start_seconds", "From when a job was due to its first start", _WAITED_S, "definition"
+            "schedule_to_start_seconds", "Time from a job's due time to its first start", _WAITED_S, "definition"
         )
         self._decisions = self._counter(
-            "decisions", "Decisions that are in the journal, by kind", "kind", values=_KINDS.values()
+            "decisions", "Decisions written to the journal, by kind", "kind", values=_KINDS.values()
         )
-        self._claims_lost = self._counter("claims_lost", "Dispatches that came too late: their job had changed")
+        self._claims_lost = self._counter("dispatch_conflicts", "Dispatches that lost to another change of their job")
         self._attempts = self._counter("attempts", "Attempts that ended, by outcome", "definition", "outcome")
-        self._attempts_lost = self._counter("attempts_lost", "Attempts that were taken from their processors")
-        self.step_seconds = self._histogram("step_seconds", "One step of the core", _SHORT_S)
+        self._attempts_lost = self._counter("attempts_lost", "Attempts lost with their processor")
+        self.step_seconds = self._histogram("core_step_seconds", "Time of one step of the core", _SHORT_S)
         self.journal_append_seconds = self._histogram(
-            "journal_append_seconds", "One entry's way into the journal", _SHORT_S
+            "journal_append_seconds", "Time to append one entry to the journal", _SHORT_S
         )
         self.journal_apply_seconds = self._histogram(
-            "journal_apply_seconds", "Carrying one journal entry out", _SHORT_S
+            "journal_apply_seconds", "Time to apply one journal entry", _SHORT_S
         )
-        self._takeovers = self._counter("takeovers", "Terms that began here")
-        self._takeover = self._gauge("takeover_seconds", "The last takeover here, from winning the lease to deciding")
-        self._failovers = self._counter(
-            "failovers", "Terms that began here, by how the lease became free", "cause", values=Cause
+        self._takeover = self._gauge(
+            "takeover_seconds", "The last takeover by this replica, from winning the lease to deciding"
         )
+        self._failovers = self._counter("failovers", "Takeovers by this replica, by cause", "cause", values=Cause)
         self._failover = self._gauge(
-            "failover_seconds", "The last takeover here, from the last sign of the leader before to deciding"
+            "failover_seconds", "The last takeover by this replica, from the old leader's last sign to deciding"
         )
         self._suspicions = self._counter(
             "leader_suspicions",
-            "Leaders that stood still, as seen here, by what became of the suspicion",
+            "Stalled leaders as suspected here, by outcome",
             "outcome",
             values=SUSPICIONS,
         )
         self._publishes = self._counter(
-            "publishes", "Messages to processors, by what became of each", "outcome", values=(*Confirm, "dropped")
+            "publishes", "Messages to processors, by outcome", "outcome", values=(*Confirm, "dropped")
         )
         self.publish_confirm_seconds = self._histogram(
-            "publish_confirm_seconds", "From sending a batch of messages to its last confirm", _SHORT_S
+            "publish_confirm_seconds", "Time from sending a batch of messages to its last confirm", _SHORT_S
         )
 
     def journaled(self, decisions: Iterable[Decision]) -> None:
@@ -133,7 +134,6 @@ class ReplicaMetrics(MetricsOwner):
             self._attempts_lost.inc()
 
     def took_over(self, took_ms: int) -> None:
-        self._takeovers.inc()
         self._takeover.set(took_ms / 1_000)
 
     def failed_over(self, failover: Failover) -> None:
@@ -170,9 +170,9 @@ class ReplicaGauges(GuardedCollector):
 
     def _all(self, now: Mapping[str, Gauges]) -> Iterator[Metric]:
         led = sum(each.leading for each in now.values())
-        yield _one("shards", "How many shards the deployment has, each with a leader of its own", self._count)
-        yield _one("shards_led", "How many of them this replica leads", led)
-        yield _one("shards_followed", "How many of them this replica hosts", len(now))
+        yield _one("shards", "Shards of the deployment", self._count)
+        yield _one("shards_led", "Shards led by this replica", led)
+        yield _one("shards_hosted", "Shards hosted by this replica", len(now))
         self._shown = {shard: self._shown.get(shard) or _Shown() for shard in now}
         whole: dict[str, Metric] = {}
         for shard, gauges in now.items():
@@ -192,34 +192,34 @@ class _Shown:
         self._tenants = BoundedRows()
 
     def families(self, now: Gauges) -> Iterator[Metric]:
-        yield _one("leading", "1 on the replica that leads", now.leading)
+        yield _one("is_leader", "1 on the leader", now.leading)
         yield _one("ready", "1 while the mirror is complete and fresh", now.ready)
-        yield _one("term", "The newest term that is known here", now.term)
+        yield _one("term", "The newest term known to this replica", now.term)
         yield _one("stream_lag_seconds", "How far the change stream is behind", _seconds(now.stream_lag_ms))
-        yield _one("loop_age_seconds", "Since the dispatch loop last came round", _seconds(now.loop_age_ms))
+        yield _one("dispatch_loop_age_seconds", "Time since the dispatch loop last turned", _seconds(now.loop_age_ms))
         yield _one(
             "decision_lag_seconds",
-            "How long the leader's decisions take to be carried out, while it makes any",
+            "Time from a decision of the leader to its effect, while it decides",
             _seconds(now.decision_lag_ms),
         )
-        yield _one("quarantined", "Documents that can't be read", now.quarantined)
-        yield _one("broker_accepting", "1 while the broker takes messages from here", now.broker_accepting)
+        yield _one("quarantined_documents", "Documents that can't be read and are set aside", now.quarantined)
+        yield _one("broker_accepting", "1 while the broker accepts messages from this replica", now.broker_accepting)
         yield _by(
             "paused",
-            "1 while people have paused everything: schedules, and dispatches where they are paused too",
+            "1 while everything is paused, by what: schedules, dispatches",
             "what",
             {
                 "schedules": now.pause is not None,
                 "dispatches": now.pause is not None and not now.pause.schedules_only,
             },
         )
-        yield _by("jobs", "Jobs that have not ended", "state", {state: now.jobs.get(state, 0) for state in _LIVE})
+        yield _by("jobs", "Live jobs by state", "state", {state: now.jobs.get(state, 0) for state in _LIVE})
         yield _one(
-            "jobs_unschedulable",
-            "Pending jobs that no processor which lives could ever run; at most some thousands are counted",
+            "unschedulable_jobs",
+            "Pending jobs that no live processor could ever run, up to some thousands",
             now.unschedulable,
         )
-        yield _one("job_dependencies", "Jobs and batches that the waiting jobs have yet to wait for", now.dependencies)
+        yield _one("job_dependencies", "Jobs and batches that waiting jobs depend on", now.dependencies)
         for name, rows, table, known in (
             ("definition", self._definitions, now.jobs_of_definition, now.definitions),
             # The default lane is there, defined or not.
@@ -228,34 +228,35 @@ class _Shown:
         ):
             yield _table(name, rows.of(table, now.jobs, known))
         yield _by(
-            "wait_oldest_seconds",
-            "How long the oldest of the jobs that are due has waited",
+            "oldest_wait_seconds",
+            "How long the oldest due job has waited, by lane",
             "lane",
             _longest({lane: waited_ms / 1_000 for lane, waited_ms in now.waited_ms.items()}, now.lanes),
         )
         if now.wait_bound_ms is not None:
             yield _one(
                 "wait_bound_seconds",
-                "A job that waits longer is overtaken by none of its lane, tier and key that comes after it",
+                "How long a job waits at most before later ones of its lane, tier and key can't overtake it",
                 _seconds(now.wait_bound_ms),
             )
         yield _by("schedules", "Schedules", "state", now.schedules)
         yield _one("definitions", "Definitions", len(now.definitions))
-        yield _by("processors", "Processors that are registered", "state", now.processors)
+        yield _by("processors", "Registered processors by state", "state", now.processors)
         yield _by(
-            "processors_unable",
-            "Processors that live and are not given all the jobs that they could run: they do not consume their queue,"
-            " or did not take up the last jobs that they were given",
+            "unavailable_processors",
+            "Live processors that get few jobs or none: they do not consume, or did not start their last jobs",
             "reason",
             now.unable,
         )
-        yield _by("processor_slots", "Slots of processors", "state", now.slots)
+        yield _by("processor_slots", "Slots of live processors, occupied or free", "state", now.slots)
         yield _one(
-            "mirrors_differ", "Replicas whose mirrors differ from this one's, or did a moment ago", now.mirrors_differ
+            "mirror_mismatches",
+            "Replicas whose mirrors differ from this one's, or did a moment ago",
+            now.mirrors_differ,
         )
         yield _by(
-            "audit_findings",
-            "What is broken in the database, as the leader's last look found it",
+            "check_findings",
+            "Findings of the leader's last check of the database",
             "kind",
             {} if now.findings is None else {kind.value: now.findings.get(kind.value, 0) for kind in FindingKind},
         )
@@ -277,9 +278,7 @@ def _by(name: str, documentation: str, label: str, values: Mapping[str, float]) 
 
 
 def _table(label: str, rows: Iterable[tuple[str, Mapping[str, int]]]) -> Metric:
-    family = GaugeMetricFamily(
-        f"{NAMESPACE}_{label}_jobs", f"Jobs that have not ended, by {label}", labels=[label, "state"]
-    )
+    family = GaugeMetricFamily(f"{NAMESPACE}_{label}_jobs", f"Live jobs by {label} and state", labels=[label, "state"])
     for name, counts in rows:
         for state in _LIVE:
             family.add_metric([name, state], counts.get(state, 0))

@@ -143,10 +143,10 @@ class Exporter(SpanExporter):
             result = SpanExportResult.FAILURE
         if result is not SpanExportResult.SUCCESS:
             if not self._lost:
-                log.warning("spans_not_exported", reason="the collector does not take them; they are dropped")
+                log.warning("span_export_failed", reason="the collector does not take them; they are dropped")
             self._lost += len(spans)
         elif self._lost:
-            log.info("spans_exported_again", dropped=self._lost)
+            log.info("span_export_recovered", dropped=self._lost)
             self._lost = 0
         return result
 

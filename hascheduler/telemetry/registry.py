@@ -36,7 +36,7 @@ def new_registry() -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
-    Gauge("build_info", "1, with the version that runs", ["version"], NAMESPACE, registry=registry).labels(
+    Gauge("build_info", "1, with the running version", ["version"], NAMESPACE, registry=registry).labels(
         __version__
     ).set(1)
     return registry
@@ -84,7 +84,7 @@ class GuardedCollector(Collector):
             yield from list(self._read())
         except Exception:  # a figure must not cost the others, nor the process
             self._failures += 1
-            log.exception("gauges_unreadable", gauges=self._name)
+            log.exception("gauges_read_failed", gauges=self._name)
         yield CounterMetricFamily(
             f"{NAMESPACE}_scrape_failures", "Scrapes in which the gauges could not be read", value=self._failures
         )

@@ -344,7 +344,7 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
         await asyncio.sleep(seconds)
         started = len(effects.read([output]))
         after, took_s = await _read_metrics(http), time.monotonic() - began
-    steps_s = after["hascheduler_step_seconds_sum"] - before["hascheduler_step_seconds_sum"]
+    steps_s = after["hascheduler_core_step_seconds_sum"] - before["hascheduler_core_step_seconds_sum"]
     dispatches = 'hascheduler_decisions_total{kind="dispatch"}'
     decided = after[dispatches] - before[dispatches]
     return {

@@ -142,20 +142,20 @@ async def _after_waiting(
         return await end_of(job_id, wait_ms, request, services, made=made, cancels=cancels) or document
     except WorldError as error:
         # The job is submitted, so this is no failure: the answer just does not wait for its end.
-        log.info("not_waited_for", job=job_id, reason=str(error))
+        log.info("job_wait_refused", job=job_id, reason=str(error))
     except Unwanted:
         await _cancel(job_id, services)
     except ClientGone:
-        log.debug("client_left", job=job_id)
+        log.debug("client_disconnected", job=job_id)
     return document
 
 
 async def _cancel(job_id: str, services: ApiServices) -> None:
     try:
         answer: Any = await services.jobs.cancel(job_id, services.clock.wall_ms())
-        log.info("cancelled_as_client_left", job=job_id, answer=answer)
+        log.info("job_cancelled_on_disconnect", job=job_id, answer=answer)
     except WorldError as error:
-        log.warning("not_cancelled_though_client_left", job=job_id, error=str(error))
+        log.warning("job_cancel_on_disconnect_failed", job=job_id, error=str(error))
 
 
 def submit_span(

@@ -117,7 +117,7 @@ class AuditWriter:
                 try:
                     await self.flush()
                 except StoreUnavailable as error:
-                    log.warning("audit_not_written", waiting=len(self._waiting), error=str(error))
+                    log.warning("audit_write_failed", waiting=len(self._waiting), error=str(error))
                     await asyncio.sleep(_RETRY_AFTER_S)
                     self._arrived.set()
         finally:
@@ -125,7 +125,7 @@ class AuditWriter:
                 async with asyncio.timeout(_FINAL_FLUSH_S):
                     await self.flush()
             except (StoreUnavailable, TimeoutError):
-                log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
+                log.warning("audit_write_failed", waiting=len(self._waiting), error="the process ends")
 
     async def flush(self) -> None:
         """Store all queued records, and now and then delete those beyond the limit."""

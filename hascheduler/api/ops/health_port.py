@@ -49,7 +49,7 @@ class HealthPort:
         """Answer from now on; `InvalidInput` where the port is not available."""
         if self._server is not None:
             await self._server.bind()
-            log.info("health_port", health=f"{self._host}:{self._server.port}")
+            log.info("health_server_started", health=f"{self._host}:{self._server.port}")
             self._serving = asyncio.create_task(self._server.run(), name="health port")
 
     async def close(self) -> None:

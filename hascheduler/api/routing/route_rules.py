@@ -355,7 +355,7 @@ async def answer_to(request: Request, error: Exception) -> Response:
         case UnreadableDocument():
             return problem(500, "unreadable-document", str(error))
         case WorldError():
-            log.warning("request_unanswered", method=request.method, path=request.scope["path"], reason=str(error))
+            log.warning("request_unavailable", method=request.method, path=request.scope["path"], reason=str(error))
             detail = "the database did not answer in time"
             away = problem(503, "unavailable", detail, headers=_RETRY_AFTER)
             return outcome_unknown(request.scope, detail) or away

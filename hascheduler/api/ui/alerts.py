@@ -100,7 +100,7 @@ def _of_data(cluster: Cluster) -> Iterator[Alert]:
             yield Alert(Severity.PAGE, "HaschedulerSchedulesAhead", text)
         elif count:
             text = f"The leader's check of the database finds {count} {kind.replace('_', ' ')}."
-            yield Alert(Severity.TICKET, "HaschedulerAuditFindings", text)
+            yield Alert(Severity.TICKET, "HaschedulerCheckFindings", text)
 
 
 def _count(number: int, noun: str) -> str:

@@ -111,4 +111,4 @@ class FailoverReporter:
             try:
                 await _patiently.copy()(self._store.save, failover)  # its state belongs to one call
             except (StoreUnavailable, InvalidInput) as error:
-                log.warning("failover_not_stored", term=failover.term, error=str(error))
+                log.warning("failover_write_failed", term=failover.term, error=str(error))

@@ -224,9 +224,9 @@ class Leader:
                 if not won:
                     self._observe(await self._leases.get(self._config.scheduler))
         except InvalidInput as error:  # a lease written by hand must not end all replicas, one after the other
-            log.error("lease_unreadable", error=str(error))
+            log.error("lease_read_failed", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
-            log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
+            log.warning("lease_write_unknown", term=attempt.proposed.term, error=str(error) or "no answer in time")
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
         self._unanswered = answer is LeaseAnswer.UNKNOWN
         if not self._unanswered:
@@ -251,7 +251,7 @@ class Leader:
         try:
             self._observe(await self._leases.get(self._config.scheduler))
         except (StoreUnavailable, InvalidInput) as error:
-            log.warning("lease_unreadable", error=str(error))
+            log.warning("lease_read_failed", error=str(error))
 
     def _observe(self, record: LeaseRecord | None) -> None:
         self._elector.observe(record, self._clock.mono_ms())
@@ -341,10 +341,10 @@ class Leader:
                 # The newest entry stays in any case: the next leader's seq and term follow from it.
                 await self._journal.trim(self._config.scheduler, committer.applied_through - 1, before_ms)
             except StoreUnavailable as error:
-                log.info("trim_failed", error=str(error))
+                log.info("journal_trim_failed", error=str(error))
 
     def _deposed(self, term: int, deposed: Deposed) -> None:
-        log.warning("deposed", term=term, by_term=deposed.term)
+        log.warning("leader_deposed", term=term, by_term=deposed.term)
         self._elector.observe_term(deposed.term)
 
     async def _end_term(self, term: asyncio.Task[None], reason: str) -> None:
@@ -373,7 +373,7 @@ class Leader:
         try:
             if committer is not None:
                 done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
-                log.info("handing_over", term=self._elector.term, in_flight_finished=done)
+                log.info("handover_started", term=self._elector.term, in_flight_finished=done)
         finally:
             self._handed_over.clear()
             self._handing_over = True
@@ -396,7 +396,7 @@ class Leader:
                 if await self._leases.update(attempt.expected, attempt.proposed):
                     self._observe(attempt.proposed)
         except (StoreUnavailable, TimeoutError) as error:
-            log.info("release_failed", term=attempt.proposed.term, error=str(error) or "no answer in time")
+            log.info("lease_release_failed", term=attempt.proposed.term, error=str(error) or "no answer in time")
 
     def _trusted(self) -> bool:
         return self._elector.leads(self._clock.mono_ms())

@@ -49,11 +49,11 @@ class LeasePoller:
             found = await self.leases.get(self.name)
         except StoreUnavailable as error:
             if self._reachable:
-                log.warning("lease_out_of_sight", error=str(error))
+                log.warning("lease_poll_failed", error=str(error))
             self._reachable = False
             return
         if not self._reachable:
-            log.info("lease_in_sight")
+            log.info("lease_poll_recovered")
         self._reachable = True
         # If a write of our own ended meanwhile, it is newer than this answer, so drop the answer.
         if self.leader.lease is known and self._passed_on != [found]:

@@ -77,7 +77,12 @@ class StandstillWatch:
         comeback = self._suspicion.sign_seen(replica_id, now)
         if comeback is not None:
             resting_ms = self._suspicion.resting_ms(now)
-            log.info("suspicion_judged", suspicion=comeback.value, sign_of=replica_id, no_suspicion_for_ms=resting_ms)
+            log.info(
+                "leader_suspicion_resolved",
+                suspicion=comeback.value,
+                sign_of=replica_id,
+                no_suspicion_for_ms=resting_ms,
+            )
             self.metrics.suspected("wrong" if comeback is Comeback.WRONG else "right")
 
     def gone(self, replica_id: str) -> None:
@@ -142,7 +147,7 @@ class StandstillWatch:
         if lease.term != self._suspected_term:
             self._suspected_term = lease.term
             log.warning(
-                "leader_stands_still",
+                "leader_stalled",
                 holder=lease.holder,
                 term=lease.term,
                 silent_ms=self._suspicion.silent_ms(now),
@@ -160,7 +165,7 @@ class StandstillWatch:
             unchanged = 0 if rounds != seen else unchanged + 1
             seen = rounds
             if unchanged == _HANG_LOOKS:
-                log.error("dispatch_loop_hangs", leading=self.leader.in_term)
+                log.error("dispatch_loop_stalled", leading=self.leader.in_term)
             self.own_loop_hangs = unchanged >= _HANG_LOOKS
             if self.own_loop_hangs:
                 self.leader.loop_hangs()

@@ -103,7 +103,7 @@ class TrustedClock:
 
     def _log_change(self, remark: str) -> None:
         if remark and not self._reported:
-            log.warning("clocks_differ", reason=remark, believed=not self.wrong_because)
+            log.warning("clock_skew_detected", reason=remark, believed=not self.wrong_because)
         elif self._reported and not remark:
-            log.info("clocks_agree")
+            log.info("clock_skew_resolved")
         self._reported = remark

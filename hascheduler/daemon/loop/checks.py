@@ -71,7 +71,7 @@ class DigestCheck:
         if not differs or status.id == self._replica_id or status.version != self._version:
             return
         if status.id not in self.differing:
-            log.error("mirrors_differ", other=status.id, marks=status.marks, own=self.published)
+            log.error("mirror_mismatch", other=status.id, marks=status.marks, own=self.published)
         now = self._differed[status.id] = self._clock.mono_ms()
         if status.id == self._leader() and (self._started_over_at is None or now - self._started_over_at >= _AGAIN_MS):
             self._started_over_at = now
@@ -116,10 +116,10 @@ class InvariantChecker:
         try:
             report = await scan.look(LIGHT)
         except StoreUnavailable as error:
-            log.warning("audit_unanswered", error=str(error))
+            log.warning("check_unavailable", error=str(error))
             return
         except Exception:  # no stored document may end the leader
-            log.exception("audit_failed")
+            log.exception("check_failed")
             return
         self._log_new(report)
         self._known = frozenset(finding.key for finding in report.findings)
@@ -129,13 +129,13 @@ class InvariantChecker:
         new = [finding for finding in report.findings if finding.key not in self._known]
         for finding in new[:_LOGGED_MAX]:
             log.error(
-                "audit_finding",
+                "check_finding",
                 kind=finding.kind.value,
                 document=finding.document,
                 what=finding.what,
                 hint=finding.hint,
             )
         if len(new) > _LOGGED_MAX:
-            log.error("audit_findings", more=len(new) - _LOGGED_MAX, **report.counts)
+            log.error("check_findings", more=len(new) - _LOGGED_MAX, **report.counts)
         if self._known and not report.counts:
-            log.info("audit_clean", was=len(self._known))
+            log.info("check_clean", was=len(self._known))

@@ -174,7 +174,7 @@ class Committer:
         self._unstorable += 1
         if self._unstorable.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
             reason = "no database can hold the job; look at the payload of its schedule"
-            log.error("fire_unstorable", job=fire.job_id, count=self._unstorable, reason=reason)
+            log.error("fire_rejected", job=fire.job_id, count=self._unstorable, reason=reason)
 
 
 async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:

@@ -55,12 +55,12 @@ class CostCheckpoint:
             if await self.store.save(self.name, term, accounts):
                 self._saved = accounts
         except (StoreUnavailable, InvalidInput) as error:
-            log.info("accounts_not_saved", error=str(error))
+            log.info("accounts_save_failed", error=str(error))
 
     async def load(self) -> AccountsSnapshot:
         """Return the saved accounts, or empty ones if broken; raise `StoreUnavailable` if they can't be read."""
         try:
             return await self.store.load(self.name)
         except InvalidInput as error:
-            log.warning("accounts_unreadable", error=str(error))
+            log.warning("accounts_load_failed", error=str(error))
             return AccountsSnapshot()

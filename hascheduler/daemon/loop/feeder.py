@@ -118,7 +118,7 @@ class Feeder:
             self._reminders.over()
         reason = str(_error_of(state))
         if self._reminders.is_due(reason, self._clock.mono_ms()):
-            log.warning("stream_lost", error=reason, tries=state.attempt_number)
+            log.warning("change_stream_lost", error=reason, tries=state.attempt_number)
 
     async def run(self, sink: FactSink) -> None:
         """Feed ``sink`` until cancelled: no outage ends it."""
@@ -208,7 +208,7 @@ class Feeder:
     async def _pass_on(self, folded: Folded, sink: FactSink) -> None:
         for fact in folded.facts:
             if isinstance(fact, Quarantined):
-                log.warning("quarantined", collection=fact.collection, id=fact.id, reason=fact.reason)
+                log.warning("document_quarantined", collection=fact.collection, id=fact.id, reason=fact.reason)
         if folded.facts or folded.events or folded.marks:
             await sink.take(folded)
 

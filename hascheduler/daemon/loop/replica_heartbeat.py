@@ -111,7 +111,7 @@ class ReplicaHeartbeat:
                 self._reminders.over()
             except StoreUnavailable as error:
                 if self._reminders.is_due(str(error), self._clock.mono_ms()):
-                    log.warning("beat_failed", error=str(error))
+                    log.warning("heartbeat_failed", error=str(error))
             leave_if_cancelled()
             await in_time(self._hurry.wait(), self._config.retry_period_ms / 1000)
 
@@ -120,4 +120,4 @@ class ReplicaHeartbeat:
         try:
             await self._board.remove(self._config.replica_id)
         except StoreUnavailable as error:
-            log.info("leave_failed", error=str(error))
+            log.info("deregister_failed", error=str(error))

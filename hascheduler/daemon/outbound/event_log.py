@@ -261,10 +261,10 @@ class EventPublisher:
                     if not events or await self._publish(exchange, events):
                         self._published_to = upto
                 case Missed(reason):
-                    log.warning("events_not_published", reason=reason)
+                    log.warning("events_publish_failed", reason=reason)
                     return
                 case Lagging(missed):
-                    log.warning("events_not_published", missed=missed, reason="the broker took them too slowly")
+                    log.warning("events_publish_failed", missed=missed, reason="the broker took them too slowly")
                     self._published_to = self._log.floor
                     return
                 case _:

@@ -63,7 +63,7 @@ class MessageSpans:
         try:
             jobs = await self._traces.of(published)
         except WorldError as error:
-            log.debug("traces_unread", messages=len(published), error=str(error))
+            log.debug("trace_lookup_failed", messages=len(published), error=str(error))
             return [UNTRACED] * len(sends)
         return [self._span(send, jobs, term) for send in sends]
 
@@ -154,7 +154,7 @@ class Publisher:
         self._known = accepting
         self.inbox.put_now(TransportSeen(accepting or self.fallback is not None))
         if known is not None or not accepting:
-            log.info("transport", accepting=accepting)
+            log.info("transport_changed", accepting=accepting)
 
     async def _publish(self, deciding_term: Callable[[], int | None]) -> None:
         while True:

@@ -179,5 +179,5 @@ async def count_servers(database: Database, definitions: frozenset[str], dead_af
         with faults("count the processors", _LIMIT_S):
             return await database[Collection.PROCESSORS.value].count_documents(wanted, limit=_COUNTED_MAX)
     except WorldError as error:
-        log.debug("servers_unknown", database=database.name, error=str(error))
+        log.debug("processor_count_failed", database=database.name, error=str(error))
         return None

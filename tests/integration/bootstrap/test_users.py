@@ -128,7 +128,7 @@ async def test_sigterm_ends_the_waiting(fresh: Deployment, members: Members) -> 
         sys.executable, "-m", "hascheduler", *fresh.bootstrap_arguments(), stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
-    assert b'"waiting"' in await asyncio.wait_for(process.stderr.readline(), 60)
+    assert b'"bootstrap_waiting"' in await asyncio.wait_for(process.stderr.readline(), 60)
     process.send_signal(signal.SIGTERM)
     assert await asyncio.wait_for(process.wait(), 30) == 130
     assert await process.stderr.read() == b""
@@ -148,7 +148,7 @@ async def test_what_was_started_before_the_set_and_its_users_comes_through_by_it
             await _said(log, "waiting_for_mongodb")
         await done(*fresh.bootstrap_arguments())
         await _said(replica.log, "mirror_complete")
-        await _said(worker.log, "registered")
+        await _said(worker.log, "processor_registered")
 
 
 @asynccontextmanager

@@ -89,7 +89,7 @@ async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(process
     assert report.looked_at["journal"] > 20
     status, said = await checked(processes)
     assert (status, said["findings"], said["complete"]) == (0, [], True)
-    assert processes.logged("mirrors_differ") == []
+    assert processes.logged("mirror_mismatch") == []
     assert (await processes.get("/v1/cluster"))["mirrors_differ"] == []
 
     async def compared() -> bool:
@@ -131,9 +131,9 @@ async def test_a_defect_planted_in_a_live_system_is_reported_everywhere(processe
 
     await eventually(shown, "every replica shows what the leader found", 60)
     metrics = (
-        'hascheduler_audit_findings{kind="verdict_missing"} 1.0',
-        'hascheduler_audit_findings{kind="overdue"} 0.0',
-        "hascheduler_mirrors_differ 0.0",
+        'hascheduler_check_findings{kind="verdict_missing"} 1.0',
+        'hascheduler_check_findings{kind="overdue"} 0.0',
+        "hascheduler_mirror_mismatches 0.0",
     )
 
     async def measured() -> bool:
@@ -142,7 +142,7 @@ async def test_a_defect_planted_in_a_live_system_is_reported_everywhere(processe
         return all(one in metrics_text for one in metrics)
 
     await eventually(measured, "the leader's metrics have it", 60)
-    lines = processes.logged("audit_finding")
+    lines = processes.logged("check_finding")
     # Once; should another one come to lead meanwhile, once by that one too.
     terms = (await processes.leader())[1]
     assert 0 < len(lines) <= terms

@@ -174,7 +174,7 @@ async def _the_broker_is_lost(cluster: Cluster, client: Client) -> None:
     await cluster.delete(broker, force=True)
 
     async def stand_in() -> bool:
-        return all("standing_in_for_the_broker" in pod.log for pod in cluster.pods("processor"))
+        return all("fallback_started" in pod.log for pod in cluster.pods("processor"))
 
     await eventually(stand_in, "MongoDB stands in for the broker", 60)
     await client.fires("tick")

@@ -49,7 +49,7 @@ async def test_a_replica_leads_only_while_it_reads_the_version_of_the_database(p
         return (answer.status_code, answer.json()["reason"], (await processes.holder())[0]) == (503, REASON, "")
 
     await eventually(is_left, "it is not ready, and gives up its lease")
-    assert '"database_outgrown"' in replica.log.read_text()
+    assert '"database_version_newer"' in replica.log.read_text()
     status, out, err = await processes.command("serve", "--http-port", "0")
     assert (status, out, err) == (1, "", f"hascheduler: {REASON}\n")
     await processes.database.meta.update_one({"_id": "schema"}, {"$set": {"version": 1}, "$inc": {"rev": 1}})

@@ -148,9 +148,9 @@ async def test_a_task_of_a_handler_that_blocks_its_event_loop_loses_no_job_and_t
         job = await processes.ended(job_id)
         assert (job["state"], job["attempt"], job["losses"]) == ("succeeded", 1, 0), job
     assert (tmp_path / "book").read_text() == "begun\n"
-    [goes_on] = await logged(processes, "p", "handler_loop_goes_on")
+    [goes_on] = await logged(processes, "p", "handler_loop_resumed")
     assert REMEDY in goes_on["reason"]
-    [stands_still] = await logged(processes, "p", "handler_loop_stands_still")
+    [stands_still] = await logged(processes, "p", "handler_loop_stalled")
     assert stands_still["job"] == blocking
     assert "handlers.py" in stands_still["at"]
 

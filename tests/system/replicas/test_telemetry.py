@@ -65,7 +65,7 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     assert told.of("hascheduler_attempts_total", definition="log", outcome="succeeded") == logged
     assert told.of("hascheduler_attempts_total", definition="flaky", outcome="failed") == 2
     assert told.of("hascheduler_attempts_total", definition="flaky", outcome="succeeded") == 1
-    assert told["hascheduler_attempts_lost_total"] == told["hascheduler_claims_lost_total"] == 0
+    assert told["hascheduler_attempts_lost_total"] == told["hascheduler_dispatch_conflicts_total"] == 0
     assert told.of("hascheduler_schedule_to_start_seconds_count", definition="log") == logged
     assert told.of("hascheduler_schedule_to_start_seconds_count", definition="flaky") == 1
     assert told.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
@@ -79,7 +79,7 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
 
     both = await eventually(all_gone, "both have seen the last job end and the schedule go")
     for name, of in both.items():
-        assert of["hascheduler_leading"] == (name == leader.name)
+        assert of["hascheduler_is_leader"] == (name == leader.name)
         assert of["hascheduler_term"] == term
         assert of.by("hascheduler_jobs", "state") == {"pending": 0, "dispatched": 0, "running": 0}
         assert of.by("hascheduler_processors", "state") == {"live": 1, "draining": 0, "lost": 0}
@@ -92,8 +92,8 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     worker = await processes.metrics(health["worker"])
     assert worker.of("hascheduler_processor_attempts_total", definition="log", outcome="succeeded") == logged
     assert worker.of("hascheduler_processor_attempts_total", definition="flaky", outcome="failed") == 2
-    assert worker.of("hascheduler_handler_seconds_count", definition="log") == logged
-    assert worker.of("hascheduler_handler_seconds_count", definition="flaky") == 3
+    assert worker.of("hascheduler_handler_duration_seconds_count", definition="log") == logged
+    assert worker.of("hascheduler_handler_duration_seconds_count", definition="flaky") == 3
     # The same on the port of the API, as there is one registry a process.
     through_api = await processes.metrics(processes.replicas["one"].url)
     assert through_api.kinds == both["one"].kinds
@@ -300,10 +300,10 @@ async def test_a_collector_that_is_away_is_told_of_once_and_keeps_nobody(process
         await processes.in_state(job_id, "succeeded")
 
     async def both_told() -> bool:
-        return all(processes.logged("spans_not_exported", name) for name in ("one", "worker"))
+        return all(processes.logged("span_export_failed", name) for name in ("one", "worker"))
 
     await eventually(both_told, "both have said that spans are lost")
     assert (await processor.terminate(), await replica.terminate()) == (0, 0)
-    assert [len(processes.logged("spans_not_exported", name)) for name in ("one", "worker")] == [1, 1]
+    assert [len(processes.logged("span_export_failed", name)) for name in ("one", "worker")] == [1, 1]
     strangers = {line["logger"] for line in processes.lines("one", "worker")}
     assert not [name for name in strangers if not name.startswith(("hascheduler.", "processors."))]

@@ -52,7 +52,7 @@ async def test_what_is_put_into_the_wrong_shard_is_found_by_its_leader_and_the_c
     }
 
     async def logged() -> bool:
-        lines = {(line["shard"], line["kind"], line["document"]) for line in processes.logged("audit_finding")}
+        lines = {(line["shard"], line["kind"], line["document"]) for line in processes.logged("check_finding")}
         return lines == {
             (SHARDS[2], "misplaced", f"jobs/{job['_id']}"),
             (SHARDS[3], "name_unreserved", "schedules/s-3"),

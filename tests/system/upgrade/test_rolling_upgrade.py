@@ -100,7 +100,7 @@ class Fleet(Processes):
         assert await self.database.verdicts.find_one({}) is None
         for name in REPLICAS:
             errors = (self.folder / f"{name}.err").read_text()
-            assert '"quarantined"' not in errors, errors[-2_000:]
+            assert 'quarantined"' not in errors, errors[-2_000:]
             assert "Traceback" not in errors, errors[-2_000:]
 
     async def _submit(self, enough: asyncio.Event) -> None:

@@ -267,7 +267,7 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
         long = await client.post(path, content=b" " * 100_000, headers={"content-type": "application/json"})
         assert long.headers["connection"] == "close"
     told = scrape(overloaded.metrics.registry)
-    assert told.by("hascheduler_admission_refusals_total", "reason")["overload"] >= 2
+    assert told.by("hascheduler_submit_rejections_total", "reason")["overload"] >= 2
 
 
 # Dependencies
@@ -299,7 +299,7 @@ async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_writt
         assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert world.everything() == before
     told = scrape(world.metrics.registry)
-    assert told.by("hascheduler_admission_refusals_total", "reason")["dependencies"] == 5
+    assert told.by("hascheduler_submit_rejections_total", "reason")["dependencies"] == 5
     await post(client, "/v1/jobs", {**JOB, "depends_on": [batch, ids[0]]}, 201)
     check_problem(await client.post("/v1/jobs", json={**JOB, "depends_on": [batch]}), 429)
     await post(client, "/v1/jobs", JOB, 201)

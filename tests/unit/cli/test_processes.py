@@ -225,7 +225,7 @@ def test_a_process_ends_at_the_limit_of_its_stop_and_says_what_it_waited_for(wha
         process.kill()
         process.wait()
     assert process.returncode == 1
-    [overran] = [line for line in said.splitlines() if "stop_overran" in line]
+    [overran] = [line for line in said.splitlines() if "stop_timed_out" in line]
     assert "the culprit" in overran
 
 
@@ -243,4 +243,4 @@ async def block():
 asyncio.run(block())
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, "stop_overran" in ended.stdout) == (0, False)
+    assert (ended.returncode, "stop_timed_out" in ended.stdout) == (0, False)

@@ -71,7 +71,7 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
         missing_one_schedule(cluster, wrong)
         cluster.settle()
         cluster.settle()
-    told = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirrors_differ", "error"))
+    told = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirror_mismatch", "error"))
     assert told == ["r1", "r2", "r3", "r3"], "once a pair"
     assert sorted(wrong.digests.differing) == ["r1", "r2"]
     assert [list(other.digests.differing) for other in others] == [["r3"], ["r3"]]
@@ -182,10 +182,10 @@ async def test_findings_are_shown_as_counts_and_logged_once() -> None:
             said = [logs[0][name] for name in ("log_level", "kind", "what", "hint")]
             assert said == ["error", "overdue", "late", "look"]
     assert logged == [
-        [("audit_finding", "schedules/tick")],
-        [("audit_finding", "journal/default/4")],
+        [("check_finding", "schedules/tick")],
+        [("check_finding", "journal/default/4")],
         [],
-        [("audit_clean", None)],
+        [("check_clean", None)],
     ]
     assert set(scan.bounds) == {LIGHT}
     assert one.last_check is not None
@@ -196,12 +196,12 @@ async def test_of_very_many_findings_some_are_logged_and_the_others_counted() ->
     many = [Finding(FindingKind.OVERDUE, f"schedules/{number}", "late", "look") for number in range(100)]
     with capture_logs() as logs:
         await checker(Role()).look(Scan(many))
-    assert [line["event"] for line in logs] == ["audit_finding"] * 20 + ["audit_findings"]
+    assert [line["event"] for line in logs] == ["check_finding"] * 20 + ["check_findings"]
     assert (logs[-1]["more"], logs[-1]["overdue"]) == (80, 100)
 
 
 @pytest.mark.parametrize(
-    ("error", "event"), [(StoreUnavailable("away"), "audit_unanswered"), (ValueError("odd"), "audit_failed")]
+    ("error", "event"), [(StoreUnavailable("away"), "check_unavailable"), (ValueError("odd"), "check_failed")]
 )
 async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, event: str) -> None:
     one = checker(Role())

@@ -204,5 +204,5 @@ async def test_one_that_can_not_be_stored_does_not_hold_up_the_next(
             for term in (2, 3):
                 room.at(60).deciding(term)
             await eventually(lambda: store.newest("default", 9), "the second is stored")
-    assert [line["term"] for line in logs if line["event"] == "failover_not_stored"] == [2]
+    assert [line["term"] for line in logs if line["event"] == "failover_write_failed"] == [2]
     assert [one.term for one in await store.newest("default", 9)] == [3]

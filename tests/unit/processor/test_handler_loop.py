@@ -187,7 +187,7 @@ async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(wor
         hold(job)
 
     work.handlers.handler("greedy")(greedy)
-    event = "process_stood_still"
+    event = "process_stalled"
     with structlog.testing.capture_logs() as logged:
         async with running(work, make_loop, deadline_ms=60_000) as (stage, _):
             job = stage.world.dispatch("a", "greedy")

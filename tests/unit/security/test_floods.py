@@ -45,7 +45,7 @@ def records(world: World) -> list[dict[str, Any]]:
 
 
 def left_out(world: World, reason: str) -> float | None:
-    return world.metrics.registry.get_sample_value("hascheduler_audit_left_out_total", {"reason": reason})
+    return world.metrics.registry.get_sample_value("hascheduler_audit_records_lost_total", {"reason": reason})
 
 
 async def test_strangers_are_counted_and_sampled_and_not_stored(app: Edge, world: World) -> None:

@@ -91,7 +91,7 @@ async def test_who_takes_all_it_can_keeps_no_one_else_out(app: Edge, world: Worl
         await until(lambda: limit.held(("token", greedy.id)) == 0)
     assert limit.in_use == 0
     told = scrape(world.metrics.registry)
-    assert told.of("hascheduler_share_refusals_total", pool=kind, reason="token_share") >= 2
+    assert told.of("hascheduler_http_rejections_total", pool=kind, reason="token_share") >= 2
 
 
 async def test_a_worker_who_fetches_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
@@ -183,7 +183,7 @@ async def test_when_all_idle_the_oldest_gives_way_to_a_newcomer(app: Edge, world
         idle = [(await crowd.stranger(f"127.0.2.{number + 1}").connect())[0] for number in range(2 * MAX)]
         viewer = await crowd.caller("viewer", "acme", THERE)
         await until(lambda: sum(not reader.at_eof() for reader in idle) <= MAX)
-        assert scrape(world.metrics.registry).of("hascheduler_connections_cut_total", reason="idle") >= MAX
+        assert scrape(world.metrics.registry).of("hascheduler_connections_closed_total", reason="idle") >= MAX
         assert (await viewer.ask("GET", "/v1/jobs"))[0] == 200
         assert not idle[-1].at_eof()
 
@@ -323,7 +323,7 @@ async def test_a_client_that_never_reads_its_answer_is_cut_off(
 
 
 def scrape_cuts(world: World) -> float:
-    return scrape(world.metrics.registry).of("hascheduler_connections_cut_total", reason="slow_reader")
+    return scrape(world.metrics.registry).of("hascheduler_connections_closed_total", reason="slow_reader")
 
 
 async def _full(caller: Caller) -> asyncio.StreamWriter:

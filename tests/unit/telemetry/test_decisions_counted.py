@@ -98,7 +98,7 @@ async def test_a_fire_that_is_lost_is_no_verdict_and_a_dispatch_that_is_lost_is_
     lost: tuple[Decision, ...] = (FIRE, Dispatch("a", 1, "p"), Dispatch("b", 1, "p"), Cancel("c", 1, "replaced"))
     of = await counted(lost, answer=lambda _: Settlement.LOST)
     assert of.of("hascheduler_verdicts_total", verdict="fired") == 0
-    assert of["hascheduler_claims_lost_total"] == 2
+    assert of["hascheduler_dispatch_conflicts_total"] == 2
 
 
 # Attempts, as the stream shows them

@@ -16,59 +16,58 @@ from tests.unit.api.doubles import StandingView, World
 from tests.unit.telemetry.scraping import Scrape, scrape
 
 OF_REPLICAS = """
-    gauge     hascheduler_leading
+    gauge     hascheduler_is_leader
     gauge     hascheduler_shards
     gauge     hascheduler_shards_led
-    gauge     hascheduler_shards_followed
+    gauge     hascheduler_shards_hosted
     gauge     hascheduler_ready
     gauge     hascheduler_term
     gauge     hascheduler_stream_lag_seconds
     gauge     hascheduler_decision_lag_seconds
-    gauge     hascheduler_quarantined
-    gauge     hascheduler_loop_age_seconds
+    gauge     hascheduler_quarantined_documents
+    gauge     hascheduler_dispatch_loop_age_seconds
     gauge     hascheduler_jobs state
-    gauge     hascheduler_jobs_unschedulable
+    gauge     hascheduler_unschedulable_jobs
     gauge     hascheduler_job_dependencies
     gauge     hascheduler_definition_jobs definition state
     gauge     hascheduler_lane_jobs lane state
     gauge     hascheduler_tenant_jobs state tenant
-    gauge     hascheduler_wait_oldest_seconds lane
+    gauge     hascheduler_oldest_wait_seconds lane
     gauge     hascheduler_wait_bound_seconds
     gauge     hascheduler_paused what
     gauge     hascheduler_schedules state
     gauge     hascheduler_definitions
     gauge     hascheduler_processors state
-    gauge     hascheduler_processors_unable reason
+    gauge     hascheduler_unavailable_processors reason
     gauge     hascheduler_processor_slots state
     gauge     hascheduler_build_info version
     gauge     hascheduler_zone_data_info version
     gauge     hascheduler_broker_accepting
-    gauge     hascheduler_mirrors_differ
-    gauge     hascheduler_audit_findings kind
+    gauge     hascheduler_mirror_mismatches
+    gauge     hascheduler_check_findings kind
     gauge     hascheduler_takeover_seconds
     gauge     hascheduler_failover_seconds
     counter   hascheduler_verdicts_total verdict
     counter   hascheduler_decisions_total kind
-    counter   hascheduler_claims_lost_total
+    counter   hascheduler_dispatch_conflicts_total
     counter   hascheduler_attempts_total definition outcome
     counter   hascheduler_attempts_lost_total
     counter   hascheduler_leader_suspicions_total outcome
     counter   hascheduler_publishes_total outcome
-    counter   hascheduler_takeovers_total
     counter   hascheduler_failovers_total cause
     counter   hascheduler_http_requests_total method route status
-    counter   hascheduler_admission_refusals_total reason
-    counter   hascheduler_share_refusals_total pool reason
-    counter   hascheduler_connections_cut_total reason
-    counter   hascheduler_audit_left_out_total reason
+    counter   hascheduler_submit_rejections_total reason
+    counter   hascheduler_http_rejections_total pool reason
+    counter   hascheduler_connections_closed_total reason
+    counter   hascheduler_audit_records_lost_total reason
     counter   hascheduler_scrape_failures_total
     histogram hascheduler_fire_lag_seconds
     histogram hascheduler_schedule_to_start_seconds definition
-    histogram hascheduler_step_seconds
+    histogram hascheduler_core_step_seconds
     histogram hascheduler_journal_append_seconds
     histogram hascheduler_journal_apply_seconds
     histogram hascheduler_publish_confirm_seconds
-    histogram hascheduler_http_request_seconds method route
+    histogram hascheduler_http_request_duration_seconds method route
 """
 OF_PROCESSORS = """
     gauge     hascheduler_build_info version
@@ -77,9 +76,9 @@ OF_PROCESSORS = """
     gauge     hascheduler_processor_fence_open
     gauge     hascheduler_processor_heartbeat_age_seconds
     counter   hascheduler_processor_attempts_total definition outcome
-    counter   hascheduler_processor_parked_total
+    counter   hascheduler_processor_messages_parked_total
     counter   hascheduler_scrape_failures_total
-    histogram hascheduler_handler_seconds definition
+    histogram hascheduler_handler_duration_seconds definition
 """
 
 
@@ -153,8 +152,8 @@ def test_gauges_that_can_not_be_read_are_missing_and_counted_and_all_others_are_
         of = scrape(world.metrics.registry)
     assert of.get("hascheduler_jobs", state="pending") is None
     assert of.get("hascheduler_scrape_failures_total") == 1
-    assert of.get("hascheduler_admission_refusals_total", reason="rate") == 0
-    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["gauges_unreadable"]
+    assert of.get("hascheduler_submit_rejections_total", reason="rate") == 0
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["gauges_read_failed"]
     world.view.broken = False
     assert scrape(world.metrics.registry).get("hascheduler_jobs", state="pending") == 3
 
@@ -213,12 +212,12 @@ def test_of_several_shards_each_has_its_own_gauges_and_the_process_says_how_many
     registry = new_registry()
     registry.register(ReplicaGauges(lambda: views, 4))
     of = scrape(registry)
-    assert of.get("hascheduler_leading", shard="default") == 1
-    assert of.get("hascheduler_leading", shard="0001") == 0
+    assert of.get("hascheduler_is_leader", shard="default") == 1
+    assert of.get("hascheduler_is_leader", shard="0001") == 0
     assert of.get("hascheduler_jobs", shard="0001", state="pending") == 7
     assert of.get("hascheduler_definition_jobs", shard="default", definition="log", state="pending") == 3
-    assert [of.get(f"hascheduler_shards{told}") for told in ("", "_led", "_followed")] == [4, 1, 2]
+    assert [of.get(f"hascheduler_shards{told}") for told in ("", "_led", "_hosted")] == [4, 1, 2]
     of_one = {name for name, _ in at_once(now).samples if name.startswith("hascheduler_")}
     assert {name for name, _ in of.samples if name.startswith("hascheduler_")} == of_one
     del views["default"]
-    assert ("hascheduler_leading", (("shard", "default"),)) not in scrape(registry).samples
+    assert ("hascheduler_is_leader", (("shard", "default"),)) not in scrape(registry).samples

@@ -174,8 +174,8 @@ def test_an_outage_of_the_collector_is_logged_once_and_so_is_its_end() -> None:
         results = [exporter.export([object(), object()]) for _ in range(7)]  # type: ignore[list-item]  # only counted
     assert results == [GOOD, BAD, BAD, BAD, GOOD, GOOD, BAD]
     told = [(line["log_level"], line["event"], line.get("dropped")) for line in lines]
-    again = ("info", "spans_exported_again", 6)
-    assert told == [("warning", "spans_not_exported", None), again, ("warning", "spans_not_exported", None)]
+    again = ("info", "span_export_recovered", 6)
+    assert told == [("warning", "span_export_failed", None), again, ("warning", "span_export_failed", None)]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_collector_that_is_away_costs_spans_and_nothing_else() -> None:
     tried = Exporter(OTLPSpanExporter(endpoint="http://127.0.0.1:1/v1/traces", timeout=0.2))
     with capture_logs() as lines:
         assert tried.export([]) is BAD
-    assert [line["event"] for line in lines] == ["spans_not_exported"]
+    assert [line["event"] for line in lines] == ["span_export_failed"]
 
 
 # Log lines
