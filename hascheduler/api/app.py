@@ -220,13 +220,13 @@ def create_app(services: ApiServices, *, hot: bool = True) -> Edge:
 def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | None = None) -> Edge:
     """Return ``app`` behind the edge, which puts ``services`` into each request.
 
-    ``turned_away`` decides which submits are refused unread; by default their admission does.
+    ``turned_away`` decides which submits are refused unread. By default their admission does.
     """
     return Edge(app, services, OPEN_PATHS, PUBLIC_PAGES, login=sessions.LOGIN, turned_away=turned_away)
 
 
 def create_routes(*, hot: bool = True) -> FastAPI:
-    """Return all routes, to be put behind an edge; they use the services that come with each request.
+    """Return all routes, which stand behind an edge and use the services that come with each request.
 
     If not ``hot``, FastAPI answers everything, with the same responses.
     """

@@ -7,7 +7,7 @@
 The order matters: every refusal is counted and audited, a forged browser request is refused before it learns anything
 about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has identified the
 caller. Each step is a function of its own module, which documents its rules. The edge decides by its own services, and
-puts them into the request for the routes; a gateway may put others into its copy.
+puts them into the request for the routes. A gateway may put others into its copy.
 
 What must hold: no exception leaves the application. If no response has begun, one is sent: 503 after the time limit,
 500 for an unexpected error. Half a response can't be withdrawn, so its connection is cut.
@@ -214,7 +214,7 @@ def _place_in_flight(scope: Scope, services: ApiServices) -> Holding:
 
 
 async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer as ``app`` answers GET, without the body; cancel ``app`` after the head, as a stream would go on."""
+    """Answer as ``app`` answers GET, without the body. Cancel ``app`` after the head, as a stream would go on."""
     loop = asyncio.get_running_loop()
 
     async def send_head(message: Message) -> None:

@@ -47,7 +47,7 @@ class UnseenJobs:
             entries.append([now_ms, jobs])
 
     def settle(self, key: str | None, jobs: int = 1, *, newest: bool = False) -> None:
-        """Remove jobs that the core now counts; if ``newest``, jobs that were not written after all."""
+        """Remove jobs that the core now counts or, if ``newest``, jobs that were not written after all."""
         entries = self._entries.get(key)
         while entries and jobs:
             entry = entries[-1 if newest else 0]

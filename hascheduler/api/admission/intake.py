@@ -2,7 +2,7 @@
 
 Two signs together show that intake takes what dispatch needs: the leader's decisions take long to be carried out
 (`ClusterView.leader_lag`), and more jobs wait than leave the queue in `QUEUE_S` seconds. By Little's law the wait of
-a job is the length of the queue divided by the rate at which jobs leave it; both are measured, so nothing has to be
+a job is the length of the queue divided by the rate at which jobs leave it. Both are measured, so nothing has to be
 known about the machine. Jobs that begin later, wait for others or have no processor are not in that queue
 (`ClusterView.runnable`): dispatch has no work with them. A long queue alone is no overload: if the leader keeps up,
 jobs wait for processors, and any number of them may. Nor is a slow leader alone: without a queue, intake holds
@@ -24,7 +24,7 @@ done, and fewer are done than before.
 - Most refusals are made before a request is read (``unread_bytes``): reading and checking it first would cost nearly
   as much as a submit, and crowd dispatch out as well.
 - Fires are never refused. They count as arrivals, so submits get less if fires take more.
-- A leader of an earlier release does not publish the lag of its decisions; then the lag of its stream counts.
+- A leader of an earlier release does not publish the lag of its decisions, so the lag of its stream counts.
 
 Pure: time and observations are arguments. Sources: Little, A Proof for the Queuing Formula L = λW, 1961; Nichols and
 Jacobson, Controlling Queue Delay, 2012 (the standing delay is the sign, not the length of the queue); Chiu and Jain,

@@ -9,7 +9,7 @@ from hascheduler.errors import TooMany
 from hascheduler.model.values.instants import MonoMs
 
 SESSIONS_MAX = 32
-"""How many sessions of one token may be live at once; a login beyond that ends the oldest."""
+"""How many sessions of one token may be live at once. A login beyond that ends the oldest."""
 BURST = 30
 EVERY_MS = 2_000
 

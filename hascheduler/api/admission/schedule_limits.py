@@ -1,6 +1,6 @@
 """The limits on how many schedules a tenant may have, and how close together their times may be.
 
-Both are checked when a schedule is created, the second also when its trigger changes; stored schedules go on. A
+Both are checked when a schedule is created, the second also when its trigger changes. Stored schedules go on. A
 tenant's own ``max_schedules`` applies to every caller. The deployment's two limits apply only to tokens of one tenant;
 a token for all tenants may exceed them. Two replicas that check at the same time may admit a few schedules too many.
 """
@@ -23,7 +23,7 @@ LEAST_INTERVAL_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLimits:
-    """The deployment's limits for tokens of one tenant; ``schedules_max`` None means no limit."""
+    """The deployment's limits for tokens of one tenant. ``schedules_max`` None means no limit."""
 
     schedules_max: int | None = TENANT_SCHEDULES_MAX
     least_interval_ms: int = LEAST_INTERVAL_MS

@@ -76,7 +76,7 @@ class WorkerRegistrations:
         self._unseen: dict[str, tuple[int, ProcessorRef]] = {}
 
     def require_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
-        """Raise `TooMany` if a limit is reached; otherwise count the processor from here on."""
+        """Count the processor from here on, or raise `TooMany` if a limit is reached."""
         known = [each for each in self._known() if is_polling(each.id)]
         if len(known) >= IN_ALL_MAX:
             raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)

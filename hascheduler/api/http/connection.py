@@ -53,7 +53,7 @@ class BoundedConnection(HttpToolsProtocol):
     """A connection, owner of its slot among the connections of the server."""
 
     is_reserved = False
-    """True if only the reserve had room, which is for privileged requests; who sends them is not known yet."""
+    """True if only the reserve had room. That is for privileged requests, and the caller is not known yet."""
 
     def __init__(self, limit: Limit, metrics: HttpMetrics, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)

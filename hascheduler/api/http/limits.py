@@ -28,7 +28,7 @@ _ONE_A_REQUEST = frozenset({"followers", "viewers"})
 
 
 class NoRoom(ProblemError):
-    """The refusal of a request if a limit has no room or its caller has its share; ``reason`` is the metrics' label."""
+    """The refusal of a request if a limit has no room or its caller has its share. ``reason`` is the metrics' label."""
 
     def __init__(self, reason: str, words: str, retry_after_s: int) -> None:
         self.reason = reason
@@ -81,7 +81,7 @@ class Limit:
 
 
 class Slot:
-    """Units of a limit, held until they are released; releasing them again does nothing."""
+    """Units of a limit, held until they are released. Releasing them again does nothing."""
 
     __slots__ = ("_limit", "_parties", "_units")
 
@@ -124,7 +124,7 @@ class Holding:
     """Owner of what one request holds, first of all its place in flight; raises `NoRoom` if there is none."""
 
     is_held_open = False
-    """True if the request waits; all its writes are done."""
+    """True if the request waits, with all its writes done."""
 
     def __init__(self, limits: Limits, parties: Sequence[Party], metrics: HttpMetrics, *, privileged: bool) -> None:
         self._limits = limits
@@ -135,7 +135,7 @@ class Holding:
         self._place = self.take("in_flight")
 
     def take(self, kind: str, units: int = 1) -> Slot:
-        """Return a slot that holds the units until it is released or the request ends; count and raise `NoRoom`."""
+        """Return a slot that holds the units until it is released or the request ends, or count and raise `NoRoom`."""
         if kind in _ONE_A_REQUEST and kind in self._slots.values():
             return Slot(self._limits[kind], (), 0)
         try:

@@ -18,7 +18,7 @@ from hascheduler.model.values.redaction import redacted_beginning
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50
 ERRORS_LENGTH_MAX = 16_000
-"""The most characters of all errors of one response together; further errors are left out."""
+"""The most characters of all errors of one response together. Further errors are left out."""
 _PATH_PART_SHOWN_MAX = 128
 _TEXT_SHOWN_MAX = 1_000
 
@@ -98,7 +98,7 @@ def problem_body(
     *,
     errors_length_max: int = ERRORS_LENGTH_MAX,
 ) -> dict[str, Any]:
-    """Return the body of a `problem`; of several errors it has at least the first."""
+    """Return the body of a `problem`. It holds at least the first error."""
     body: dict[str, Any] = {
         "type": f"urn:hascheduler:problem:{kind}",
         "title": HTTPStatus(status).phrase,
@@ -123,7 +123,7 @@ def problem_body(
 
 
 def invalid_fields(errors: Sequence[InvalidInput], count: int = 1) -> ProblemError:
-    """Return the 422 for fields that are wrong; ``count`` is their number if ``errors`` has only some."""
+    """Return the 422 for fields that are wrong. ``count`` is their number if ``errors`` has only some."""
     more = f" (and {count - 1} more)" if count > 1 else ""
     detail = f"{error_text(errors[0])}{more}"
     return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=errors)

@@ -87,7 +87,7 @@ class ApiServer:
 
     @property
     def port(self) -> int:
-        """Return the bound port; before `bind`, the requested one, which may be 0."""
+        """Return the bound port or, before `bind`, the requested one, which may be 0."""
         return self._port
 
     async def bind(self) -> None:
@@ -204,7 +204,7 @@ _PROOF = b"x-hascheduler-proof"
 class PassedOn(NamedTuple):
     """A peer's claim about a request that it passed on.
 
-    ``client`` is an address; ``batch_id`` is the id of the whole batch if the request has a part of one.
+    ``client`` is an address, ``batch_id`` the id of the whole batch if the request has a part of one.
     """
 
     client: str

@@ -25,7 +25,7 @@ _INFINITE = (math.inf, -math.inf)
 
 
 class MalformedJson(Exception):
-    """A text that is not JSON at all; the message names where and why."""
+    """A text that is not JSON at all. The message names where and why."""
 
 
 class UnstorableJson(Exception):
@@ -37,7 +37,7 @@ class UnstorableJson(Exception):
 
 
 class Oversized(Exception):
-    """A text over a limit of the reader; the message names the limit."""
+    """A text over a limit of the reader, which the message names."""
 
 
 def read_json(body: bytes, values_max: int = VALUES_MAX) -> Any:
@@ -98,7 +98,7 @@ class _Pairs(tuple[tuple[str, Any], ...]):
 
 
 def _refuse_faults(body: bytes) -> None:
-    """Raise `UnstorableJson` with the path of each fault; return if there is none, or ``body`` is not JSON."""
+    """Raise `UnstorableJson` with the path of each fault, if there is one and ``body`` is JSON."""
     try:
         value = json.loads(
             body.decode(), object_pairs_hook=_Pairs, parse_int=lambda text: int(text[: _INTEGER_LENGTH_MAX + 1])

@@ -109,7 +109,7 @@ class BatchResponse(Part):
 def require_all(refusals: Sequence[bytes | None]) -> None:
     """Raise a `ProblemError` if any of ``refusals``, the results of the jobs in order, as sent, is not None.
 
-    The status and the type are those of the first; each error has its job's place before its path.
+    The status and the type are those of the first. Each error has its job's place before its path.
     """
     refused: list[tuple[int, dict[str, Any]]] = [
         (place, orjson.loads(refusal)["problem"]) for place, refusal in enumerate(refusals) if refusal is not None
@@ -270,7 +270,7 @@ class _Batch:
         item.job = replace(job, batch=self.id, trace=self.trace)
 
     def _needs(self, item: _BatchItem) -> list[int]:
-        """Return the indexes of the jobs that the job waits for; `_resolve` refuses refs that do not exist."""
+        """Return the indexes of the jobs that the job waits for. `_resolve` refuses refs that do not exist."""
         names = item.body.depends_on if item.body else ()
         refs = (name.removeprefix(REF_PREFIX) for name in names if name.startswith(REF_PREFIX))
         return [self.refs[ref] for ref in refs if ref in self.refs]
@@ -316,7 +316,7 @@ class _Batch:
                     item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
 
     async def _admit(self) -> None:
-        """Admit the jobs of each tenant, with as many dependencies as they may have; if one is refused, admit none."""
+        """Admit the jobs of all tenants or none, with as many dependencies as they may have."""
         jobs: Counter[str] = Counter()
         dependencies: Counter[str] = Counter()
         for item in self.items:
@@ -415,7 +415,7 @@ async def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> s
 
 
 async def _with_pauses(items: Sequence[T]) -> AsyncIterator[tuple[int, T]]:
-    """Yield each item with its index; let other tasks run after each fifty."""
+    """Yield each item with its index, and let other tasks run after each fifty."""
     for place, item in enumerate(items, 1):
         yield place - 1, item
         if place % _PAUSE_EVERY == 0:

@@ -38,9 +38,9 @@ Find = Callable[[str, Path, str | None], Found]
 
 
 class Lookup:
-    """The jobs named by ``depends_on`` of one or several bodies; made by `look_up`.
+    """The jobs named by ``depends_on`` of one or several bodies, as read by `look_up`.
 
-    ``named`` holds the rows of each job and batch; ``mixed`` the jobs of each batch of several tenants.
+    ``named`` holds the rows of each job and batch, ``mixed`` the jobs of each batch of several tenants.
     """
 
     def __init__(self, named: Mapping[str, Sequence[KnownJob]], mixed: Mapping[str, Sequence[KnownJob]]) -> None:

@@ -52,7 +52,7 @@ def retry_key(key: str, *asked: object) -> RetryKey:
 
 
 async def key_of(request: Request) -> str | None:
-    """Return the request's key, if it has one; refuse the request if the key is not valid."""
+    """Return the request's key, if it has one. Refuse the request if the key is not valid."""
     given = request.headers.getlist(IDEMPOTENCY_KEY)
     if not given:
         return None
@@ -62,7 +62,7 @@ async def key_of(request: Request) -> str | None:
 
 
 def checked_key(key: str) -> str:
-    """Return ``key`` if it is valid; otherwise refuse the request."""
+    """Return ``key`` if it is valid, or refuse the request."""
     if not 1 <= len(key) <= KEY_LENGTH_MAX:
         raise _refused(f"{len(key)} characters")
     if not all("!" <= character <= "~" for character in key):

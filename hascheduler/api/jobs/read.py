@@ -182,7 +182,7 @@ async def stored_job(id: str, caller: Caller, services: ApiServices) -> StoredDo
 
 
 async def require_visible(id: str, caller: Caller, services: ApiServices) -> None:
-    """Raise `NotFound` if the caller may not see the job; for a caller who sees all tenants, nothing is read.
+    """Raise `NotFound` if the caller may not see the job. For a caller who sees all tenants, nothing is read.
 
     A job never changes its tenant, so the result stays true.
     """

@@ -1,6 +1,6 @@
 """Holds a request open until a job has ended, for ``?wait=``.
 
-This replica's stream shows the end of the job; in case it does not, the database is polled every five seconds.
+This replica's stream shows the end of the job. In case it does not, the database is polled every five seconds.
 """
 
 import asyncio

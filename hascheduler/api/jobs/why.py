@@ -88,7 +88,7 @@ class WhyResponse(Part):
 
 
 def show_explanation(explanation: Explanation, caller: Caller, document: StoredDocument | None = None) -> WhyResponse:
-    """Return the explanation; ``document`` is the stored job, for fields that no mirror has: those of its attempts."""
+    """Return the explanation. ``document`` is the stored job, for the fields of attempts, which no mirror has."""
     if not caller.sees_payloads:
         explanation = replace(explanation, blocks=tuple(map(_without_values, explanation.blocks)))
     said = _said(explanation, document or {})

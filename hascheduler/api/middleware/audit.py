@@ -92,7 +92,7 @@ class AuditWriter:
         return f"{self._clock.wall_ms():013d}.{self._count % 1_000_000:06d}.{self._process}"
 
     def add(self, record: AuditRecord) -> bool:
-        """Queue ``record``; return True if there was room."""
+        """Queue ``record``, and return True if there was room."""
         party, is_full = party_of(record), len(self._waiting) >= QUEUE_MAX
         if is_full or self._waiting_of[party] >= SHARE_MAX:
             self._dropped += 1
@@ -149,7 +149,7 @@ def party_of(record: AuditRecord) -> str:
 
 
 class Sampler:
-    """Takes ``burst`` at once, and then one each ``every_ms``; counts the others."""
+    """A limit that takes ``burst`` at once, then one each ``every_ms``, and counts the others."""
 
     def __init__(self, burst: int, every_ms: int) -> None:
         self._burst = burst
@@ -240,7 +240,7 @@ _LOGGED = ("who", "role", "tenant", "address", "method", "path", "target", "stat
 _HTTP_REFUSED = 400
 DEFECT = 500
 CUT_OFF = 503
-"""The request was cancelled by a timeout or a client that left; whether it was carried out is unknown."""
+"""The request was cut off by a timeout or a client that left, and may or may not have been carried out."""
 
 
 def pattern_of(scope: Scope) -> str | None:
@@ -283,7 +283,7 @@ def is_recorded(scope: Scope) -> bool:
 
 
 def record(scope: Scope, status: int | None, location: str | None, request_id: str) -> None:
-    """Record a request that `is_recorded`; ``status`` is None if it ended without a response."""
+    """Record a request that `is_recorded`. ``status`` is None if it ended without a response."""
     status = DEFECT if status is None else status
     services = scope["state"][EDGE]
     writer: AuditWriter = services.audit_writer
@@ -349,7 +349,7 @@ def _caller_of(scope: Scope) -> Caller | None:
 
 
 def note_of(scope: Scope) -> AuditNote:
-    """Return what the routes have noted; a new note for a request that passes no edge."""
+    """Return the routes' note, or a new one for a request that passes no edge."""
     note = scope.get("state", {}).get(_NOTE)
     return note if isinstance(note, AuditNote) else AuditNote()
 

@@ -56,7 +56,7 @@ from hascheduler.schema.token import Token
 class Caller:
     """The caller of a request.
 
-    ``id`` is the public id of the token, None without one; ``name`` is for people and the audit log. ``expires_at_ms``
+    ``id`` is the public id of the token, None without one. ``name`` is for people and the audit log. ``expires_at_ms``
     is when the token expires, None if never. ``session_of`` is the public id of a session's parent. A caller that does
     not see payloads gets neither those of jobs and schedules nor results and tracebacks.
     """
@@ -121,7 +121,7 @@ ANONYMOUS = Caller(Role.ADMIN, ALL_TENANTS, "anonymous")
 
 
 class _Bearer(SecurityBase):
-    """The scheme for OpenAPI; returns the caller that `identified` has found."""
+    """The scheme for OpenAPI, and the dependency that returns the caller found by `identified`."""
 
     def __init__(self) -> None:
         self.model = BearerModel(
@@ -340,7 +340,7 @@ def _caller(token: Token) -> Caller:
 
 
 def _comes_by_page(scope: Scope) -> bool:
-    """Return True if a header is there that browsers add and no page can remove; programs send neither."""
+    """Return True if the path or a header shows a page. No page can remove the headers, and programs send neither."""
     if is_page_path(scope["path"]):
         return True
     return any(name in (b"sec-fetch-site", b"origin") for name, _ in scope["headers"])

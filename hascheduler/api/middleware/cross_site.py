@@ -101,7 +101,7 @@ def _is_our_name(name: str, config: AuthConfig) -> bool:
 
 
 def _is_same(origin: str, host: str, scheme: str) -> bool:
-    """Return True if both name one host and port; the schemes may differ, as a proxy may speak TLS."""
+    """Return True if both name one host and port. The schemes may differ, as a proxy may speak TLS."""
     given = _ORIGIN.fullmatch(origin)
     theirs, ours = _HOST.fullmatch(given[2]) if given else None, _HOST.fullmatch(host)
     if given is None or theirs is None or ours is None:

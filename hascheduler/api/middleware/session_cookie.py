@@ -13,14 +13,14 @@ _ATTRIBUTES = "Path=/; HttpOnly; SameSite=Strict"
 
 
 def session_secrets(scope: Scope) -> list[str]:
-    """Return the values of all cookies of that name, of which there should be one; they may be anything."""
+    """Return the values of all cookies of that name. There should be one, and it may hold anything."""
     headers = [header for name, header in scope["headers"] if name == b"cookie" and _OF_NAME in header]
     cookies = [cookie.strip() for header in headers for cookie in header.split(b";")]
     return [cookie[len(_OF_NAME) :].decode("latin-1") for cookie in cookies if cookie.startswith(_OF_NAME)]
 
 
 def set_cookie(secret: str, life_s: int, scope: Scope) -> str:
-    """Return the header ``Set-Cookie`` that begins a session; with an empty secret, one that ends it in the browser."""
+    """Return the ``Set-Cookie`` header that begins a session or, with an empty secret, ends it in the browser."""
     secure = "; Secure" if _came_over_tls(scope) else ""
     return f"{NAME}={secret}; Max-Age={life_s}; {_ATTRIBUTES}{secure}"
 

@@ -98,7 +98,7 @@ async def send_piece(send: Send, piece: bytes, *, more: bool = True) -> None:
 async def _pieces(
     feed: EventFeed, after: str | None, which: EventFilter, silence_ms: int
 ) -> AsyncGenerator[bytes, None]:
-    """Raise what `EventFeed.follow` raises; end if the client lags or this replica stops."""
+    """Yield the pieces until the client lags or this replica stops. The errors of `EventFeed.follow` pass."""
     with feed.follow(after, which) as follower:
         yield f"retry: {_RETRY_MS}\n\n".encode()
         wait_ms = 0  # until it has caught up: the first comment comes at once, with the position

@@ -24,7 +24,7 @@ _CONNECTIONS_MAX = 64
 
 
 class HealthPort:
-    """The server of the health port; there is none if ``port`` is None.
+    """The server of the health port, unless ``port`` is None.
 
     It opens before the first request to the database, so that a process that waits for the database can be
     distinguished from a dead one.

@@ -169,7 +169,7 @@ def named_routes(row: Named[N]) -> APIRouter:
 
 
 def _over(row: Named[N], known: N | None, name: str, body: Part) -> N:
-    """Return ``body`` under that name; fields of `Part.kept` that it leaves out are taken from ``known``."""
+    """Return ``body`` under that name, with the fields of `Part.kept` that it leaves out taken from ``known``."""
     left_out = [] if known is None else [field for field in body.kept if field not in body.model_fields_set]
     return named(row.noun, name, body).model_copy(update={field: getattr(known, field) for field in left_out})
 
@@ -189,7 +189,7 @@ async def _written(row: Named[N], store: ResourceStore[N], stored: StoredDocumen
 
 
 def _answer(row: Named[N], stored: StoredDocument, location: str | None = None) -> Response:
-    """Return the response that shows the noun, with its tag; ``location`` is given if it is new."""
+    """Return the response that shows the noun, with its tag. ``location`` is given if it is new."""
     headers = {"ETag": revisions.etag(stored)} | ({} if location is None else {"Location": location})
     status = HTTPStatus.OK if location is None else HTTPStatus.CREATED
     return Response(row.readable(stored).model_dump_json(by_alias=True), status, headers, "application/json")

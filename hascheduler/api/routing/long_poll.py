@@ -104,7 +104,7 @@ class SharedWaits:
     again, so it counts as not having asked for that.
 
     A replica does not see the requests that wait at another one. There no request made the job, so none of them ever
-    cancels it; but the one that made it may.
+    cancels it, but the one that made it may.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class SharedWaits:
             self._by_job[job_id].all_cancel = False
 
     def leave(self, job_id: str, *, disconnected: bool) -> bool:
-        """Count a request that no longer waits; return True if the job must be cancelled."""
+        """Count a request that no longer waits, and return True if the job must be cancelled."""
         share = self._by_job[job_id]
         share.waiting -= 1
         share.all_cancel &= disconnected

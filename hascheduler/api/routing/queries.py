@@ -99,7 +99,7 @@ Paging = Annotated[PageQuery, Query()]
 async def page(
     documents: Sequence[StoredDocument], limit: int, next: str | None, show: Callable[[StoredDocument], Model]
 ) -> Response:
-    """Return a `Page` of the first ``limit`` of ``documents``; there is a next one if the store found more.
+    """Return a `Page` of the first ``limit`` of ``documents``. There is a next one if the store found more.
 
     Documents may be large: each is shown and encoded in a slice of its own, and the page ends after `_PAGE_BYTES_MAX`.
     ``next`` is the cursor to continue from if there are no more ``documents`` than ``limit``.

@@ -38,7 +38,7 @@ class Tags:
     named: frozenset[tuple[str, bool]] | None
 
     def have(self, document: StoredDocument | None, *, weakly: bool = False) -> bool:
-        """Return True if the revision of ``document`` is one of them; weak ones count only if ``weakly``."""
+        """Return True if the revision of ``document`` is one of them. Weak ones count only if ``weakly``."""
         if self.named is None or document is None:
             return document is not None
         rev = str(document.get("rev"))
@@ -129,7 +129,7 @@ async def stored(kind: str, name: str, store: Revised) -> StoredDocument:
 
 
 async def until_done(kind: str, name: str, attempt: Callable[[], Awaitable[Done | None]]) -> Done:
-    """Return the result of ``attempt``; retry after None, which means that a concurrent change has won.
+    """Return the result of ``attempt``, retried after None, which means that a concurrent change has won.
 
     Raise `Conflict` after `TRIES_MAX` lost races.
     """

@@ -206,7 +206,7 @@ async def _submitted(jobs: Sequence[NewJob], services: ApiServices) -> Submissio
 
 
 def _keys(key: str, jobs: int) -> list[str]:
-    """Return a key for each job: the last has the key itself, those of the others follow from it."""
+    """Return a key for each job: the last has the key itself, the others get one that follows from it."""
     return [*(f"{key}#{number}" for number in range(jobs - 1)), key]
 
 
@@ -366,7 +366,7 @@ def resuming(*, catch_up: bool) -> ScheduleChange:
 
 
 def resetting(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-    """Return the change of a reset; it raises `Conflict` if the schedule is paused."""
+    """Return the change of a reset, which raises `Conflict` if the schedule is paused."""
     schedule = readable_schedule(stored)
     if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
         return {}

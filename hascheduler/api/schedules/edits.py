@@ -61,7 +61,7 @@ Job = TypeVar("Job", bound=TemplateBody)
 
 
 class UnseenCalendar(InvalidInput):
-    """The refusal of a calendar that the stream has not delivered; ``names`` are all that the trigger uses."""
+    """The refusal of a calendar that the stream has not delivered. ``names`` are all that the trigger uses."""
 
     def __init__(self, missing: InvalidInput, names: Sequence[str]) -> None:
         super().__init__(missing.path, missing.problem, missing.expected)
@@ -70,7 +70,7 @@ class UnseenCalendar(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEdit:
-    """The circumstances of an edit, or of a creation; ``calendars`` are those known to exist."""
+    """The circumstances of an edit, or of a creation. ``calendars`` are those known to exist."""
 
     caller: Caller
     services: ApiServices
@@ -78,7 +78,7 @@ class ScheduleEdit:
     calendars: Mapping[str, Calendar]
 
     def require_lanes(self, body: ScheduleBody, stored: StoredDocument | None = None) -> None:
-        """Raise `InvalidInput` if the caller may not name the lane of a job; stored lanes may stay."""
+        """Raise `InvalidInput` if the caller may not name the lane of a job. Stored lanes may stay."""
         kept = _lanes((stored or {}).get("job"))
         for path, job in body.made:
             if job.lane not in kept:
@@ -132,10 +132,10 @@ async def edit_schedule(
     precondition: Precondition,
     change: ScheduleChange,
 ) -> StoredDocument:
-    """Write the fields that ``change`` returns for the stored schedule; after a lost race, run ``change`` again.
+    """Write the fields that ``change`` returns for the stored schedule. After a lost race, run ``change`` again.
 
-    A field that would stay the same is not written; if all would, nothing is, and the revision stays. Return the
-    schedule as stored then; the refusals are those of `revisions.at_revision`.
+    A field that would stay the same is not written. If all would, nothing is, and the revision stays. Return the
+    schedule as stored then. The refusals are those of `revisions.at_revision`.
     """
 
     async def write(stored: StoredDocument) -> StoredDocument | None:
@@ -312,7 +312,7 @@ def _filled(job: Job, payload: object) -> Job:
 
 
 def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, caller: Caller) -> ReplaceScheduleBody:
-    """Return the replacement that the merge patch amounts to; it is refused as that replacement would be."""
+    """Return the replacement that the merge patch amounts to, and refuse it as that replacement would be."""
     with readable("schedule", name):
         read_schedule(stored)
         form = request_form(stored)
@@ -331,7 +331,7 @@ def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) ->
 
 
 def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-    """Return all fields of a new schedule, paused if the stored one is; the write raises the revision."""
+    """Return all fields of a new schedule, paused if the stored one is. The write raises the revision."""
     paused = is_integer(stored.get("paused_at_ms"))
     document = new_schedule_document(_new(name, body, edit.trigger(body.trigger, None), edit.now, paused=paused))
     return {field: value for field, value in document.items() if field not in ("_id", "rev")}

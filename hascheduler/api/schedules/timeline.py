@@ -232,7 +232,7 @@ class _Known:
 
 
 async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices) -> list[_Known]:
-    """Return the known past of each; read a few at a time, so that a page holds few connections."""
+    """Return the known past of each, read a few at a time, so that a page holds few connections."""
     most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
     found: dict[str, Sequence[VerdictRecord]] = {}
 

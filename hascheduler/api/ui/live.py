@@ -62,7 +62,7 @@ _LIVE = ("pending", "dispatched", "running")
 
 @dataclass(slots=True)
 class _Sight:
-    """The view of the tokens of one tenant, or of those for all tenants (None); owner of its history."""
+    """The view of the tokens of one tenant, or of those for all tenants (None), and owner of its history."""
 
     tenant: str | None
     events: Follower | None = None
@@ -75,7 +75,7 @@ class _Sight:
 
 
 class LivePictures:
-    """Owner of the pictures of one replica; each of its views has its own."""
+    """Owner of the pictures of one replica, separate for each of its views."""
 
     def __init__(self) -> None:
         self._sights: dict[tuple[int, str | None], _Sight] = {}

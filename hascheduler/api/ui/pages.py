@@ -38,7 +38,7 @@ VIEWS = (
     "job",
     "lanes",
 )
-"""The views with an address of their own, ``/ui/<view>``; the query selects the object."""
+"""The views with an address of their own, ``/ui/<view>``. The query selects the object."""
 PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})
 """Paths that other sites may link to."""
 _MEDIA_TYPES = {

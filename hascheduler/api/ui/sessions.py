@@ -131,7 +131,7 @@ async def describe_session(services: Services, caller: Authenticated, response: 
 
 @router.delete(SESSION_PATH, status_code=HTTPStatus.NO_CONTENT)
 async def log_out(services: Services, caller: Authenticated, request: Request, response: Response, note: Noted) -> None:
-    """End the session, and make the browser forget it; without one, change nothing."""
+    """End the session, if there is one, and make the browser forget it."""
     response.headers["Set-Cookie"] = set_cookie("", 0, request.scope)
     if not caller.is_session:
         note.unaudited = True
@@ -164,7 +164,7 @@ def _session(secret: str, parent_digest: str, parent: Caller, pages: PageTerms, 
 
 
 async def _comes_true(is_so: Callable[[], bool]) -> bool:
-    """Return True if ``is_so`` holds within some five seconds; a login is rare enough to poll."""
+    """Return True if ``is_so`` holds within some five seconds. Logins are rare enough to poll."""
     for _ in range(_LOOKS_MAX):
         if is_so():
             return True

@@ -7,15 +7,15 @@
                   └───────────────────────────────────────┘
 
 A processor may send each request to another replica. As for all processors, the compare-and-set of each start and
-finish keeps an attempt from running twice; HTTP adds nothing to that. Repeating a request is harmless: a second start
+finish keeps an attempt from running twice. HTTP adds nothing to that. Repeating a request is harmless: a second start
 of an attempt returns the same job again, and the processor makes sure that it runs once.
 
 If there are several shards, a processor works for one, which it gets when it registers.
 
 A fetch is a long poll. This replica's stream wakes it when it shows attempts that are promised to the processor; in
 case it does not, the mirror is polled every second. While the client is connected, the replica writes one heartbeat of
-the processor each heartbeat interval; once it has left, none. A finished attempt is stored by the same rules as for all
-processors: the job and its definition decide when a failed one is retried.
+the processor each heartbeat interval, and none once it has left. A finished attempt is stored by the same rules as for
+all processors: the job and its definition decide when a failed one is retried.
 """
 
 import asyncio
