@@ -84,8 +84,8 @@ class AdmissionControl:
         """Return if ``jobs`` more jobs of the tenant, with ``dependencies`` in all, may be written now.
 
         They count as waiting until the stream has shown them, or `not_new` takes them back. `TooMany` and `Overloaded`
-        hold when to retry; `InvalidInput` is raised for ``path`` or the dependencies if the request exceeds a limit by
-        itself.
+        carry the time to retry. `InvalidInput` is raised for ``path`` or the dependencies if the request exceeds a
+        limit by itself.
         """
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:

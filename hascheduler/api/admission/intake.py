@@ -4,7 +4,7 @@ Two signs together show that intake takes what dispatch needs: the leader's deci
 (`ClusterView.leader_lag`), and more jobs wait than leave the queue in `QUEUE_S` seconds. By Little's law the wait of
 a job is the length of the queue divided by the rate at which jobs leave it. Both are measured, so nothing has to be
 known about the machine. Jobs that begin later, wait for others or have no processor are not in that queue
-(`ClusterView.runnable`): dispatch has no work with them. A long queue alone is no overload: if the leader keeps up,
+(`ClusterView.runnable`): they cost dispatch nothing. A long queue alone is no overload: if the leader keeps up,
 jobs wait for processors, and any number of them may. Nor is a slow leader alone: without a queue, intake holds
 nothing back. If most slots are idle though many jobs wait, the jobs do not wait for processors, and a leader that
 is a little late is enough: on a fast machine its decisions come back soon, though intake has taken half of what

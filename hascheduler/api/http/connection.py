@@ -165,7 +165,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._unsent = sys.maxsize  # the client's time to read begins with the next check
 
     def send_400_response(self, msg: str) -> None:
-        """Answer the whole requests before it first, but do not wait for too many of them."""
+        """Answer 400 after the complete requests before it, but do not wait for too many of those."""
         self._is_over = True
         if self._in_progress() and not self.cycle.more_body and len(self.pipeline) < _PIPELINED_MAX:
             return

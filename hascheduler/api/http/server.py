@@ -42,9 +42,8 @@ _END_LOOK_EVERY_S = 0.005
 class ApiServer:
     """An HTTP server: ``await bind()``, then ``port`` is known, then ``await run()`` until cancelled.
 
-    With ``tls`` it speaks HTTPS.
-    If the port is not available, an `InvalidInput` names ``HASCHEDULER_<setting>_HOST`` or ``…_PORT``.
-    ``connections_max`` and ``connections_reserve`` are those of `hascheduler.api.http.limits`.
+    With ``tls`` it speaks HTTPS. If the port is not available, an `InvalidInput` names ``HASCHEDULER_<setting>_HOST``
+    or ``…_PORT``. ``connections_max`` and ``connections_reserve`` are those of `hascheduler.api.http.limits`.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ BATCHES_MAX = 100
 Found = dict[str, Sequence[KnownJob]]
 """The states of each named job or batch, by its id."""
 Find = Callable[[str, Path, str | None], Found]
-"""Resolves a name as `Lookup.found` does."""
+"""A function that resolves a name as `Lookup.found` does."""
 
 
 class Lookup:

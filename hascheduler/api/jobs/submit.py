@@ -162,7 +162,7 @@ def submit_span(
 ) -> AbstractContextManager[Span]:
     """Return the tracing span of a request that submits jobs, within the caller's trace if it sends one.
 
-    The jobs continue the span. ``attributes`` have dots in their names, ``subject`` is a definition if there is one.
+    The jobs continue the span. ``attributes`` have dots in their names. ``subject`` is a definition if there is one.
     ``request`` is None for a job that is made by a change of all that match.
     """
     if request is None:

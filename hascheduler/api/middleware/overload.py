@@ -1,6 +1,6 @@
 """Requests that can't be answered in time: their time limits, the submits refused unread, writes of unknown outcome.
 
-Most requests have 30 s, those that are held open until something happens have longer. How many may be in flight or
+Most requests have 30 s, and those that are held open until something happens have longer. How many may be in flight or
 held open is up to `hascheduler.api.http.limits`.
 """
 

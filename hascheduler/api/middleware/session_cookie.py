@@ -1,7 +1,7 @@
 """The cookie of the dashboard's sessions: found in a request, set and cleared.
 
 No script reads it (``HttpOnly``), and a browser sends it only with requests of this site's own pages
-(``SameSite=Strict``); if the page came over TLS it is never sent without (``Secure``). Cookies know no ports: those
+(``SameSite=Strict``); if the page came over TLS, so must they (``Secure``). Cookies know no ports: those
 of another port of this host are sent too, and may have the same name. So two of that name count as none.
 """
 

@@ -104,7 +104,7 @@ class SharedWaits:
     again, so it counts as not having asked for that.
 
     A replica does not see the requests that wait at another one. There no request made the job, so none of them ever
-    cancels it, but the one that made it may.
+    cancels it. Only the request that made it may.
     """
 
     def __init__(self) -> None:

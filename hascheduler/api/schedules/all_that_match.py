@@ -48,7 +48,7 @@ _KEY_DIGITS = 32
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute)
 Change = Callable[[str], Awaitable[bool]]
-"""Change the schedule of that name; return False if it was in the requested state already."""
+"""A function that changes the schedule of that name, and returns False if it was in the requested state already."""
 
 
 class ChangeSchedulesBody(ChangeOfMany):
@@ -213,8 +213,8 @@ async def _changed(
 ) -> int:
     """Change those of ``names`` that are ``meant``, and count them in ``answer``.
 
-    Return how many names are done: fewer than all if the database does not answer or a limit is reached. If it
-    ``may_fail`` and nothing was changed, raise that error instead.
+    Return how many names are done: fewer than all after an error of the database or a limit. Raise that error instead
+    if it ``may_fail`` and nothing was changed.
     """
     for first in range(0, len(names), _TOGETHER_MAX):
         some = names[first : first + _TOGETHER_MAX]

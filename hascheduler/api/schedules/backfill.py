@@ -159,7 +159,7 @@ def _jobs(maker: JobMaker, ids: Mapping[WallMs, str], now: WallMs, *, one_by_one
 
 
 async def _create(jobs: Iterator[NewJob], jobs_per_time: int, work: int, services: ApiServices) -> set[str]:
-    """Submit the jobs, in groups as large as their ``work`` allows, and return the ids of the new ones."""
+    """Submit the jobs, as many nominal times at once as their ``work`` allows, and return the ids of the new ones."""
     times = max(1, min(_SUBMITTED_AT_ONCE_MAX // jobs_per_time, WORK_AT_ONCE_MAX // max(work, 1)))
     new: set[str] = set()
     while some := await run_in_slices(_next(jobs, times * jobs_per_time)):

@@ -122,7 +122,7 @@ async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mappi
 
 
 ScheduleChange = Callable[[StoredDocument, ScheduleEdit], Mapping[str, Any]]
-"""Returns the changed fields of a stored schedule."""
+"""A function that returns the changed fields of a stored schedule."""
 
 
 async def edit_schedule(

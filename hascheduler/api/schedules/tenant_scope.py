@@ -87,7 +87,7 @@ async def stored_schedule(name: str, caller: Caller, services: ApiServices) -> S
 
 
 def read_schedule(document: StoredDocument) -> ScheduleRef:
-    """Return the schedule; raise `InvalidInput` if it, or the times of one of its triggers, can't be read."""
+    """Return the schedule; raise `InvalidInput` if it can't be read, or the times of a trigger can't be computed."""
     schedule = decode_schedule(document["_id"], document)
     for trigger in (schedule.trigger, *(stretch.trigger for stretch in schedule.past)):
         next_nominal(trigger, schedule.cursor_ms)
