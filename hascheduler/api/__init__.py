@@ -1,4 +1,4 @@
-"""The HTTP API, the same on every replica: it writes through the ports and reads what its replica mirrors.
+"""The HTTP API, the same on every replica: it writes through the ports and reads from its replica's mirror.
 
 ::
 
@@ -8,14 +8,14 @@
              ◄───────────────────── problem+json ◄───────── route_rules ◄────┘     ports ◄ admission ◄┘
 
 ==============  =======================================================================================
-room            what is in it
+room            contents
 ==============  =======================================================================================
 `http`          sockets, connections and their limits, strict JSON, problem+json
-`edge`          where every request comes in; it goes through the steps of `middleware`
-`middleware`    what every request passes: metrics, time limit, audit, browsers, tokens
-`routing`       what every route is made of: its rules, pages, revisions
-`hot_routes`    the five routes that are asked for each job
-`admission`     how much may be let in: jobs, schedules, workers
+`edge`          the entry of every request, which runs the steps of `middleware`
+`middleware`    the steps of every request: metrics, time limit, audit, browsers, tokens
+`routing`       the building blocks of every route: its rules, pages, revisions
+`hot_routes`    the five routes that are called for each job
+`admission`     how many jobs, schedules and workers may be admitted
 `resources`     ``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``audit``
 `jobs`          ``/v1/jobs``
 `schedules`     ``/v1/schedules``
@@ -26,8 +26,8 @@ room            what is in it
 
 Nothing here owns jobs, schedules or decisions. What must hold: a refused request has written nothing; every refusal is
 problem+json (RFC 9457) and names the field, what is wrong with it and what would be right; no input is a 500; every
-request has a bound on its size, its time and its number, and no token or address can take the whole of a limited
-resource (`hascheduler.api.http.limits`). An edit is one compare-and-set on the revision that it was made from, and
-an edit that changes nothing is not written. An answer may be sent back as a request. A stored document never leaves as
-it is: an answer has only what its response model names.
+request is bounded in size, time and number, and no token or address can take all of a limited resource
+(`hascheduler.api.http.limits`). An edit is one compare-and-set on the revision it was made from, and an edit that
+changes nothing is not written. A response may be sent back as a request. A stored document is never returned as it is:
+a response has only the fields that its model names.
 """

@@ -1,6 +1,6 @@
 """The application: its middlewares, its routers in their order, its OpenAPI document.
 
-The document is a file of the package, which `make reference` writes: to make it takes most of a second and 11 MB.
+The document is a file of the package, written by `make reference`: generating it takes most of a second and 11 MB.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from hascheduler.schema.noun import Noun
 __all__ = ["DESCRIPTION", "ApiServices", "create_app", "create_routes", "description_of", "with_edge"]
 
 DESCRIPTION = "openapi.json"
-"""The OpenAPI document, beside this module."""
+"""The name of the OpenAPI document, a file next to this module."""
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
@@ -74,9 +74,9 @@ OPEN_PATHS = pages.open_paths() | frozenset(
         *(f"{pages.DOCS_PATH}/{asset}" for asset in pages.ASSETS),
     }
 )
-"""They need no token: their answers hold nothing of any tenant."""
+"""Paths that need no token: their responses hold no tenant's data."""
 PUBLIC_PAGES = pages.PAGES | {pages.DOCS_PATH}
-"""Pages of other sites may lead there, also where no tokens are required."""
+"""Pages that other sites may link to, even if no tokens are required."""
 _ROUTERS = (
     # Routes are matched in this order: the most frequent come first.
     submit.router,
@@ -121,7 +121,7 @@ _PUBLISHED_NAMES = {
     "Uniqueness-Output": "UniqueResponse",
     "ScheduleFilter": "ScheduleFilterBody",
 }
-"""The names of these models in the document: generated clients have classes by those names."""
+"""The names of these models in the document: generated clients name their classes after them."""
 _ITEM_ENDS = ("Response", "Summary", "Record", "")
 
 
@@ -148,13 +148,13 @@ class _Api(FastAPI):
                 tell_match(scope)
 
     def build_middleware_stack(self) -> ASGIApp:
-        """As Starlette makes it, but without its answer to defects: that is the edge's."""
+        """Return Starlette's stack without its handler of unexpected errors: the edge handles those."""
         stack = super().build_middleware_stack()
         assert isinstance(stack, ServerErrorMiddleware)
         return stack.app
 
     def openapi(self) -> dict[str, Any]:
-        """As FastAPI makes it, but with problems and merge patches under their own media types."""
+        """Return FastAPI's document with problems and merge patches under their own media types."""
         if self.openapi_schema is None:
             document = super().openapi()
             for path in document["paths"].values():
@@ -183,7 +183,7 @@ def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _put_nulls_back(example: Any, schema: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """FastAPI leaves them out of its document, and with them fields that every answer has."""
+    """Restore the nulls that FastAPI drops from examples, and with them fields that every response has."""
     if isinstance(example, list):
         for item in example:
             _put_nulls_back(item, schema.get("items", {}), schemas)
@@ -218,15 +218,17 @@ def create_app(services: ApiServices, *, hot: bool = True) -> Edge:
 
 
 def with_edge(app: ASGIApp, services: ApiServices, turned_away: TurnedAway | None = None) -> Edge:
-    """Return ``app`` behind the edge, which puts ``services`` into each request. ``turned_away`` says which submits are
-    refused unread, if not their admission."""
+    """Return ``app`` behind the edge, which puts ``services`` into each request.
+
+    ``turned_away`` decides which submits are refused unread. By default their admission does.
+    """
     return Edge(app, services, OPEN_PATHS, PUBLIC_PAGES, login=sessions.LOGIN, turned_away=turned_away)
 
 
 def create_routes(*, hot: bool = True) -> FastAPI:
-    """Return all routes, which answer by the services that come with each request; they stand behind an edge.
+    """Return all routes, which stand behind an edge and use the services that come with each request.
 
-    If not ``hot``, FastAPI answers everything; the answers are the same.
+    If not ``hot``, FastAPI answers everything, with the same responses.
     """
     app = _Api(
         title="hascheduler",
@@ -234,10 +236,10 @@ def create_routes(*, hot: bool = True) -> FastAPI:
         description=_DESCRIPTION,
         redirect_slashes=False,
         dependencies=[Depends(only_declared(_honouring_keys()))],
-        openapi_url=None,  # `_description` does it
-        docs_url=None,  # `pages` serves its own, without assets of other hosts
+        openapi_url=None,  # served by `_description`
+        docs_url=None,  # served by `pages`, without assets of other hosts
         redoc_url=None,
-        # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
+        # Spans cover jobs; FastAPI's own would also cover probes and its internals.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         generate_unique_id_function=lambda route: route.name,
     )
@@ -261,7 +263,7 @@ def _honouring_keys() -> Sequence[str]:
 
 
 def description_of(app: FastAPI) -> str:
-    """What the file `DESCRIPTION` has to hold."""
+    """Return the text that the file `DESCRIPTION` must hold."""
     return orjson.dumps(app.openapi(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 

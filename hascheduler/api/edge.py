@@ -4,13 +4,13 @@
 
     metrics ─► time limit ─► audit ─► cross_site ─► auth ─► limits ─► hot routes or FastAPI, or a gateway to several
 
-The order matters: every refusal is counted and audited, a forged request of a browser is refused before it learns
-anything about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has
-identified that one. Each step is a function of its own module, which says what it judges by. The edge judges by its
-own services, and puts them into the request as those that answer it; a gateway may put others into its copy.
+The order matters: every refusal is counted and audited, a forged browser request is refused before it learns anything
+about tokens, and a request is charged to its caller as soon as `hascheduler.api.middleware.auth` has identified the
+caller. Each step is a function of its own module, which documents its rules. The edge decides by its own services, and
+puts them into the request for the routes. A gateway may put others into its copy.
 
-What must hold: no exception leaves the application. Where no answer has begun, one is sent: 503 after the time limit,
-500 for a defect. Half an answer can't be withdrawn, so its connection is cut.
+What must hold: no exception leaves the application. If no response has begun, one is sent: 503 after the time limit,
+500 for an unexpected error. Half a response can't be withdrawn, so its connection is cut.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from hascheduler.api.services import ApiServices
 log = structlog.get_logger(__name__)
 
 UNCOUNTED = frozenset({"/livez", "/readyz", "/leaderz", "/metrics"})
-"""A busy replica must not look dead, and must be able to show how busy it is."""
+"""Paths outside the limits: a busy replica must not seem dead, and must be able to show how busy it is."""
 _OF_ANSWERS = (b"x-content-type-options", b"x-request-id")
 
 
 class _Answer:
-    """Sends the answer to one request; what is known of it by now."""
+    """The response to one request: sends it and keeps what is known of it so far."""
 
     __slots__ = ("_send", "location", "request_id", "status")
 
@@ -60,7 +60,7 @@ class _Answer:
         self.location: str | None = None
 
     async def send(self, message: Message) -> None:
-        """Every answer has the id of its request, and browsers may not guess another type than the stated one."""
+        """Add the request's id to every response, and the header that keeps browsers from guessing its type."""
         if message["type"] == "http.response.start":
             self.status = int(message["status"])
             headers: list[tuple[bytes, bytes]] = []
@@ -76,9 +76,12 @@ class _Answer:
 
 
 class Edge:
-    """The outermost of the application. Requests to ``open_paths`` need no caller, nor does ``login`` (a method and a
-    path); ``public_pages`` are for pages of other sites too. ``turned_away`` says which submits are refused unread, if
-    not the admission of ``services``."""
+    """The outermost layer of the application.
+
+    Requests to ``open_paths`` need no caller, nor does ``login`` (a method and a path); ``public_pages`` may be
+    requested from pages of other sites too. ``turned_away`` decides which submits are refused unread; by default the
+    admission of ``services`` does.
+    """
 
     def __init__(
         self,
@@ -124,7 +127,7 @@ class Edge:
             services.metrics.answered(scope["method"], pattern_of(scope), status, perf_counter() - began_s)
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> int | None:
-        """The status of the answer that had to be sent instead of the application's; None where its own went out."""
+        """Return the status of the response sent in place of the application's; None if its own was sent."""
         limit_s = time_limit_s(scope)
         try:
             async with asyncio.timeout(limit_s):
@@ -134,7 +137,7 @@ class Edge:
             detail = f"no answer within {limit_s} s"
             late = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", detail)
             instead = outcome_unknown(scope, detail) or late
-        except Exception:  # the last resort: a defect is logged here and must not reach the caller
+        except Exception:  # the last resort: an unexpected error is logged here and must not reach the caller
             log.exception("request_failed", method=scope["method"], path=scope["path"])
             instead = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")
         else:
@@ -142,7 +145,7 @@ class Edge:
         if answer.status is None:
             await instead(scope, receive, send)
             return instead.status_code
-        # The connection is cut, so that the client does not take half an answer for a whole one.
+        # Cut the connection, so that the client does not mistake half a response for a whole one.
         connection = connection_of(scope)
         if connection is None:
             raise ConnectionAbortedError("the response had begun")
@@ -211,7 +214,7 @@ def _place_in_flight(scope: Scope, services: ApiServices) -> Holding:
 
 
 async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer as ``app`` answers GET, without the body; ``app`` is cancelled after the head, as a stream would go on."""
+    """Answer as ``app`` answers GET, without the body. Cancel ``app`` after the head, as a stream would go on."""
     loop = asyncio.get_running_loop()
 
     async def send_head(message: Message) -> None:
@@ -226,6 +229,6 @@ async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 
 def _unaudited(refused: Response, scope: Scope) -> Response:
-    """``refused`` is counted but leaves no audit record: it changes nothing, and a flood of them must write nothing."""
+    """Count ``refused`` without an audit record: it changes nothing, and a flood of refusals must write nothing."""
     note_of(scope).unaudited = True
     return refused

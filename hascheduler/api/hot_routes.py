@@ -1,8 +1,9 @@
-"""The routes that are asked for each job, as plain Starlette routes: what FastAPI does around a function costs more.
+"""The routes that are called for each job, as plain Starlette routes: FastAPI's work around a function costs more.
 
-They answer requests without a query, a body that the route does not take, or a key that it does not honour. All other
-requests go to the FastAPI routes of the same paths, which call the same functions and stand in the OpenAPI document.
-What must hold: a caller can't tell the two apart, and nothing but the CPU of an answer depends on which one it reached.
+They answer requests without a query, without a body that the route does not take and without a key that it does not
+honour. All other requests go to the FastAPI routes of the same paths, which call the same functions and are in the
+OpenAPI document. What must hold: a caller can't tell the two apart, and only the CPU time of a response depends on
+which one answered.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +36,7 @@ _BODY, _KEY = frozenset({b"content-length", b"transfer-encoding"}), frozenset({b
 
 
 class HotRoute(Route):
-    """A route that leaves requests with a query, or with one of the headers ``left``, to those after it."""
+    """A route that leaves requests with a query, or with one of the headers ``left``, to the routes after it."""
 
     def __init__(
         self, method: str, path: str, endpoint: Callable[[Request], Awaitable[Response]], left: frozenset[bytes]
@@ -69,7 +70,7 @@ async def _submit(request: Request) -> Response:
     key = await key_of(request)
     body = read_body(SubmitJobBody, value)
     response = Response(status_code=HTTPStatus.CREATED)
-    response.raw_headers.clear()  # the function adds its own, and may set another status
+    response.raw_headers.clear()  # the function adds its own headers, and may set another status
     note = note_of(request.scope)
     shown = await submit_job(
         body, services, caller, request, response=response, waiting=WaitQuery(), key=key, note=note

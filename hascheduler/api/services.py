@@ -1,8 +1,8 @@
 """The collaborators of the routes: ports, limits, metrics.
 
-They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and what stands between
-the edge and the routes may put in others, in a copy of the state. So one set of routes serves several schedulers.
-Their limits, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
+They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and a layer between the
+edge and the routes may put in others, in a copy of the state. So one set of routes serves several schedulers. Their
+limits, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -45,7 +45,10 @@ from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """``new_id`` gives texts that never repeat and that sort by time, ``new_job_id`` the id of a job of that tenant."""
+    """The collaborators of the routes that answer one request.
+
+    ``new_id`` returns ids that never repeat and that sort by time, ``new_job_id`` the id of a job of the given tenant.
+    """
 
     schedules: ScheduleStore
     definitions: ResourceStore[Definition]
@@ -77,14 +80,16 @@ class ApiServices:
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     is_one_of_several: bool = False
-    """Whether other schedulers have other tenants: jobs may depend on those of their own tenant alone, and processors
-    that are not known here may be known there."""
+    """True if other schedulers hold other tenants.
+
+    Then jobs may depend only on jobs of their own tenant, and processors that are unknown here may be known there.
+    """
     health: Health | None = None
-    """That of the process; None: that of the replica that ``view`` is of."""
+    """The health of the process; None stands for the health of the replica that ``view`` belongs to."""
     tenants_in: Callable[[int], Awaitable[Collection[str]]] | None = None
-    """Reads the tenants of a partition that have any document here; None: all tenants are here."""
+    """Read the tenants of a partition that have any document here; None if all tenants are here."""
     peer_key: bytes | None = None
-    """The key by which replicas prove what they say of the requests that they pass on; None: none is believed."""
+    """The key by which replicas sign their claims about requests that they pass on; None if no claim is trusted."""
 
 
 async def _services(request: Request) -> ApiServices:

@@ -1,1 +1,1 @@
-"""How much may be let in: jobs (`control`), schedules (`schedule_limits`), workers (`worker_registrations`)."""
+"""Limits on admission: jobs (`control`), schedules (`schedule_limits`), workers (`worker_registrations`)."""

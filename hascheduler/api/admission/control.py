@@ -1,14 +1,13 @@
-"""Admission control: refuses jobs before they are written, where there are too many, and says when to try again.
+"""Admission control: refuses excess jobs before they are written, and returns when to retry.
 
-Five limits: pending jobs of the tenant (429), pending jobs in all (503), their dependencies in all (429), what the
-leader can keep up with (503; see `hascheduler.api.admission.intake`), and the tenant's submit rate (429). The first
-three are counted in memory: what the core counts, and what this replica has let in since (`UnseenJobs`), so that a
-flood at one replica can't run past them.
-Several replicas may together exceed them by what they let in within the lag of their streams. The rate is exact: all
-replicas take from one bucket in the database.
+Five limits: pending jobs of the tenant (429), pending jobs in all (503), their dependencies in all (429), the leader's
+capacity (503; see `hascheduler.api.admission.intake`), and the tenant's submit rate (429). The first three are counted
+in memory: the core's count, plus what this replica has admitted since (`UnseenJobs`), so that a flood at one replica
+can't exceed them. Several replicas may together exceed them by what they admit within the lag of their streams. The
+rate is exact: all replicas take from one bucket in the database.
 
-A replica whose mirror is not complete and fresh uses its last known counts and what it has admitted since. One that
-has never had a complete mirror admits nothing.
+A replica whose mirror is not complete and fresh uses its last known counts and what it has admitted since. A replica
+that has never had a complete mirror admits nothing.
 """
 
 from collections import OrderedDict
@@ -32,14 +31,17 @@ log = structlog.get_logger(__name__)
 _TENANTS_MAX = 1_000
 _STARTING_S = 1
 _ON_THE_WAY_MS = 500
-"""A submit that was admitted is in the stream by then, or the leader's lag shows that the stream is late."""
+"""An admitted submit appears in the stream within this time, or the leader's lag shows that the stream is late."""
 OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
 V = TypeVar("V")
 
 
 class AdmissionControl:
-    """``max_pending`` and ``max_dependencies`` are for all tenants together; None: no limit. ``refused`` is called
-    with the reason of each refusal: one of `hascheduler.telemetry.metrics_http.REASONS`."""
+    """Owner of the admission of jobs at this replica.
+
+    ``max_pending`` and ``max_dependencies`` apply to all tenants together; None means no limit. ``refused`` is called
+    with the reason of each refusal: one of `hascheduler.telemetry.metrics_http.REASONS`.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class AdmissionControl:
         self._unseen_dependencies = UnseenJobs()
         self._unseen = UnseenJobs()
         self._drain_rate = DrainRate()
-        # Other replicas only take from a bucket as well: until then it holds fewer tokens than so many jobs need.
+        # Other replicas only take from a bucket too: until then it holds fewer tokens than that many jobs need.
         self._empty_until: OrderedDict[str, tuple[RateLimit, int, int]] = OrderedDict()
         self._intake = IntakeControl()
         self._tenants: OrderedDict[str, Tenant] = OrderedDict()
@@ -69,7 +71,7 @@ class AdmissionControl:
         self._was_ever_ready = False
 
     def arrived(self, tenant: str, *, own: bool, dependencies: int = 0) -> None:
-        """The core counts one more job, and its dependencies; ``own``: this replica admitted it."""
+        """Count one more job of the core, and its dependencies; ``own`` if this replica admitted it."""
         self._intake.arrived(own=own)
         if own:
             self._unseen_dependencies.settle(None, dependencies)
@@ -79,10 +81,11 @@ class AdmissionControl:
                 self._unseen.settle(key)
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",), dependencies: int = 0) -> None:
-        """Return if that many more jobs of the tenant, with so many dependencies in all, may be written now.
+        """Return if ``jobs`` more jobs of the tenant, with ``dependencies`` in all, may be written now.
 
         They count as waiting until the stream has shown them, or `not_new` takes them back. `TooMany` and `Overloaded`
-        say when to come again; `InvalidInput` is about ``path`` or the dependencies, if so many never fit at once.
+        carry the time to retry. `InvalidInput` is raised for ``path`` or the dependencies if the request exceeds a
+        limit by itself.
         """
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:
@@ -98,7 +101,7 @@ class AdmissionControl:
         retry_after_s = self._intake_retry_after_s(tenant, jobs)
         if retry_after_s is not None:
             raise Overloaded(OVERLOAD, retry_after_s)
-        # Before anything is awaited: concurrent requests must find these jobs counted.
+        # Before the first await: concurrent requests must find these jobs counted.
         now_ms = self._clock.mono_ms()
         for key in (None,) if limits.max_pending is None else (tenant, None):
             self._unseen.add(key, jobs, now_ms)
@@ -114,7 +117,7 @@ class AdmissionControl:
             raise
 
     def not_new(self, tenant: str, jobs: int, dependencies: int = 0) -> None:
-        """Take back ``jobs`` of those that were let in: they are there already, or were not written."""
+        """Take back ``jobs`` admitted jobs that existed already or were not written."""
         self._unseen_dependencies.settle(None, dependencies, newest=True)
         for key in (tenant, None):
             self._unseen.settle(key, jobs, newest=True)
@@ -175,21 +178,23 @@ class AdmissionControl:
             raise TooMany(problem, RETRY_UNKNOWN_S)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
-        """Return why a submit of that many bytes is refused unread; None: `admit` decides. ``tenant`` None: its caller
-        may submit for all tenants."""
+        """Return why a submit of ``length`` bytes is refused unread; None if `admit` decides.
+
+        ``tenant`` is None if the caller may submit for all tenants.
+        """
         retry_after_s = self._intake_retry_after_s(tenant, 1, length)
         return None if retry_after_s is None else Overloaded(OVERLOAD, retry_after_s)
 
     def is_holding_back(self) -> bool:
-        """Return whether this replica refuses submits for the leader's sake, or did a moment ago."""
+        """Return True if this replica refuses submits to relieve the leader, or did a moment ago."""
         return self._intake.is_holding_back(self._clock.mono_ms())
 
     def _intake_retry_after_s(self, tenant: str | None, jobs: int, unread_bytes: int = 0) -> int | None:
-        """Return as `IntakeControl.retry_after_s` does, whether the leader can keep up with these."""
+        """Return what `IntakeControl.retry_after_s` returns for these jobs; None if the mirror is not ready."""
         if not self._is_ready():
             return None
         now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
-        # A backfill is admitted as a whole, and written bit by bit: what is not there yet waits for nobody.
+        # A backfill is admitted as a whole and written bit by bit: jobs that are not written yet wait for nobody.
         unseen = self._unseen.count_newer(None, now_ms - _ON_THE_WAY_MS)
         pending, runnable, lag = self._view.pending() + unseen, self._view.runnable() + unseen, self._view.leader_lag
         sight = IntakeSight(pending, runnable, lag, now_ms)
@@ -203,7 +208,7 @@ class AdmissionControl:
         return retry_after_s
 
     def _is_ready(self) -> bool:
-        """Whether the mirror is complete and fresh; if that has changed, rates are measured from now on."""
+        """Return True if the mirror is complete and fresh. If that has changed, measure rates anew."""
         if self._view.ready != self._was_ready:
             self._was_ready = self._view.ready
             self._drain_rate.forget()
@@ -220,14 +225,14 @@ class AdmissionControl:
         return pending + unseen
 
     def _require_possible(self, count: int, most: int, path: Path, remark: str = " in a request") -> None:
-        """Raise `InvalidInput` for what will never be admitted, however long the client waits."""
+        """Raise `InvalidInput` if the request can never be admitted, however long the client waits."""
         if count > most:
             self._refused("never")
             raise InvalidInput(path, f"{count} at once are more than will ever be let in", f"at most {most}{remark}")
 
 
 def _keep(known: OrderedDict[str, V], tenant: str, value: V) -> None:
-    """Keep the value with those of the thousand tenants that came last."""
+    """Store the value among those of the thousand most recent tenants."""
     known[tenant] = value
     known.move_to_end(tenant)
     if len(known) > _TENANTS_MAX:

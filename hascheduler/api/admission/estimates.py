@@ -1,9 +1,9 @@
-"""What admission estimates in memory: jobs not counted yet, how fast queues drain.
+"""The estimates of admission, in memory: jobs not counted yet, how fast queues drain.
 
 `UnseenJobs` are admitted here and not counted by the core yet: between the write and its event in the stream. Jobs that
-never arrive (a write that failed, a job that existed already) are forgotten after a while, but not while the stream is
-silent, as nothing arrives then. `DrainRate` gives Retry-After: the jobs that left a queue are those that arrived less
-its growth; it observes a queue with each submit, so an unused queue costs nothing.
+never arrive (a failed write, a job that existed already) are forgotten after a while, but not while the stream is
+silent, as nothing arrives then. `DrainRate` gives Retry-After: the jobs that left a queue are the arrivals less the
+queue's growth; it observes a queue with each submit, so an unused queue costs nothing.
 """
 
 from collections import OrderedDict, deque
@@ -24,7 +24,7 @@ class UnseenJobs:
 
     def __init__(self) -> None:
         self._entries: dict[str | None, deque[list[int]]] = {}
-        """(when, how many) of each key, the oldest first."""
+        """The pairs (when, how many) of each key, oldest first."""
 
     def count(self, key: str | None, now_ms: int, *, forgetting: bool) -> int:
         entries = self._entries.get(key, deque())
@@ -40,14 +40,14 @@ class UnseenJobs:
 
     def add(self, key: str | None, jobs: int, now_ms: int) -> None:
         entries = self._entries.setdefault(key, deque())
-        # Bounded, also while the stream is silent: entries beyond the bound are merged into the last one.
+        # Bounded even while the stream is silent: entries beyond the bound are merged into the last one.
         if entries and (now_ms - entries[-1][0] < _TOGETHER_MS or len(entries) >= _ENTRIES_MAX):
             entries[-1][1] += jobs
         else:
             entries.append([now_ms, jobs])
 
     def settle(self, key: str | None, jobs: int = 1, *, newest: bool = False) -> None:
-        """The core counts so many of them from now on; or the ``newest`` were not written after all."""
+        """Remove jobs that the core now counts or, if ``newest``, jobs that were not written after all."""
         entries = self._entries.get(key)
         while entries and jobs:
             entry = entries[-1 if newest else 0]
@@ -65,14 +65,14 @@ _ENOUGH_MS = 1_000
 
 
 class Observed:
-    """Counters as they stood twice a second, over the last ``window_ms``."""
+    """Counters as sampled twice a second over the last ``window_ms``."""
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
         self._seen: deque[tuple[int, Sequence[int]]] = deque()
 
     def add(self, now_ms: int, counts: Sequence[int]) -> int | None:
-        """Return how long ago they were observed before, 0 for never; None: that was a moment ago, and is enough."""
+        """Return the time since the previous sample, 0 for the first; None if that is too recent for another one."""
         elapsed_ms = now_ms - self._seen[-1][0] if self._seen else None
         if elapsed_ms is not None and elapsed_ms < _EVERY_MS:
             return None
@@ -82,7 +82,7 @@ class Observed:
         return elapsed_ms or 0
 
     def per_s(self, count: int, lately_ms: int | None = None) -> float | None:
-        """Return how fast that one grows, over the window or so long; None before a second of observations."""
+        """Return how fast one counter grows, over the window or a shorter one; None before a second of samples."""
         if not self._seen:
             return None
         now_ms, counts = self._seen[-1]
@@ -99,7 +99,7 @@ class Observed:
 RETRY_MIN_S = 1
 RETRY_MAX_S = 60
 RETRY_UNKNOWN_S = 5
-"""Where there are too few observations for an estimate."""
+"""Retry-After if there are too few observations for an estimate."""
 QUEUES_MAX = 1_000
 _WINDOW_MS = 20_000
 
@@ -118,7 +118,7 @@ class DrainRate:
         self._queues: OrderedDict[str | None, _Queue] = OrderedDict()
 
     def arrived(self, key: str | None) -> None:
-        """The core counts one more job, of any replica."""
+        """Count one more job of the core, admitted by any replica."""
         queue = self._queues.get(key)
         if queue is not None:
             queue.arrived += 1
@@ -132,7 +132,7 @@ class DrainRate:
         queue.left.add(now_ms, (queue.arrived - waiting,))
 
     def last_known(self, key: str | None) -> int:
-        """Return how many jobs were pending when it was last observed."""
+        """Return how many jobs were pending at the last observation."""
         queue = self._queues.get(key)
         return 0 if queue is None else queue.waiting
 
@@ -142,7 +142,7 @@ class DrainRate:
             queue.left.clear()
 
     def retry_after_s(self, key: str | None, jobs: int) -> int:
-        """Return in how many seconds so many jobs will have left, at the rate of the last seconds."""
+        """Return in how many seconds that many jobs will have left, at the rate of the last seconds."""
         queue = self._queues.get(key)
         left_per_s = None if queue is None else queue.left.per_s(0)
         if left_per_s is None:

@@ -1,6 +1,6 @@
-"""How many schedules a tenant may have, and how close together their times may be.
+"""The limits on how many schedules a tenant may have, and how close together their times may be.
 
-Both are checked when a schedule is created, the second also when its trigger changes; stored schedules go on. A
+Both are checked when a schedule is created, the second also when its trigger changes. Stored schedules go on. A
 tenant's own ``max_schedules`` applies to every caller. The deployment's two limits apply only to tokens of one tenant;
 a token for all tenants may exceed them. Two replicas that check at the same time may admit a few schedules too many.
 """
@@ -23,15 +23,15 @@ LEAST_INTERVAL_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLimits:
-    """The deployment's limits for tokens of one tenant; ``schedules_max`` None: no limit."""
+    """The deployment's limits for tokens of one tenant. ``schedules_max`` None means no limit."""
 
     schedules_max: int | None = TENANT_SCHEDULES_MAX
     least_interval_ms: int = LEAST_INTERVAL_MS
 
     def require_interval(self, trigger: Trigger, stored: Trigger | None, caller: Caller) -> None:
-        """`InvalidInput` where the times of a new ``trigger`` are too close together.
+        """Raise `InvalidInput` if the times of a new ``trigger`` are too close together.
 
-        Of cron expressions, a hundred times are checked. A list of times is bounded by its length, and by the rate at
+        For cron expressions, a hundred times are checked. A list of times is bounded by its length, and by the rate at
         which the tenant's schedules may fire.
         """
         if caller.only is None or trigger == stored:
@@ -43,7 +43,7 @@ class ScheduleLimits:
             raise InvalidInput(("trigger", field), problem, f"at least {format_duration(self.least_interval_ms)}")
 
     async def require_room(self, tenant: str, caller: Caller, view: ClusterView, schedules: ScheduleStore) -> None:
-        """409 if ``tenant`` has as many schedules as it may have."""
+        """Refuse with 409 if ``tenant`` has as many schedules as it may have."""
         known = view.tenant(tenant)
         most = known.max_schedules if known is not None else None
         if most is None:

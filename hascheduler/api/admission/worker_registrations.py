@@ -1,14 +1,14 @@
-"""Which processors speak HTTP, which tokens may act for each, and how many may be registered.
+"""The processors that speak HTTP: which tokens may act for each, and how many may be registered.
 
 These routes serve only processors that speak HTTP. A processor is used with tokens of the name with which it was
 registered: names outlast secrets, so a secret can be changed without losing running jobs. To tokens of other names the
 processor does not exist.
 
-A registration takes memory in every replica, and its slots attract jobs. So there are limits to what is registered with
+A registration takes memory in every replica, and its slots attract jobs. So limits apply to the registrations with
 tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
 that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes.
-A registration here counts before the stream shows it. Several
-replicas may together exceed a limit by what they register within the lag of their streams.
+A registration here counts before the stream shows it. Several replicas may together exceed a limit by what they
+register within the lag of their streams.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,9 @@ PROCESSORS_OF_TOKEN_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """A processor works for ``scheduler``, sends a heartbeat each interval, and stops its work when the heartbeats go
+    """The terms on which processors work over HTTP.
+
+    A processor works for ``scheduler``, sends a heartbeat each interval, and stops its work if the heartbeats go
     unanswered until the deadline. ``processors_max`` may be registered with one token.
     """
 
@@ -45,13 +47,13 @@ _UNSEEN_FOR_MS = 10_000
 
 
 def not_registered(processor: str) -> ProblemError:
-    """404: the processor has been deleted, or never existed."""
+    """Return the 404 for a processor that has been deleted, or never existed."""
     detail = f"no processor {quoted(processor)} is registered (any more); register again and take the new id"
     return ProblemError(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
 
 def require_own_processor(processor: str, caller: Caller, view: ClusterView) -> None:
-    """404 unless the processor speaks HTTP and the caller may speak for it.
+    """Refuse with 404 unless the processor speaks HTTP and the caller may speak for it.
 
     A processor that the stream has not shown yet passes: it was registered a moment ago, and every write for it names
     its id anyway.
@@ -74,7 +76,7 @@ class WorkerRegistrations:
         self._unseen: dict[str, tuple[int, ProcessorRef]] = {}
 
     def require_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
-        """`TooMany` if a limit is reached; otherwise the processor counts from here on."""
+        """Count the processor from here on, or raise `TooMany` if a limit is reached."""
         known = [each for each in self._known() if is_polling(each.id)]
         if len(known) >= IN_ALL_MAX:
             raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
@@ -92,7 +94,7 @@ class WorkerRegistrations:
         self._unseen[processor.id] = (self._clock.mono_ms(), processor)
 
     def not_new(self, processor: ProcessorRef) -> None:
-        """The registration was not written after all."""
+        """Forget a registration that was not written after all."""
         self._unseen.pop(processor.id, None)
 
     def _known(self) -> Sequence[ProcessorRef]:

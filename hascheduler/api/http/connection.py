@@ -3,11 +3,11 @@
 ::
 
     no room, or the address has its share ─► 429 or 503, unread; over TLS it is cut
-    only the reserve has room ─────────────► the one that has been idle for longest gives way
+    only the reserve has room ─────────────► the connection that has been idle for longest is closed
     slow handshake, slow head, idle ───────► closed
-    client does not read ──────────────────► aborted: the unsent bytes must get fewer
+    client does not read ──────────────────► aborted: the unsent bytes must decrease
     two meanings ──────────────────────────► 400 and closed: another parser may see two requests in it (smuggling)
-    large head, or many requests at once ──► 400 and closed: the parser, llhttp in C, has no limits on what it keeps
+    large head, or many requests at once ──► 400 and closed: the parser, llhttp in C, does not limit what it keeps
     offers another protocol ───────────────► read as if it had made no offer
 
 The server calls `BoundedConnection.look` of each once a second.
@@ -35,7 +35,7 @@ HEAD_PATIENCE_S = 10
 KEEP_ALIVE_S = 15
 READ_PATIENCE_S = 10.0
 READ_BYTES_MIN = 32 * 1024
-"""The minimum that a client must read within the patience while more waits for it than the send buffer should hold."""
+"""The minimum that a client must read within the patience while more is unsent than the send buffer should hold."""
 _PIPELINED_MAX = 8
 _LINGER_S = 1
 _LINGERING_MAX = 100
@@ -50,23 +50,23 @@ def connection_of(scope: Scope) -> "BoundedConnection | None":
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """Owner of its slot among the connections of the server."""
+    """A connection, owner of its slot among the connections of the server."""
 
     is_reserved = False
-    """Whether only the reserve had room for it. That is for privileged requests, and whose it is, is not known yet."""
+    """True if only the reserve had room. That is for privileged requests, and the caller is not known yet."""
 
     def __init__(self, limit: Limit, metrics: HttpMetrics, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
         self.app_state = {**self.app_state, _STATE: self}
-        self.parser = HttpRequestParser(self)  # uvicorn's has leniencies
+        self.parser = HttpRequestParser(self)  # uvicorn's parser is lenient
         self._limit = limit
         self._metrics = metrics
         self._slot: Slot | None = None
         self._in_head = False
         self._unparsed_bytes = 0
-        """Since the parser last handed on a whole head or a part of a body."""
+        """Bytes since the parser last handed on a whole head or a part of a body."""
         self._is_over = False
-        """Whether nothing that comes is read any more."""
+        """True if whatever arrives from now on is ignored."""
         self._running: RequestResponseCycle | None = None
         self._head_due_s = 0.0
         self._idle_since_s = 0.0
@@ -77,12 +77,12 @@ class BoundedConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def look(self, now_s: float) -> None:
-        """Give up a client that is too slow: sends no head in time, or does not read its answer."""
+        """Close or cut the connection of a client that is too slow to send a head or to read its response."""
         if not self._in_progress() and now_s >= self._head_due_s:
             self._end()
         try:
             unsent = self.transport.get_write_buffer_size()
-        except AttributeError:  # asyncio's TLS transport that is closed a second time knows its protocol no more
+        except AttributeError:  # asyncio's TLS transport forgets its protocol if closed twice
             return
         waits = self.flow.write_paused or self.transport.is_closing()
         if not waits or unsent <= self._unsent - READ_BYTES_MIN:
@@ -94,7 +94,7 @@ class BoundedConnection(HttpToolsProtocol):
     # Callbacks of uvicorn and its loop
 
     def enter(self, transport: asyncio.Transport) -> None:
-        """Take a slot; `NoRoom` if there is none."""
+        """Take a slot, or raise `NoRoom` if there is none."""
         client = get_remote_addr(transport)
         if not self._limit.free():
             self._make_room()
@@ -107,7 +107,7 @@ class BoundedConnection(HttpToolsProtocol):
             raise
 
     def _make_room(self) -> None:
-        """Cut the connection that has been idle for longest: many addresses together could else hold all of them."""
+        """Cut the connection that has been idle for longest: otherwise many addresses together could hold them all."""
         others = [one for one in self.connections if isinstance(one, BoundedConnection) and one._slot is not None]
         idle = [one for one in others if not one._in_progress()]
         if idle:
@@ -133,14 +133,14 @@ class BoundedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.leave()
-        # uvicorn tells only the last of several requests, and those that wait will not begin.
+        # uvicorn notifies only the last of several requests, and those that wait will not begin.
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        # Nothing is read after the last answer (RFC 9112, 9.6), nor after what was not understood.
+        # Nothing is read after the last response (RFC 9112, 9.6), nor after malformed bytes.
         if self._is_over or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
@@ -162,15 +162,15 @@ class BoundedConnection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unsent = sys.maxsize  # the time to read begins with the next look
+        self._unsent = sys.maxsize  # the client's time to read begins with the next check
 
     def send_400_response(self, msg: str) -> None:
-        """Answer the requests before it first, which are whole; too many of them are not waited for."""
+        """Answer 400 after the complete requests before it, but do not wait for too many of those."""
         self._is_over = True
         if self._in_progress() and not self.cycle.more_body and len(self.pipeline) < _PIPELINED_MAX:
             return
         if self._in_progress() and self.cycle is self._running and not self.cycle.response_started:
-            # Its own body: the application learns that it will not come.
+            # The rest of its body is malformed: tell the application that it will not come.
             self.cycle.disconnected = self.cycle.response_complete = True
             self.cycle.message_event.set()
         if not self._in_progress() and not self.transport.is_closing():
@@ -190,7 +190,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # a trailer, taken for a header, would be one that nothing before this server has seen
+        if self._in_head:  # a trailer taken for a header is one that no proxy has seen
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -200,12 +200,12 @@ class BoundedConnection(HttpToolsProtocol):
         if self.parser.get_method() == b"CONNECT":
             raise ValueError("what follows would be no HTTP")
         if self.parser.should_upgrade():
-            return  # `_parse` gives it to the parser again
+            return  # `_parse` feeds it to the parser again
         version = self.parser.get_http_version()
         _require_one_meaning(version, self.headers)
         is_old = version == "1.0"
         if is_old:
-            self.expect_100_continue = False  # it knows no such answer (RFC 9110, 10.1.1)
+            self.expect_100_continue = False  # HTTP/1.0 has no such response (RFC 9110, 10.1.1)
         super().on_headers_complete()
         if is_old or self.expect_100_continue:
             _end_with_answer(self.cycle, is_old=is_old)
@@ -222,10 +222,10 @@ class BoundedConnection(HttpToolsProtocol):
     # Reactions
 
     def _parse(self, data: bytes) -> None:
-        """Pass over each offer of another protocol, as a server may (RFC 9110, 7.8).
+        """Ignore each offer of another protocol, as a server may (RFC 9110, 7.8).
 
-        The parser takes an offer for the end of the request, whatever its length: another one is given the head without
-        the offer, and then the body.
+        The parser takes an offer for the end of the request, whatever its length, so a new parser is fed the head
+        without the offer, and then the body.
         """
         while True:
             try:
@@ -242,7 +242,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._is_over = True
         self._answer(refused)
         if self.transport.can_write_eof() and len(self.connections) <= self._limit.total + _LINGERING_MAX:
-            # Closing with unread bytes would reset the connection, and the client might lose the answer.
+            # Closing with unread bytes would reset the connection, and the client might lose the response.
             self.transport.pause_reading()
             self.transport.write_eof()
             self._head_due_s = self.loop.time() + _LINGER_S
@@ -250,7 +250,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._end()
 
     def _answer(self, error: ProblemError) -> None:
-        """Send an answer without a request."""
+        """Send a response outside of any request."""
         answer = problem(HTTPStatus(error.status_code), error.kind, error.detail, headers=error.headers)
         headers = [*answer.raw_headers, (b"connection", b"close")]
         head = b"".join(b"%b: %b\r\n" % header for header in headers)
@@ -267,7 +267,7 @@ class BoundedConnection(HttpToolsProtocol):
 
 
 class TlsConnection(SSLProtocol):
-    """Speaks TLS for a `BoundedConnection`, which counts from its first moment, and has little time for the handshake.
+    """The TLS of a `BoundedConnection`, which counts from its first moment and has little time for the handshake.
 
     A server with a TLS context reports a connection only after its handshake, for which it waits up to a minute; and
     with `loop.start_tls` uvloop would lose the first bytes. So the loop is given the standard library's own protocol.
@@ -281,11 +281,11 @@ class TlsConnection(SSLProtocol):
             tls,
             None,  # type: ignore[arg-type]  # nothing waits for the end of the handshake
             server_side=True,
-            ssl_handshake_timeout=HANDSHAKE_PATIENCE_S,  # type: ignore[arg-type]  # a part of a second will do too
+            ssl_handshake_timeout=HANDSHAKE_PATIENCE_S,  # type: ignore[arg-type]  # accepts fractions of a second too
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """A refused one is aborted: the client could not read an unencrypted reason."""
+        """Abort the connection if it is refused: the client could not read an unencrypted reason."""
         try:
             self._connection.enter(transport)
         except NoRoom:
@@ -294,14 +294,14 @@ class TlsConnection(SSLProtocol):
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._connection.leave()  # it does not learn of a failed handshake
+        self._connection.leave()  # it is not notified of a failed handshake
         super().connection_lost(exc)
 
 
 def _require_one_meaning(version: str, headers: list[tuple[bytes, bytes]]) -> None:
-    """Raise `ValueError` for a head in which another parser may see another host, or another end of the request.
+    """Raise `ValueError` if another parser may see another host in the head, or another end of the request.
 
-    As RFC 9112 has it: one Host (3.2), and no length beside chunks, nor chunks before HTTP/1.1 (6.1).
+    RFC 9112 requires one Host (3.2), and no length together with chunks, nor chunks before HTTP/1.1 (6.1).
     """
     names = [name for name, _ in headers]
     if version not in {"1.0", "1.1"}:
@@ -316,8 +316,11 @@ def _require_one_meaning(version: str, headers: list[tuple[bytes, bytes]]) -> No
 
 
 def _end_with_answer(cycle: RequestResponseCycle, *, is_old: bool) -> None:
-    """Let the connection end with the answer, if a client of HTTP/1.0 needs that: it knows no chunks, and uvicorn would
-    send some. So if a client is answered before it was asked for its body: what comes next would be read as that."""
+    """Close the connection after the response, if the client's next bytes could be misread.
+
+    HTTP/1.0 has no chunks, which uvicorn would send. And if a client is answered before it was asked for its body,
+    whatever follows would be read as that body.
+    """
     send = cycle.send
     if is_old:
         cycle.chunked_encoding = False

@@ -1,9 +1,9 @@
-"""How much at once, of all callers together and of each: limits that refuse instead of letting anybody wait.
+"""The limits on concurrent use, of all callers together and of each: they refuse instead of letting callers wait.
 
-A request is charged to its token and to its address. A token is let in while it holds less than is free, an address,
-which may be a proxy, while it holds less than three times that: alone, they come to a half and to three quarters. So
-who holds nothing is let in while anything is free. 429 ``share-used-up`` says that the caller has its share, 503
-``too-busy`` that nothing is free. Only privileged callers, which keep the system going, are given the reserve.
+A request is charged to its token and to its address. A token is admitted while it holds less than is free, an address,
+which may be a proxy, while it holds less than three times that: alone, they reach a half and three quarters. So
+a caller that holds nothing is admitted while anything is free. 429 ``share-used-up`` means that the caller has its
+share, 503 ``too-busy`` that nothing is free. Only privileged callers, which keep the system going, get the reserve.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
 HOLDING = "holding"
-"""The key in ``scope["state"]`` of what a request holds."""
+"""The key in ``scope["state"]`` of the units that a request holds."""
 FORWARDED_MAX = 512
 Party = tuple[str, str]
-"""``token`` or ``address``, and which one."""
+"""The kind, ``token`` or ``address``, and its id."""
 TIMES_FREE = {"token": 1, "address": 3}
 _ONE_A_REQUEST = frozenset({"followers", "viewers"})
-"""A request holds one unit of these, however many shards answer it."""
+"""Limits of which a request holds one unit, however many shards answer it."""
 
 
 class NoRoom(ProblemError):
-    """A limit has no room for a request, or its caller has its share. ``reason`` is as the metrics have it."""
+    """The refusal of a request if a limit has no room or its caller has its share. ``reason`` is the metrics' label."""
 
     def __init__(self, reason: str, words: str, retry_after_s: int) -> None:
         self.reason = reason
@@ -43,7 +43,7 @@ class NoRoom(ProblemError):
 
 
 class Limit:
-    """Owner of what is held of one kind: of ``total`` units, the last ``reserve`` are for privileged callers alone."""
+    """Owner of the held units of one kind: of ``total`` units, the last ``reserve`` are only for privileged callers."""
 
     def __init__(self, words: str, total: int, reserve: int = 0, *, retry_after_s: int = 1) -> None:
         self.total = total
@@ -57,7 +57,7 @@ class Limit:
         return self._held.get(party, 0)
 
     def free(self, *, privileged: bool = False) -> int:
-        """Return the units that such a caller could still take."""
+        """Return the units that a caller could still take."""
         return max(0, self.total - self.in_use - (0 if privileged else self._reserve))
 
     def take(self, parties: Sequence[Party], units: int = 1, *, privileged: bool = False) -> "Slot":
@@ -81,7 +81,7 @@ class Limit:
 
 
 class Slot:
-    """Units of a limit, held until they are released; to release them again does nothing."""
+    """Units of a limit, held until they are released. Releasing them again does nothing."""
 
     __slots__ = ("_limit", "_parties", "_units")
 
@@ -106,7 +106,7 @@ Limits = Mapping[str, Limit]
 
 
 def limits() -> dict[str, Limit]:
-    """Return the limits of one replica. Each says of what a unit is."""
+    """Return the limits of one replica, each with its unit."""
     return {
         "in_flight": Limit("requests in flight", 320, 64),  # from a request's identification to its answer
         "waits": Limit("waits for a job", 1_000),
@@ -121,10 +121,10 @@ def limits() -> dict[str, Limit]:
 
 
 class Holding:
-    """Owner of what one request holds, which begins with its place in flight; `NoRoom` if there is none."""
+    """Owner of what one request holds, first of all its place in flight; raises `NoRoom` if there is none."""
 
     is_held_open = False
-    """Whether the request waits: what it was to write is written."""
+    """True if the request waits, with all its writes done."""
 
     def __init__(self, limits: Limits, parties: Sequence[Party], metrics: HttpMetrics, *, privileged: bool) -> None:
         self._limits = limits
@@ -135,7 +135,7 @@ class Holding:
         self._place = self.take("in_flight")
 
     def take(self, kind: str, units: int = 1) -> Slot:
-        """Return what holds the units until it is released, or until the request ends; `NoRoom` is counted."""
+        """Return a slot that holds the units until it is released or the request ends, or count and raise `NoRoom`."""
         if kind in _ONE_A_REQUEST and kind in self._slots.values():
             return Slot(self._limits[kind], (), 0)
         try:
@@ -147,21 +147,23 @@ class Holding:
         return slot
 
     def hold_open(self, kind: str) -> Slot:
-        """Take a slot to wait in, and return the place in flight: a few hundred that wait must not keep out those that
-        would be answered at once."""
+        """Take a slot to wait in, and return the place in flight.
+
+        A few hundred waiting requests must not keep out those that would be answered at once.
+        """
         slot = self.take(kind)
         self._place.release()
         self.is_held_open = True
         return slot
 
     def release(self) -> None:
-        """Give all back, however the request ends: an answer that was to hold something may never have begun."""
+        """Release everything, however the request ends: a response that was to hold something may never have begun."""
         for slot in self._slots:
             slot.release()
 
 
 def holding_of(scope: Scope) -> Holding:
-    """Return what a request holds that the edge has let in."""
+    """Return what a request that the edge has admitted holds."""
     holding: Holding = scope["state"][HOLDING]
     return holding
 

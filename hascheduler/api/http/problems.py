@@ -1,4 +1,4 @@
-"""Every refusal as RFC 9457 problem+json: the model, the exception, the one builder, and the answers in OpenAPI.
+"""Every refusal as RFC 9457 problem+json: the model, the exception, the one builder, and the responses in OpenAPI.
 
 ``type`` is a URN that programs may compare, ``detail`` is for people, ``errors`` names each field that is wrong.
 """
@@ -18,7 +18,7 @@ from hascheduler.model.values.redaction import redacted_beginning
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50
 ERRORS_LENGTH_MAX = 16_000
-"""The most characters of all errors of one answer together; further errors are left out."""
+"""The most characters of all errors of one response together. Further errors are left out."""
 _PATH_PART_SHOWN_MAX = 128
 _TEXT_SHOWN_MAX = 1_000
 
@@ -61,7 +61,7 @@ class ProblemDetails(BaseModel):
 
 
 class ProblemError(HTTPException):
-    """Refuses a request where no answer can be returned, such as while its body is read."""
+    """The refusal of a request where no response can be returned, such as while its body is read."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ def problem_body(
     *,
     errors_length_max: int = ERRORS_LENGTH_MAX,
 ) -> dict[str, Any]:
-    """The body of a `problem`; of several errors it has at least the first."""
+    """Return the body of a `problem`. It holds at least the first error."""
     body: dict[str, Any] = {
         "type": f"urn:hascheduler:problem:{kind}",
         "title": HTTPStatus(status).phrase,
@@ -123,7 +123,7 @@ def problem_body(
 
 
 def invalid_fields(errors: Sequence[InvalidInput], count: int = 1) -> ProblemError:
-    """Return the 422 that these fields are wrong; ``count`` is their number if ``errors`` has only some."""
+    """Return the 422 for fields that are wrong. ``count`` is their number if ``errors`` has only some."""
     more = f" (and {count - 1} more)" if count > 1 else ""
     detail = f"{error_text(errors[0])}{more}"
     return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=errors)
@@ -140,8 +140,10 @@ def path_text(path: Path) -> str:
 
 
 def _sendable(text: str) -> str:
-    """``text`` shortened, without secrets, and without lone surrogates, which UTF-8 can't encode: it may quote a
-    request that was refused for just those."""
+    """Return ``text`` shortened, without secrets, and without lone surrogates.
+
+    UTF-8 can't encode those, and the text may quote a request that was refused for them.
+    """
     shown = redacted_beginning(text, _TEXT_SHOWN_MAX)
     return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
 

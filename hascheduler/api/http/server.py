@@ -4,11 +4,11 @@ uvicorn, but without signal handlers, logging set-up, access log or exit of the 
 here and in `hascheduler.api.http.connection`, limits on requests in `hascheduler.api.middleware.overload` and
 `hascheduler.api.http.limits`.
 
-A replica that passes a request on to another one, its *peer*, says whose it is, and of which batch, so that the peer
-charges it to the client's own address. Anybody can send such headers: a client that chose its address could charge
-others, or escape its share of the limits, and one that chose a batch could add jobs to another's. So they count only
-with a proof, an HMAC by a key that the database gives to replicas alone. That is no defence against somebody who reads
-what replicas send to each other, who finds tokens there too.
+A replica that passes a request on to another one, its *peer*, sends the client's address and the batch's id, so that
+the peer charges the request to the client's own address. Anybody can send such headers: a client that chose its address
+could charge others, or escape its share of the limits, and one that chose a batch could add jobs to another's. So the
+headers count only with a proof, an HMAC by a key that the database gives to replicas alone. That is no defence against
+somebody who reads the traffic between replicas: tokens are in it too.
 """
 
 import asyncio
@@ -34,16 +34,16 @@ CONNECTIONS_RESERVE = 50
 _BACKLOG = 256
 _RESOLVE_PATIENCE_S = 5
 _DRAIN_S = 5
-_STOP_S = _DRAIN_S + 3  # beside the draining: requests that are cancelled when its time is over end within this
+_STOP_S = _DRAIN_S + 3  # on top of draining: requests cancelled at its end have this long to finish
 _LOOK_EVERY_S = 1
 _END_LOOK_EVERY_S = 0.005
 
 
 class ApiServer:
-    """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS.
+    """An HTTP server: ``await bind()``, then ``port`` is known, then ``await run()`` until cancelled.
 
-    An `InvalidInput` names ``HASCHEDULER_<setting>_HOST`` or ``…_PORT`` where the port is not available.
-    ``connections_max`` and ``connections_reserve`` are as `hascheduler.api.http.limits` has them.
+    With ``tls`` it speaks HTTPS. If the port is not available, an `InvalidInput` names ``HASCHEDULER_<setting>_HOST``
+    or ``…_PORT``. ``connections_max`` and ``connections_reserve`` are those of `hascheduler.api.http.limits`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ApiServer:
         self._listener: socket.socket | None = None
         self._config = uvicorn.Config(
             app,
-            http=connection,  # makes one, as a class would
+            http=connection,  # called as a class would be
             ws="none",
             lifespan="off",
             log_config=None,
@@ -86,18 +86,18 @@ class ApiServer:
 
     @property
     def port(self) -> int:
-        """The bound port; before `bind`, the requested one, which may be 0."""
+        """Return the bound port or, before `bind`, the requested one, which may be 0."""
         return self._port
 
     async def bind(self) -> None:
-        """Bind the port and listen on it; `InvalidInput` where that is impossible."""
+        """Bind the port and listen on it, or raise `InvalidInput` if that is impossible."""
         family, address = await self._resolved()
-        # Asyncio sets TCP_NODELAY only where a socket names its protocol.
+        # Asyncio sets TCP_NODELAY only if a socket names its protocol.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            # Now rather than in `run`: until one of them listens, two processes may bind the same port.
+            # Here, not in `run`: until one of them listens, two processes may bind the same port.
             listener.listen(_BACKLOG)
         except OSError as error:
             listener.close()
@@ -118,7 +118,7 @@ class ApiServer:
                 async with asyncio.timeout(_STOP_S):
                     await serving
             except TimeoutError:
-                pass  # the timeout has cancelled it; the connections that are still open are cut
+                pass  # cancelled by the timeout; connections that are still open are cut
             finally:
                 self._listener.close()
 
@@ -145,8 +145,11 @@ class ApiServer:
 
 
 class PromptServer(uvicorn.Server):
-    """Ends on request, as soon as its last connection and request have. uvicorn's own looks ten times a second
-    whether it should end, and then whether they have: a process that ends would take up to 0.3 s longer."""
+    """A uvicorn server that ends on request, as soon as its last connection and request have.
+
+    uvicorn's own polls ten times a second whether it should end, and then whether they have: a process would take up to
+    0.3 s longer to end.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -158,7 +161,7 @@ class PromptServer(uvicorn.Server):
 
     async def main_loop(self) -> None:
         while not self._ending.is_set():
-            await self.on_tick(0)  # the date that answers have
+            await self.on_tick(0)  # the Date header of responses
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 if isinstance(connection, BoundedConnection):
@@ -176,7 +179,7 @@ class PromptServer(uvicorn.Server):
             connection.shutdown()
         try:
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # sets, of uvicorn
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # uvicorn keeps sets
                     await asyncio.sleep(_END_LOOK_EVERY_S)
                 for server in self.servers:
                     await server.wait_closed()
@@ -186,7 +189,7 @@ class PromptServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals belong to the process, which stops its parts in order."""
+        """Leave signals to the process, which stops its parts in order."""
         yield
 
 
@@ -198,21 +201,24 @@ _PROOF = b"x-hascheduler-proof"
 
 
 class PassedOn(NamedTuple):
-    """``client`` is an address; ``batch_id`` is that of the whole if the request has a part of a batch."""
+    """A peer's claim about a request that it passed on.
+
+    ``client`` is an address, ``batch_id`` the id of the whole batch if the request has a part of one.
+    """
 
     client: str
     batch_id: str | None = None
 
 
 def peer_headers(key: bytes, scope: Scope) -> Sequence[tuple[bytes, bytes]]:
-    """Return the headers by which a peer with the same key knows this of the request."""
+    """Return the headers that prove the claim to a peer with the same key."""
     client = (scope.get("client") or ("",))[0].encode("latin-1", "replace")
     batch = (scope["state"].get(BATCH_ID) or "").encode()
     return (_CLIENT, client), (_BATCH, batch), (_PROOF, _proof(key, client, batch))
 
 
 def passed_on_by_peer(scope: Scope, key: bytes) -> PassedOn | None:
-    """Return what a peer says of the request; None if no peer passed it on."""
+    """Return what a peer claims about the request; None if no peer passed it on."""
     said = {name: value for name, value in scope["headers"] if name in (_CLIENT, _BATCH, _PROOF)}
     client, batch, proof = said.get(_CLIENT, b""), said.get(_BATCH, b""), said.get(_PROOF)
     if proof is None or not hmac.compare_digest(proof, _proof(key, client, batch)):

@@ -2,7 +2,7 @@
 
 jiter reads, and one walk refuses what it lets through. Refused: duplicate keys, NaN and infinities, numbers that become
 infinite, integers beyond 64 bits, nesting deeper than 32, texts with lone surrogates, keys that begin with ``$``
-(MongoDB's operators) or hold NUL. Only a body that is refused is read a second time, by a slower reader that shows the
+(MongoDB's operators) or hold NUL. Only a refused body is read a second time, by a slower reader that finds the
 path of each fault.
 """
 
@@ -20,16 +20,16 @@ from hascheduler.errors import InvalidInput
 DEPTH_MAX = 32
 VALUES_MAX = 20_000
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
-_INTEGER_LENGTH_MAX = 21  # no integer that is longer, sign and all, fits into 64 bits
+_INTEGER_LENGTH_MAX = 21  # no longer integer, sign included, fits into 64 bits
 _INFINITE = (math.inf, -math.inf)
 
 
 class MalformedJson(Exception):
-    """Not JSON at all; the text says where and why."""
+    """A text that is not JSON at all. The message names where and why."""
 
 
 class UnstorableJson(Exception):
-    """JSON, but some places of it can't be kept as they are."""
+    """A JSON text with places that can't be stored as they are."""
 
     def __init__(self, errors: list[InvalidInput]) -> None:
         super().__init__(error_text(errors[0]))
@@ -37,12 +37,12 @@ class UnstorableJson(Exception):
 
 
 class Oversized(Exception):
-    """Over a limit of the reader; the text says which."""
+    """A text over a limit of the reader, which the message names."""
 
 
 def read_json(body: bytes, values_max: int = VALUES_MAX) -> Any:
-    """Return the value of ``body``; raise `MalformedJson`, `UnstorableJson` or `Oversized`."""
-    # A body of "[]," only holds a list every three bytes, which keeps any parser busy: counting first costs little.
+    """Return the value of ``body``, or raise `MalformedJson`, `UnstorableJson` or `Oversized`."""
+    # A body of "[]," alone holds a list every three bytes, which keeps any parser busy: counting first costs little.
     if _marks(body) > values_max and _marks_outside_texts(body, values_max) > values_max:
         raise Oversized(f"more than {values_max} values and keys")
     try:
@@ -56,19 +56,19 @@ def read_json(body: bytes, values_max: int = VALUES_MAX) -> Any:
 
 
 def _marks(text: bytes) -> int:
-    """Return how much ``text`` counts: two for an object or a list, one for each key and each further value."""
+    """Return the size of ``text``: two for an object or a list, one for each key and each further value."""
     return 2 * (text.count(b"[") + text.count(b"{")) + text.count(b",") + text.count(b":")
 
 
 def _marks_outside_texts(body: bytes, enough: int) -> int:
     plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
     texts = plain.count(b'"') // 2
-    # Each text but the outermost stands beside a mark of its own, so many texts need no splitting.
+    # Each text but the outermost has a mark of its own next to it, so a body with many texts needs no splitting.
     return texts if texts > enough + 1 else _marks(b"".join(plain.split(b'"')[::2]))
 
 
 def _is_clean(value: Any) -> bool:
-    """Return whether `_faults` finds nothing: level by level and without paths, as nearly every body is clean."""
+    """Return True if `_faults` finds nothing: level by level and without paths, as nearly every body is clean."""
     level: list[Any] = [[value]]
     for _ in range(DEPTH_MAX + 1):
         inner: list[Any] = []
@@ -92,13 +92,13 @@ def _is_clean(value: Any) -> bool:
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):
-    """An object as it was written, duplicate keys and all."""
+    """An object as written, with its duplicate keys."""
 
     __slots__ = ()
 
 
 def _refuse_faults(body: bytes) -> None:
-    """Raise `UnstorableJson` with the path of each fault; return if there is none, or ``body`` is no JSON."""
+    """Raise `UnstorableJson` with the path of each fault, if there is one and ``body`` is JSON."""
     try:
         value = json.loads(
             body.decode(), object_pairs_hook=_Pairs, parse_int=lambda text: int(text[: _INTEGER_LENGTH_MAX + 1])

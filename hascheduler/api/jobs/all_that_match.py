@@ -31,11 +31,11 @@ COUNTED_MAX = 100_000
 CHANGED_MAX = 20_000
 """How many jobs or schedules one request changes."""
 BUSY_MS_MAX = 10_000
-"""How long one request changes jobs or schedules; a third of what it may take."""
+"""How long one request changes jobs or schedules: a third of its time limit."""
 _SLICE = 500
-"""Other requests wait behind the events of a slice: behind those of 500 about as long as behind those of 100."""
+"""Other requests wait behind the events of a slice: about as long for 500 as for 100."""
 _SKEW_MS = 1_000
-"""By how much the clocks of those who submit and end jobs may be ahead of this replica's."""
+"""How far the clocks of those who submit and end jobs may be ahead of this replica's."""
 _REST_S_MIN, _REST_S_MAX = 0.01, 1.0
 _RESTS_MAX = 20
 
@@ -120,7 +120,8 @@ async def retry_jobs(
     body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Operator, request: Request, note: Noted
 ) -> ChangedResponse:
     """Have all failed jobs that match run again; the cancelled ones if the filter says `state: cancelled`. Repeat it
-    until it is complete."""
+    until it is complete.
+    """
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
         return await services.jobs.retry_some(which, WallMs(at_ms + _SKEW_MS), limit), 0
@@ -173,7 +174,7 @@ async def _change(
 
 
 async def _tenants_of_copies(services: ApiServices) -> Collection[str]:
-    """Return the tenants that are about to move here: what is here of them are copies, which nobody may change."""
+    """Return the tenants that are about to move here: their documents here are copies, which nobody may change."""
     partitions = services.view.copied_partitions()
     if services.tenants_in is None or not partitions:
         return ()
@@ -181,7 +182,7 @@ async def _tenants_of_copies(services: ApiServices) -> Collection[str]:
 
 
 def require_expected(counted: ChangedResponse, expected: int | None) -> None:
-    """Raise a `Conflict` if people agreed to another number than what would be changed."""
+    """Raise a `Conflict` if over a tenth more jobs match than the caller confirmed."""
     if expected is not None and expected < COUNTED_MAX and counted.matched * 10 > expected * 11:
         least = "" if counted.exact else "at least "
         raise Conflict(f"{least}{counted.matched} match now, and {expected} were expected; look again")

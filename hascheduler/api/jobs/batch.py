@@ -1,9 +1,9 @@
-"""``POST /v1/jobs:batch``: many jobs at once, each with its own answer.
+"""``POST /v1/jobs:batch``: many jobs at once, each with its own result.
 
-A job that is refused does not keep the others back, except those that depend on it; where the request says ``atomic``,
-all jobs are submitted or none. Within a batch jobs depend on each other by ``ref:NAME``. They are inserted level by
-level: first those that wait for nothing in the batch, so that in the database, and in every replica's stream, a job
-comes after what it waits for.
+A refused job does not keep the others back, except those that depend on it; if the request is ``atomic``, all jobs
+are submitted or none. Within a batch jobs depend on each other by ``ref:NAME``. They are inserted level by level:
+first those that wait for nothing in the batch, so that in the database, and in every replica's stream, a job comes
+after the jobs that it waits for.
 
 A thousand jobs of two megabytes are long work: after each fifty of them other requests get their turn.
 """
@@ -81,7 +81,7 @@ _BATCH = [
 
 
 class BatchBody(Part):
-    # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
+    # Each job is validated on its own: an invalid one gets its problem in its place of the response.
     jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX, examples=[_BATCH])
     """Up to a thousand; each is accepted or refused by itself"""
     atomic: bool = False
@@ -107,9 +107,9 @@ class BatchResponse(Part):
 
 
 def require_all(refusals: Sequence[bytes | None]) -> None:
-    """Raise a `ProblemError` if there is one. ``refusals`` are the answers of the jobs, in order, as they are sent.
+    """Raise a `ProblemError` if any of ``refusals``, the results of the jobs in order, as sent, is not None.
 
-    The status and the type are those of the first; each error has its job's place before its path.
+    The status and the type are those of the first. Each error has its job's place before its path.
     """
     refused: list[tuple[int, dict[str, Any]]] = [
         (place, orjson.loads(refusal)["problem"]) for place, refusal in enumerate(refusals) if refusal is not None
@@ -139,10 +139,10 @@ def _error(place: int, error: dict[str, Any]) -> InvalidInput:
 
 REF_PREFIX = "ref:"
 _AT_ONCE_MAX = 250
-"""Jobs that one command inserts: the driver encodes them in one go."""
+"""The most jobs that one command inserts: the driver encodes them in one go."""
 _ERRORS_LENGTH_MAX = 2_000
 _PAUSE_EVERY = 50
-"""Jobs, after which other tasks get their turn."""
+"""The number of jobs after which other tasks get their turn."""
 _WARNINGS_MAX = 10
 _DEPENDENCIES_MAX = 100_000
 """The most dependencies of all jobs of a batch together."""
@@ -160,7 +160,7 @@ class _BatchItem:
     job: NewJob | None = None
     submission: Submission | None = None
     refusal: bytes | None = None
-    """A `BatchJobResponse` as it is sent: as objects, those of a thousand jobs would take some 30 MB."""
+    """A `BatchJobResponse` as sent: as objects, those of a thousand jobs would take some 30 MB."""
 
     def refuse(self, *errors: InvalidInput) -> None:
         self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", error_text(errors[0]), errors)
@@ -182,8 +182,9 @@ async def submit_batch(
     request: Request,
 ) -> Response:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
-    they are `atomic`."""
-    told: str | None = request.scope["state"].get(BATCH_ID)  # by the gateway that has parted the batch
+    they are `atomic`.
+    """
+    told: str | None = request.scope["state"].get(BATCH_ID)  # set by the gateway that has split the batch
     id = note.target = told or await _batch_id(key, caller, services)
     note.location = f"/v1/jobs?batch={id}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
@@ -198,7 +199,7 @@ async def submit_batch(
 
 @dataclass(slots=True)
 class _Batch:
-    """Reads the jobs of a batch, finds what each waits for, once, and submits them."""
+    """A batch in progress: reads its jobs, finds the dependencies of each, once, and submits them."""
 
     id: str
     key: str | None
@@ -210,9 +211,9 @@ class _Batch:
     """The index of each ref."""
     lookup: Lookup = NOTHING_NAMED
     room: int = _DEPENDENCIES_MAX
-    """For so many more dependencies."""
+    """How many more dependencies the batch may have."""
     admitted: Counter[str] = field(default_factory=Counter)
-    """By tenant: how many jobs were admitted."""
+    """How many jobs were admitted, by tenant."""
     dependencies: Counter[str] = field(default_factory=Counter)
 
     async def submit(self, body: BatchBody) -> None:
@@ -245,7 +246,7 @@ class _Batch:
             item.body = parse_request(BatchJobBody, value)
         except ValidationError as error:
             found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
-            # What was meant is looked for once a job: a batch may be nothing but unknown fields.
+            # Suggest the meant name at most once a job: a batch may consist of unknown fields.
             item.refuse(*(refusal_of(one, value, None if place else BatchJobBody) for place, one in enumerate(found)))
             return
         ref = item.body.ref
@@ -253,7 +254,7 @@ class _Batch:
             item.refuse(InvalidInput(("ref",), f"{ref!r} is there twice", "each ref once"))
 
     def _make(self, index: int, item: _BatchItem, body: BatchJobBody, definitions: Definitions, now: WallMs) -> None:
-        """Make the job to insert, but for its dependencies."""
+        """Make the job to insert, but without its dependencies."""
         try:
             job = with_keys(job_of(body, self.caller, self.services, now), definitions)
             own_key = None if body.idempotency_key is None else checked_key(body.idempotency_key)
@@ -269,13 +270,13 @@ class _Batch:
         item.job = replace(job, batch=self.id, trace=self.trace)
 
     def _needs(self, item: _BatchItem) -> list[int]:
-        """Return the indexes of the jobs that the job waits for; `_resolve` refuses refs that do not exist."""
+        """Return the indexes of the jobs that the job waits for. `_resolve` refuses refs that do not exist."""
         names = item.body.depends_on if item.body else ()
         refs = (name.removeprefix(REF_PREFIX) for name in names if name.startswith(REF_PREFIX))
         return [self.refs[ref] for ref in refs if ref in self.refs]
 
     async def _submit_together(self, ordered: Sequence[_BatchItem]) -> None:
-        """Submit all of them; raise a `ProblemError` with the errors of each that is refused."""
+        """Submit all jobs, or raise a `ProblemError` with the errors of each that is refused."""
         for item in self.items:
             if item.body is None or item.refusal is not None:
                 continue
@@ -283,7 +284,7 @@ class _Batch:
                 problem = "can't be had in an atomic batch"
                 item.refuse(InvalidInput(("idempotency_key",), problem, "the header's key, for all of them"))
             elif item.job is not None and item.job.unique is not None:
-                # All or none, and one that another job keeps out, or that takes another's place, do not go together.
+                # "All or none" excludes a job that another one blocks, or that replaces another one.
                 problem = f"jobs of {item.job.definition!r} are unique, which can't be had in an atomic batch"
                 expected = "a definition without unique, or a batch without atomic"
                 item.refuse(InvalidInput(("definition",), problem, expected))
@@ -291,7 +292,7 @@ class _Batch:
         require_all([item.refusal for item in self.items])
         jobs = [item.job for item in ordered if item.job is not None]
         if any(job.idempotency_key for job in jobs):
-            # Each has the hash of its own request.
+            # Each job has the hash of its own request.
             asked = [(one.body.ref, one.job.request_hash, one.job.tenant) for one in self.items if one.body and one.job]
             together = idempotency.request_hash("atomic batch", asked)
             jobs = [replace(job, request_hash=together) for job in jobs]
@@ -315,8 +316,7 @@ class _Batch:
                     item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
 
     async def _admit(self) -> None:
-        """Admit the jobs of each tenant, with as many dependencies as they may turn out to have; either all are
-        admitted, or it raises and none is."""
+        """Admit the jobs of all tenants or none, with as many dependencies as they may have."""
         jobs: Counter[str] = Counter()
         dependencies: Counter[str] = Counter()
         for item in self.items:
@@ -332,7 +332,7 @@ class _Batch:
             raise
 
     def _return_unused(self, submitted: Sequence[_BatchItem]) -> None:
-        """Give back the admissions that made no new job, or no dependency of one."""
+        """Return the admissions that made no new job, or no dependency of one."""
         for item in submitted:
             if item.job is not None and item.submission is not None and item.submission.answer is SubmitAnswer.NEW:
                 self.admitted[item.job.tenant] -= 1
@@ -342,9 +342,9 @@ class _Batch:
                 self.services.admission.not_new(tenant, count, dependencies=self.dependencies[tenant])
 
     async def _resolve_all(self, items: Sequence[_BatchItem], *, there_at_once: bool = False) -> list[_BatchItem]:
-        """Return those whose dependencies all exist; the others are refused, unless they are already.
+        """Return the jobs whose dependencies all exist, and refuse the others that are not refused yet.
 
-        ``there_at_once``: each counts as there for those after it, before it is submitted.
+        If ``there_at_once``, each job exists for those after it before it is submitted.
         """
         ready: list[_BatchItem] = []
         async for _, item in _with_pauses(items):
@@ -373,7 +373,7 @@ class _Batch:
         return job
 
     def _found(self, name: str, path: Path, within: str | None) -> Found:
-        """Return what ``name`` stands for: the job of this batch with that ref, or jobs from before it."""
+        """Return the jobs that ``name`` stands for: the job of this batch with that ref, or earlier jobs."""
         if name == self.id:
             raise InvalidInput(path, "is the batch of the job itself", "ref:NAME of other jobs of this batch")
         if not name.startswith(REF_PREFIX):
@@ -392,9 +392,9 @@ class _Batch:
 
 
 async def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
-    """The id that a repeated request gets again, and none that has jobs of a request whose key has run out.
+    """Return the id that a repeated request gets again, but no id that has jobs of a request whose key has expired.
 
-    It follows from the key, so that requests that race agree. 0.2.0 knows the first of these ids alone, so that one is
+    It follows from the key, so that racing requests agree. 0.2.0 knows only the first of these ids, so that one is
     taken if no earlier batch has it.
     """
     if key is None:
@@ -415,7 +415,7 @@ async def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> s
 
 
 async def _with_pauses(items: Sequence[T]) -> AsyncIterator[tuple[int, T]]:
-    """Yield each item with its place; other tasks get their turn after each fifty."""
+    """Yield each item with its index, and let other tasks run after each fifty."""
     for place, item in enumerate(items, 1):
         yield place - 1, item
         if place % _PAUSE_EVERY == 0:
@@ -428,7 +428,7 @@ def _refusal(status: int, kind: str, detail: str, errors: Sequence[InvalidInput]
 
 
 async def _answer(batch: str, items: Sequence[_BatchItem]) -> bytes:
-    """Return a `BatchResponse` as it is sent."""
+    """Return a `BatchResponse` as sent."""
     results = [_result(item) async for _, item in _with_pauses(items)]
     return b'{"batch":%b,"results":[%b]}' % (orjson.dumps(batch), b",".join(results))
 

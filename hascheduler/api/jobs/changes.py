@@ -1,12 +1,13 @@
-"""Cancel, reprioritize and retry one job: one compare-and-set, whose answer says which state it met.
+"""Cancel, reprioritize and retry one job: one compare-and-set, whose answer names the state it found.
 
 A retry may also revive the jobs that failed because this one had failed::
 
     find the dependents, level by level ─► order them ─► the job itself, then each dependent after what it waits for
 
-A dependent is revived if it never ran, as a job that it waited for failed or was cancelled. What failed for a reason of
-its own, or was cancelled by people, stays as it is, and so does what waited for that. Nothing is undone: a request that
-broke off in the middle is repeated, and meets what waits already as `not_ended`.
+A dependent is revived if it never ran, because a job that it waited for failed or was cancelled. A dependent that
+failed for a reason of its own, or was cancelled by people, stays as it is, and so do the jobs that waited for it.
+Nothing is undone: a request that broke off in the middle is repeated, and finds the jobs that wait already as
+`not_ended`.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ from hascheduler.schema.job import Priority
 from hascheduler.schema.noun import AS_REQUEST, Part, example_of
 
 DEPENDENTS_MAX = 500
-"""Each costs a read of what it waits for, and a write."""
+"""The most dependents of one request: each costs a read of its dependencies, and a write."""
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED)
 
 
@@ -76,9 +77,10 @@ class JobRetryResponse(Part):
 async def dependents_of(
     job_id: str, caller: Caller, services: ApiServices, once: RetryKey | None
 ) -> tuple[Sequence[Dependent], bool]:
-    """The jobs that wait for it, directly or not, each after those that it waits for itself; whether these are all.
+    """Return the jobs that wait for the job, directly or not, and True if these are all.
 
-    What ended for a reason of its own is among them, and nothing that waits for that alone.
+    Each comes after those that it waits for itself. Jobs that ended for a reason of their own are included, but not
+    the jobs that wait for those alone.
     """
     found: dict[str, Dependent] = {}
     stored = await services.jobs.get(job_id)
@@ -100,7 +102,7 @@ async def dependents_of(
 
 
 def _named(job_id: str, batch: str | None) -> list[str]:
-    """What a job that depends on this one may name."""
+    """Return the ids by which a dependent may name this job."""
     return [job_id] if batch is None else [job_id, batch]
 
 
@@ -115,7 +117,7 @@ def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
 
 
 def _is_done(job: Dependent, once: RetryKey | None) -> bool:
-    """Whether this request has revived it before."""
+    """Return True if this request has revived the job before."""
     return once is not None and once.digest in job.retried_under
 
 
@@ -203,12 +205,13 @@ async def retry_job(
     key: IdempotencyKey,
 ) -> JobRetryResponse:
     """Have a failed or cancelled job run again, with all its tries before it, without a deadline and without waiting
-    for others. With dependents the request may be repeated: what waits already stays as it is."""
+    for others. With dependents the request may be repeated: what waits already stays as it is.
+    """
     await require_visible(id, caller, services)
     body = body or JobRetryBody()
     once = None if key is None else retry_key(key, "retry", id, body.with_dependents)
     dependents, complete = await dependents_of(id, caller, services, once) if body.with_dependents else ((), True)
-    # First: a dependent that waited for a job that has failed would fail again at once.
+    # The job first: a dependent would fail again at once if a job that it waits for has failed.
     retry = await services.jobs.retry(id, services.clock.wall_ms(), once)
     if retry is None:
         raise NotFound("job", id)

@@ -1,13 +1,14 @@
-"""What a new job has of other documents: the jobs that it waits for, and the keys that its definition asks for.
+"""The parts of a new job that come from other documents: its dependencies, and the keys that its definition asks for.
 
-``depends_on`` is resolved before anything is written. A job that has already succeeded is not waited for; one that has
-already failed is left to the leader, which fails the jobs that wait for it. Each named job must exist and be visible to
-the caller: the ids of other tenants do not exist for it.
+``depends_on`` is resolved before anything is written. A job that has already succeeded is not waited for; a job that
+has already failed is left to the leader, which fails the jobs that wait for it. Each named job must exist and be
+visible to the caller: the ids of other tenants do not exist for it.
 
 A batch is one dependency, however many jobs it has, if all of them are of one tenant. If they are of several tenants,
 the job depends on each of its jobs that the caller sees; if dependencies stay within a tenant, on those of its own.
 
-Definitions come from the mirror; before it is complete, from the database: no limit may lapse while a replica begins.
+Definitions come from the mirror, or from the database until the mirror is complete: no limit may lapse while a replica
+starts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,25 +30,27 @@ from hascheduler.schema.noun import read_document
 from hascheduler.schema.refusals import Path
 
 BATCHES_MAX = 100
-"""The most batches that one request may name: all their jobs are looked at."""
+"""The most batches that one request may name: all their jobs are read."""
 Found = dict[str, Sequence[KnownJob]]
-"""By id of a job or batch that is depended on: in which states it is."""
+"""The states of each named job or batch, by its id."""
 Find = Callable[[str, Path, str | None], Found]
-"""Gives what a name stands for, as `Lookup.found`."""
+"""A function that resolves a name as `Lookup.found` does."""
 
 
 class Lookup:
-    """The jobs that ``depends_on`` of one or several bodies names; made by `look_up`. ``named`` gives the rows of each
-    job and batch; ``mixed`` the jobs of each batch of several tenants."""
+    """The jobs named by ``depends_on`` of one or several bodies, as read by `look_up`.
+
+    ``named`` holds the rows of each job and batch, ``mixed`` the jobs of each batch of several tenants.
+    """
 
     def __init__(self, named: Mapping[str, Sequence[KnownJob]], mixed: Mapping[str, Sequence[KnownJob]]) -> None:
         self._named = named
         self._mixed = mixed
 
     def found(self, named: str, path: Path, within: str | None = None) -> Found:
-        """Return what a job depends on that names ``named``.
+        """Return the dependencies of a job that names ``named``.
 
-        Raise an `InvalidInput` at ``path`` if it does not exist, or has nothing of tenant ``within``; None: any tenant.
+        Raise an `InvalidInput` at ``path`` if it does not exist, or has nothing of tenant ``within`` (None allows any).
         """
         jobs = self._mixed.get(named)
         require_any_of(within, self._named.get(named, ()), named, path)
@@ -63,7 +66,7 @@ class Lookup:
         return {named: self._named[named]}
 
     def most(self, named: str) -> int:
-        """How many dependencies ``named`` may stand for."""
+        """Return how many dependencies ``named`` may stand for."""
         return len(self._mixed.get(named, (named,)))
 
 
@@ -71,7 +74,7 @@ NOTHING_NAMED = Lookup({}, {})
 
 
 def require_any_of(tenant: str | None, jobs: Sequence[KnownJob], named: str, path: Path) -> None:
-    """Raise an `InvalidInput` if all ``jobs``, for which ``named`` stands, are of other tenants; None: any may be."""
+    """Raise an `InvalidInput` if all ``jobs``, for which ``named`` stands, are of other tenants; None allows any."""
     if tenant is not None and jobs and all(job.tenant != tenant for job in jobs):
         problem = f"{quoted(named)} is of tenant {quoted(jobs[0].tenant)}, and this job of {quoted(tenant)}"
         raise InvalidInput(path, problem, "a job or batch of the same tenant")
@@ -96,7 +99,7 @@ async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -
 
 
 def waits_for(found: Mapping[str, Sequence[KnownJob]], *, ignores_failures: bool) -> tuple[str, ...]:
-    """The ids in ``found`` that have yet to succeed; where failures are ignored, that have yet to end."""
+    """Return the ids in ``found`` that have yet to succeed, or, if failures are ignored, that have yet to end."""
     met = TERMINAL if ignores_failures else {JobState.SUCCEEDED}
     return tuple(id for id, jobs in found.items() if any(job.state not in met for job in jobs))
 
@@ -110,7 +113,7 @@ def by_id(jobs: Sequence[KnownJob]) -> Found:
 
 
 def with_dependencies(job: NewJob, names: Sequence[str], find: Find, services: ApiServices) -> NewJob:
-    """Return ``job`` with what ``names`` stand for; raise an `InvalidInput` if one does not exist, or for too many."""
+    """Return ``job`` with the jobs that ``names`` stand for; raise `InvalidInput` for a missing one, or too many."""
     within = job.tenant if services.is_one_of_several else None
     first: dict[str, int] = {}
     for place, name in enumerate(names):
@@ -125,12 +128,12 @@ def with_dependencies(job: NewJob, names: Sequence[str], find: Find, services: A
 
 
 def levels_of(needs: Sequence[Sequence[int]]) -> tuple[Sequence[Sequence[int]], Sequence[int]]:
-    """Return in which order to insert jobs, each level after all that it needs, and those on or behind a cycle.
+    """Return the levels in which to insert jobs, each after all that it needs, and the jobs on or behind a cycle.
 
     ``needs[index]`` are the indexes of the jobs that ``index`` depends on.
     """
     sorter = TopologicalSorter(dict(enumerate(needs)))
-    with suppress(CycleError):  # then the sorter still gives all that no cycle holds back
+    with suppress(CycleError):  # then the sorter still yields all that are not behind a cycle
         sorter.prepare()
     levels = []
     while level := sorter.get_ready():
@@ -141,11 +144,11 @@ def levels_of(needs: Sequence[Sequence[int]]) -> tuple[Sequence[Sequence[int]], 
 
 
 Definitions = Mapping[str, Definition]
-"""By name; those that are not stored are missing."""
+"""Definitions by name; those that are not stored are missing."""
 
 
 async def definitions_of(names: Iterable[str], services: ApiServices) -> Definitions:
-    """The definitions by these names."""
+    """Return the definitions by these names."""
     known = services.view.definitions()
     if services.view.ready:
         return {name: known[name] for name in names if name in known}
@@ -158,11 +161,11 @@ async def _stored(name: str, known: Definition | None, services: ApiServices) ->
     try:
         return None if stored is None else read_document(Definition, stored["_id"], stored)
     except InvalidInput:
-        return known  # as the mirror sets it aside, and goes on without it
+        return known  # the mirror quarantines it too, and goes on without it
 
 
 def with_limit_keys(job: NewJob, definitions: Definitions) -> NewJob:
-    """The job with its values at the keys of its definition's limits."""
+    """Return the job with its values at the keys of its definition's limits."""
     definition = definitions.get(job.definition)
     if definition is None or not definition.keyed_by:
         return job
@@ -170,7 +173,7 @@ def with_limit_keys(job: NewJob, definitions: Definitions) -> NewJob:
 
 
 def with_keys(job: NewJob, definitions: Definitions) -> NewJob:
-    """A submitted job with all its keys; `InvalidInput` if it would expire while it is debounced."""
+    """Return a submitted job with all its keys; raise `InvalidInput` if it would expire while it is debounced."""
     definition = definitions.get(job.definition)
     if definition is None:
         return job

@@ -1,8 +1,8 @@
-"""``GET /v1/jobs:errors``: the newest dead letters, grouped by what went wrong.
+"""``GET /v1/jobs:errors``: the newest dead letters, grouped by error.
 
-Equal faults have one pattern: the first line of the error, with placeholders for what differs from job to job. It is
-found in linear time, in the first `ERROR_BEGINNING_MAX` characters. What comes from outside may hold anything:
-sequences that move a terminal's cursor and marks that turn the direction of a text are left out of it.
+Equal faults have one pattern: the first line of the error, with placeholders for the parts that differ from job to job.
+It is found in linear time, in the first `ERROR_BEGINNING_MAX` characters. Errors are untrusted input: sequences that
+move a terminal's cursor and marks that turn the direction of a text are left out of the pattern.
 """
 
 import re
@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"[0-9]{1,256}(?:[.,:][0-9]{1,256}){0,8}", re.ASCII)
 
 
 def error_pattern(error: str) -> str:
-    """Return at most `PATTERN_LENGTH_MAX` characters, with … where it is cut.
+    """Return at most `PATTERN_LENGTH_MAX` characters, with … at the cut.
 
     Quoted texts become ``"…"``, ids in hex ``<id>``, numbers ``<n>``. Equal errors have equal patterns.
     """
@@ -58,7 +58,7 @@ def error_pattern(error: str) -> str:
 
 
 def first_line(error: str) -> str:
-    """The first line that shows anything, in its visible characters, with single blanks; empty where there is none."""
+    """Return the first line with visible characters, only those and with single blanks; empty if there is none."""
     text = error[:ERROR_BEGINNING_MAX]
     line = text.lstrip().partition("\n")[0]
     if line and line.isascii() and line.isprintable():  # nearly always
@@ -72,23 +72,23 @@ def first_line(error: str) -> str:
 
 
 def _placeholder(found: re.Match[str]) -> str:
-    # Of digits alone it is a number, or a part of one.
+    # Digits alone are a number, or a part of one.
     return found[0] if found[0].isdecimal() else "<id>"
 
 
 def _visible(character: str) -> str:
     if character.isascii():
         return character if character.isprintable() else " "
-    # Controls, formats (among them the marks of direction), surrogates, and what nobody has assigned.
+    # Controls, formats (including the marks of direction), surrogates and unassigned characters.
     return "" if unicodedata.category(character)[0] == "C" else character
 
 
 EXAMINED_MAX = 10_000
 GROUPS_MAX = 50
 _SLICE = 100
-"""Errors that are looked at in one turn of the event loop, in some two milliseconds."""
+"""Errors grouped in one turn of the event loop, in some two milliseconds."""
 _COMMON = ("tenant", "schedule", "target", "batch")
-"""What a filter says beside the definition, where it is one for the whole group."""
+"""The fields of a group's filter, besides the definition, if they are equal in the whole group."""
 
 router = APIRouter(tags=["jobs"])
 
@@ -180,7 +180,7 @@ async def list_job_errors(
 
 
 def _grouped(jobs: Sequence[FailedJob]) -> Generator[None, None, list[_Group]]:
-    """The largest group first."""
+    """Return the groups, the largest first."""
     patterns: dict[str, str] = {}
     groups: dict[tuple[str, str], _Group] = {}
     for place, job in enumerate(jobs):
@@ -207,7 +207,7 @@ def _show(group: _Group, labels: dict[str, str]) -> ErrorGroupResponse:
         last_at_ms=WallMs(group.newest.at_ms),
         job=group.newest.id,
         error=redacted_beginning(first_line(group.newest.error), ERROR_BEGINNING_MAX),
-        # As it is stored, which may be as no request may say it.
+        # As stored: it may hold values that no request may use.
         filter=JobFilter.model_construct(
             states=(JobState.FAILED,), definition=group.definition, labels=labels, **group.common
         ),

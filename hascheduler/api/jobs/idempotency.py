@@ -1,8 +1,7 @@
-"""The header ``Idempotency-Key``: a job is submitted, triggered or retried once, however often the client repeats the
-request.
+"""The header ``Idempotency-Key``: a job is submitted, triggered or retried once, however often a request is repeated.
 
 Keys of submits and triggers belong to a tenant, those of retries to the job that is revived, and they hold for a day.
-The same body under a key is answered with the same job, another body is refused. Of equal requests that race, one makes
+The same body under a key is answered with the same job, another body is refused. If equal requests race, one makes
 the job.
 """
 
@@ -19,7 +18,7 @@ from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
 _DIGEST_LENGTH = 32
-"""The digest of a key in a job, which may remember some: 128 bits."""
+"""The length of a key's digest in a job, which may hold several: 128 bits."""
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
 _EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"
 
@@ -41,8 +40,10 @@ PARAMETER = parameter("Of requests with one key and one body, one makes the job;
 
 
 def request_hash(*asked: object) -> str:
-    """Requests that ask for the same have the same hash. What kind of request it is belongs to ``asked``: no submit may
-    be taken for it."""
+    """Return a hash that is equal for requests that ask for the same.
+
+    ``asked`` includes the kind of request: no other request may be taken for a submit.
+    """
     return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -51,7 +52,7 @@ def retry_key(key: str, *asked: object) -> RetryKey:
 
 
 async def key_of(request: Request) -> str | None:
-    """Return the request's key, if it has one; it is refused if that is not valid."""
+    """Return the request's key, if it has one. Refuse the request if the key is not valid."""
     given = request.headers.getlist(IDEMPOTENCY_KEY)
     if not given:
         return None
@@ -61,7 +62,7 @@ async def key_of(request: Request) -> str | None:
 
 
 def checked_key(key: str) -> str:
-    """``key`` if it is valid; otherwise the request is refused."""
+    """Return ``key`` if it is valid, or refuse the request."""
     if not 1 <= len(key) <= KEY_LENGTH_MAX:
         raise _refused(f"{len(key)} characters")
     if not all("!" <= character <= "~" for character in key):
@@ -70,7 +71,7 @@ def checked_key(key: str) -> str:
 
 
 def other_body(key: str) -> str:
-    """The detail of the refusal when a key is used for two different bodies."""
+    """Return the detail of the refusal if a key is used for two different bodies."""
     return f"another request was made under the idempotency key {key!r}; repeat that one, or take a new key"
 
 

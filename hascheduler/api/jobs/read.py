@@ -5,8 +5,8 @@ The jobs of other tenants do not exist for the caller.
 Ids are ``job:…`` for submitted jobs and ``fire:<schedule>:<nominal time in ms>`` for those that schedules make; the
 colon needs no escape in a path.
 
-The replica's mirror counts live jobs as they come and go: it answers for them if only a definition or a tenant is
-asked for. All else is counted in the database, with bounded work.
+The replica's mirror counts live jobs as they come and go: it answers if only a definition or a tenant is given.
+Everything else is counted in the database, with bounded work.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,7 +40,7 @@ from hascheduler.schema.noun import AS_REQUEST, Part, made_of
 _DECODED = tuple(name for name in JobSummary.model_fields if name in JobRef.__match_args__)
 _decoded = attrgetter(*_DECODED)
 _OF_A_TIME = ("retry_at_ms", "overdue_since_ms")
-"""They mean nothing in other states."""
+"""Instants of one state, which mean nothing in others."""
 _INSTANTS = tuple(name for name in JobSummary.model_fields if name.endswith("_ms") and name not in _OF_A_TIME)
 
 
@@ -48,7 +48,7 @@ def show_job(document: StoredDocument, unschedulable: Collection[str], caller: C
     """Return everything about the job that the caller sees; raise `InvalidInput` if the stored document can't be read.
 
     ``unschedulable`` has the ids of all such jobs.
-    Who sees no payloads gets no traceback either: it ends with what was raised, and that may hold part of one. The
+    A caller that sees no payloads gets no traceback either: it ends with the exception, which may hold part of one. The
     error is the handler's own sentence for people, and is shown.
     """
     attempts = document.get("attempts")
@@ -61,7 +61,7 @@ def show_job(document: StoredDocument, unschedulable: Collection[str], caller: C
 
 
 def job_response(document: StoredDocument, services: ApiServices, caller: Caller) -> JobResponse:
-    """As `show_job`; raise `UnreadableDocument` if the stored document is unreadable."""
+    """Return the job as `show_job` does; raise `UnreadableDocument` if the stored document is unreadable."""
     with readable("job", document["_id"]):
         return show_job(document, services.view.unschedulable(), caller)
 
@@ -165,7 +165,7 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
     explanation = services.view.explain(id, caller.only)
     if explanation is not None:
         document = None
-        with suppress(WorldError):  # what holds it back is known without the database
+        with suppress(WorldError):  # what blocks it is known without the database
             document = await services.jobs.get(id)
         return show_explanation(explanation, caller, document)
     document = await stored_job(id, caller, services)
@@ -174,7 +174,7 @@ async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyRespo
 
 
 async def stored_job(id: str, caller: Caller, services: ApiServices) -> StoredDocument:
-    """`NotFound` if there is none that the caller may see."""
+    """Return the stored job; raise `NotFound` if there is none that the caller may see."""
     document = await services.jobs.get(id)
     if document is None or not caller.sees(document.get("tenant")):
         raise NotFound("job", id)
@@ -182,9 +182,9 @@ async def stored_job(id: str, caller: Caller, services: ApiServices) -> StoredDo
 
 
 async def require_visible(id: str, caller: Caller, services: ApiServices) -> None:
-    """`NotFound` if the caller may not see the job; for a caller who sees all tenants, nothing is read.
+    """Raise `NotFound` if the caller may not see the job. For a caller who sees all tenants, nothing is read.
 
-    A job never changes its tenant, so the answer holds for what follows.
+    A job never changes its tenant, so the result stays true.
     """
     if caller.only is not None:
         known = await services.jobs.known([id])
@@ -241,7 +241,7 @@ async def count_jobs(
 
 
 def _live_counts(which: JobSelection, services: ApiServices) -> dict[JobState, int] | None:
-    """Return the counts of the live states that are asked for; None if the mirror can't tell."""
+    """Return the counts of the requested live states; None if the mirror does not know them."""
     others = which.model_copy(update={"states": (), "definition": None, "tenant": None})
     if not services.view.ready or others != JobSelection() or None not in (which.definition, which.tenant):
         return None

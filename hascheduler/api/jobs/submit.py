@@ -1,9 +1,8 @@
-"""``POST /v1/jobs``: submit one job, once; with ``?wait=`` the answer comes when the job has ended, at any replica.
+"""``POST /v1/jobs``: submit one job, once; with ``?wait=`` the response comes when the job has ended, at any replica.
 
-How it waits: `hascheduler.api.jobs.waiting`. If the client disconnects, the job goes on, unless
-``cancel_on_disconnect`` was set and no other request is known to want the job
-(`hascheduler.api.routing.long_poll`). If the caller's share of the waits is used up, the answer comes at once, as if
-the time were over.
+The wait is in `hascheduler.api.jobs.waiting`. If the client disconnects, the job goes on, unless
+``cancel_on_disconnect`` was set and no other request is known to want the job (`hascheduler.api.routing.long_poll`).
+If the caller's share of the waits is used up, the response comes at once, as if the wait had timed out.
 """
 
 from contextlib import AbstractContextManager
@@ -136,12 +135,12 @@ def job_of(body: SubmitJobBody, caller: Caller, services: ApiServices, now: Wall
 async def _after_waiting(
     document: StoredDocument, wait_ms: int, request: Request, services: ApiServices, *, made: bool, cancels: bool
 ) -> StoredDocument:
-    """Return the job as it is when the wait is over; ``document`` if it was not waited for."""
+    """Return the job as it is when the wait is over, or ``document`` if there was no wait."""
     job_id = str(document["_id"])
     try:
         return await end_of(job_id, wait_ms, request, services, made=made, cancels=cancels) or document
     except WorldError as error:
-        # The job is submitted, so this is no failure: the answer just does not wait for its end.
+        # The job is submitted, so this is no failure: the response just does not wait for its end.
         log.info("job_wait_refused", job=job_id, reason=str(error))
     except Unwanted:
         await _cancel(job_id, services)
@@ -161,11 +160,10 @@ async def _cancel(job_id: str, services: ApiServices) -> None:
 def submit_span(
     request: Request | None, services: ApiServices, subject: str, **attributes: Attribute
 ) -> AbstractContextManager[Span]:
-    """Return the tracing span of a request that submits jobs, within the caller's trace if it sends one; the jobs
-    continue it.
+    """Return the tracing span of a request that submits jobs, within the caller's trace if it sends one.
 
-    ``attributes`` have dots in their names; ``subject`` is a definition if there is one. ``request`` is None for a job
-    that a change of all that match makes.
+    The jobs continue the span. ``attributes`` have dots in their names. ``subject`` is a definition if there is one.
+    ``request`` is None for a job that is made by a change of all that match.
     """
     if request is None:
         return traced(services.tracer, SpanKind.SUBMIT, subject, None, attributes)

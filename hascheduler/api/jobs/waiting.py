@@ -1,6 +1,6 @@
 """Holds a request open until a job has ended, for ``?wait=``.
 
-This replica's stream shows the end of the job; in case it does not, the database is read every five seconds.
+This replica's stream shows the end of the job. In case it does not, the database is polled every five seconds.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ class WaitForJobQuery(BaseModel):
 
 
 class Unwanted(ClientGone):
-    """And no other request wants the job: it may be cancelled."""
+    """The client is gone and no other request wants the job: it may be cancelled."""
 
 
 async def end_of(
     job_id: str, wait_ms: int, request: Request, services: ApiServices, *, made: bool = False, cancels: bool = False
 ) -> StoredDocument | None:
-    """Return the job when it has ended, or as it stands when the time is over or this replica stops.
+    """Return the job when it has ended, or as it stands if the wait times out or this replica stops.
 
     None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects,
-    and `Unwanted` by the rule of `SharedWaits`, which ``made`` and ``cancels`` are for.
+    and `Unwanted` by the rule of `SharedWaits`, which takes ``made`` and ``cancels``.
     """
     services.waits.join(job_id, made=made, cancels=cancels)
     is_gone = is_unwanted = False

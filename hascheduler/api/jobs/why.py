@@ -58,7 +58,7 @@ class QueuePositionResponse(Part):
     deciding: Criterion | None = Field(examples=["fairness"])
     """The first criterion in which the two differ; null: it is the next"""
     criteria: Annotated[tuple[CriterionResponse, ...], Listed] = Field(
-        alias="criteria",  # not `policy`, as those of a lane
+        alias="criteria",  # not `policy`, unlike those of a lane
         examples=[[example_of(CriterionResponse)]],
     )
     """In the order in which they are compared"""
@@ -88,7 +88,7 @@ class WhyResponse(Part):
 
 
 def show_explanation(explanation: Explanation, caller: Caller, document: StoredDocument | None = None) -> WhyResponse:
-    """``document`` is the stored job, for what no mirror has: what its attempts say."""
+    """Return the explanation. ``document`` is the stored job, for the fields of attempts, which no mirror has."""
     if not caller.sees_payloads:
         explanation = replace(explanation, blocks=tuple(map(_without_values, explanation.blocks)))
     said = _said(explanation, document or {})
@@ -107,7 +107,10 @@ def show_explanation(explanation: Explanation, caller: Caller, document: StoredD
 
 
 def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
-    """The answer for a stored job that this replica does not know; `InvalidInput` if the document can't be read."""
+    """Return the explanation of a stored job that this replica does not know.
+
+    Raise `InvalidInput` if the document can't be read.
+    """
     job = decode_job(document["_id"], document)
     finished_at_ms = instant_or_none(document, "finished_at_ms")
     stored_error = document.get("error")
@@ -132,7 +135,7 @@ def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
 
 
 def _said(explanation: Explanation, document: StoredDocument) -> str | None:
-    """Return the progress of an attempt that runs, or the error of the last one of a job that waits."""
+    """Return the progress of a running attempt, or the last error of a job that waits."""
     progress, attempts = document.get("progress"), document.get("attempts")
     if explanation.state == "running" and isinstance(progress, Mapping):
         return str(progress.get("text") or "") or None
@@ -174,7 +177,7 @@ def _place(standing: QueuePosition | None) -> list[str]:
 
 
 def _without_values(block: Block) -> Block:
-    """``block``, without what a payload has at the key of a limit."""
+    """Return ``block`` without the payload's values at the key of a limit."""
     key = block.numbers.get("key")
     if not isinstance(key, str) or not key.startswith("payload."):
         return block

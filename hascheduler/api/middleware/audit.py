@@ -6,13 +6,13 @@
                  │
                  └─► AuditWriter: a bounded queue ─► its task ─► the store, in groups
 
-The log line is there even where the process dies before the next write to the database. A full queue drops records,
+The log line is there even if the process dies before the next write to the database. A full queue drops records,
 counts them and logs that: the audit log must never hold a request up. No party can fill it.
 
 A request without an identity leaves no record: it is counted, and a sample of such requests is in the log of the
-process. A refused request is recorded up to a burst and then now and then; the caller's next record says how many were
-left out. A change is always recorded, as far as the caller's share of the queue goes. The database keeps the newest
-records, as many as the settings say; the writers delete older ones now and then.
+process. Refused requests are recorded up to a burst, and then one per interval; the caller's next record holds how many
+were left out. A change is always recorded, as far as the caller's share of the queue goes. The database keeps the
+newest records, as many as the settings allow; the writers delete older ones from time to time.
 """
 
 import asyncio
@@ -46,10 +46,12 @@ SHARE_MAX = QUEUE_MAX // 4
 GROUP_MAX = 1_000
 RECORDS_MAX = 500_000
 TRIM_EVERY = 1_000
-"""After storing so many records, this process deletes the oldest ones beyond the limit."""
+"""After storing this many records, the process deletes the oldest ones beyond the limit."""
 _GROUP_EVERY_S = 1.0
-"""The first record of a group waits at most this long for others, and no longer than until there are `GROUP_MAX`: a
-write to the database costs more than a request. The line in the log of the process waits for nothing."""
+"""The longest that the first record of a group waits for others, unless there are `GROUP_MAX` before.
+
+A write to the database costs more than a request. The line in the log of the process is written at once.
+"""
 _RETRY_AFTER_S = 1.0
 _FINAL_FLUSH_S = 3.0
 _SAMPLE_BURST, _SAMPLE_EVERY_MS = 20, 10_000
@@ -60,8 +62,8 @@ _PARTIES_MAX = 1_000
 class AuditWriter:
     """Owner of the records that are not stored yet. ``run`` stores them until it is cancelled.
 
-    ``strangers`` says which requests without an identity leave a line in the log, ``refusals`` which refused ones of a
-    party leave a record.
+    ``strangers`` samples the requests without an identity that leave a line in the log, ``refusals`` the refused
+    requests of a party that leave a record.
     """
 
     def __init__(self, store: AuditStore, clock: Clock, records_max: int = RECORDS_MAX) -> None:
@@ -81,7 +83,7 @@ class AuditWriter:
 
     @property
     def dropped(self) -> int:
-        """How many records are in the log of the process only."""
+        """Return how many records are in the log of the process only."""
         return self._dropped
 
     def next_id(self) -> str:
@@ -90,7 +92,7 @@ class AuditWriter:
         return f"{self._clock.wall_ms():013d}.{self._count % 1_000_000:06d}.{self._process}"
 
     def add(self, record: AuditRecord) -> bool:
-        """Queue ``record``; whether there was room."""
+        """Queue ``record``, and return True if there was room."""
         party, is_full = party_of(record), len(self._waiting) >= QUEUE_MAX
         if is_full or self._waiting_of[party] >= SHARE_MAX:
             self._dropped += 1
@@ -128,13 +130,13 @@ class AuditWriter:
                 log.warning("audit_write_failed", waiting=len(self._waiting), error="the process ends")
 
     async def flush(self) -> None:
-        """Store all queued records, and now and then delete those beyond the limit."""
+        """Store all queued records, and from time to time delete those beyond the limit."""
         while self._waiting:
             group = list(islice(self._waiting, GROUP_MAX))
             await self._store.append(group)
             for _ in group:
                 self._waiting_of[party_of(self._waiting.popleft())] -= 1
-            self._waiting_of += Counter()  # forget who has none
+            self._waiting_of += Counter()  # forget parties without records
             self._untrimmed += len(group)
         if self._untrimmed >= TRIM_EVERY:
             await self._store.trim(self._records_max)
@@ -142,12 +144,12 @@ class AuditWriter:
 
 
 def party_of(record: AuditRecord) -> str:
-    """The sessions of one token are one party: a login must not multiply its share."""
+    """Return the party of a caller. The sessions of one token are one: a login must not multiply its share."""
     return sessions_of(record.token_id or record.who)
 
 
 class Sampler:
-    """Takes ``burst`` at once, and then one each ``every_ms``; the others are counted."""
+    """A limit that takes ``burst`` at once, then one each ``every_ms``, and counts the others."""
 
     def __init__(self, burst: int, every_ms: int) -> None:
         self._burst = burst
@@ -157,11 +159,11 @@ class Sampler:
         self._left_out = 0
 
     def take(self, now: MonoMs) -> int | None:
-        """How many were left out before this one; None: this one is left out as well."""
+        """Return how many were left out before this one; None if this one is left out as well."""
         since_ms = now if self._since_ms is None else self._since_ms
         regained = (now - since_ms) // self._every_ms
         self._left = min(self._burst, self._left + regained)
-        # A full sampler saves nothing up.
+        # A full sampler does not save up more.
         self._since_ms = now if self._left == self._burst else since_ms + regained * self._every_ms
         if self._left == 0:
             self._left_out += 1
@@ -172,7 +174,7 @@ class Sampler:
 
 
 class Samplers:
-    """Owner of a `Sampler` for each of the thousand parties that took last."""
+    """Owner of a `Sampler` for each of the thousand most recent parties."""
 
     def __init__(self, burst: int, every_ms: int) -> None:
         self._burst = burst
@@ -180,7 +182,7 @@ class Samplers:
         self._of: OrderedDict[str, Sampler] = OrderedDict()
 
     def take(self, party: str, now: MonoMs) -> int | None:
-        """As `Sampler.take`, of the party's own."""
+        """Return the result of the party's own `Sampler.take`."""
         sampler = self._of.pop(party, None) or Sampler(self._burst, self._every_ms)
         self._of[party] = sampler
         if len(self._of) > _PARTIES_MAX:
@@ -190,10 +192,13 @@ class Samplers:
 
 @dataclass(slots=True)
 class AuditNote:
-    """What a route adds to the audit record of its request. A route that changes nothing, although its method would,
-    sets ``unaudited``; one whose target stands neither in its path nor in ``Location`` sets ``target``; one
-    that pauses something sets ``because``. One that makes something says before it writes at which ``location`` that
-    will be: it may end without an answer. ``pattern`` and ``named`` are of the route that matched, see `tell_match`."""
+    """A route's contribution to the audit record of its request.
+
+    A route that changes nothing, although its method suggests it, sets ``unaudited``; a route whose target is neither
+    in its path nor in ``Location`` sets ``target``; a route that pauses something sets ``because``. A route that
+    creates something sets its ``location`` before it writes: the request may end without a response. ``pattern`` and
+    ``named`` belong to the route that matched, see `tell_match`.
+    """
 
     unaudited: bool = False
     target: str | None = None
@@ -208,7 +213,7 @@ async def _note(request: Request) -> AuditNote:
 
 
 Noted = Annotated[AuditNote, Depends(_note)]
-"""For a route that may be a dry run: ``note.unaudited = body.dry_run``."""
+"""The note of a route that may be a dry run: ``note.unaudited = body.dry_run``."""
 
 
 async def _changes_nothing(note: Noted) -> None:
@@ -225,9 +230,9 @@ _RECORDED = "/v1/"
 SESSION_PATH = "/ui/session"
 """Logging in to the dashboard and out of it leaves a record too."""
 _UNRECORDED = "/v1/work/"
-"""What processors do is recorded in the jobs."""
+"""The calls of processors are recorded in the jobs."""
 PATTERN = "route_pattern"
-"""The key of a scope under which a gateway says which pattern the path matched."""
+"""The key of a scope under which a gateway puts the pattern that the path matched."""
 _NOTE = "audit_note"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ID = "request_id"
@@ -235,12 +240,14 @@ _LOGGED = ("who", "role", "tenant", "address", "method", "path", "target", "stat
 _HTTP_REFUSED = 400
 DEFECT = 500
 CUT_OFF = 503
-"""Cancelled: it took too long, or the client is gone; whether it was carried out is unknown."""
+"""The request was cut off by a timeout or a client that left, and may or may not have been carried out."""
 
 
 def pattern_of(scope: Scope) -> str | None:
-    """The whole pattern that the path matched, never the path: paths hold names and ids. The route object may hold only
-    the part that its router adds."""
+    """Return the whole pattern that the path matched, never the path: paths hold names and ids.
+
+    The route object may hold only the part that its router adds.
+    """
     known: str | None = scope.get(PATTERN)
     if known is not None:
         return known
@@ -258,25 +265,25 @@ def named_in(scope: Scope) -> Mapping[str, Any]:
 
 
 def begin_notes(scope: Scope, request_id: str) -> None:
-    """Prepare what the routes tell the edge, which it sees also if they get a copy of its scope."""
+    """Prepare the routes' notes for the edge, which sees them even if the routes get a copy of its scope."""
     scope["state"].update({_NOTE: AuditNote(), _ID: request_id})
 
 
 def tell_match(scope: Scope) -> None:
-    """Tell the edge which route matched."""
+    """Note for the edge which route matched."""
     note = note_of(scope)
     note.pattern, note.named = pattern_of(scope), scope.get("path_params") or {}
 
 
 def is_recorded(scope: Scope) -> bool:
-    """Whether the request is a change, or would have been one."""
+    """Return True if the request is a change, or would have been one."""
     path = scope["path"]
     is_of_api = path == SESSION_PATH or (path.startswith(_RECORDED) and not path.startswith(_UNRECORDED))
     return scope["method"] in _METHODS and is_of_api and not note_of(scope).unaudited
 
 
 def record(scope: Scope, status: int | None, location: str | None, request_id: str) -> None:
-    """Record a request that `is_recorded`; ``status`` is None where it has broken."""
+    """Record a request that `is_recorded`. ``status`` is None if it ended without a response."""
     status = DEFECT if status is None else status
     services = scope["state"][EDGE]
     writer: AuditWriter = services.audit_writer
@@ -319,7 +326,7 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
 
 
 def _target(scope: Scope, location: str | None) -> str | None:
-    """What the request was about: as its route says, else as its path says, else what it created."""
+    """Return the request's target: as noted by its route, else from its path, else what it created."""
     note = note_of(scope)
     if note.target is not None:
         return _printable(note.target)
@@ -332,7 +339,7 @@ def _target(scope: Scope, location: str | None) -> str | None:
 
 
 def id_in(location: str) -> str:
-    """What a `Location` names: the end of its path, or of its query."""
+    """Return the id that a `Location` names: the end of its path, or of its query."""
     return unquote(re.split("[/=]", location)[-1])
 
 
@@ -342,13 +349,13 @@ def _caller_of(scope: Scope) -> Caller | None:
 
 
 def note_of(scope: Scope) -> AuditNote:
-    """Return what the routes have noted; a new note for a request that passes no edge."""
+    """Return the routes' note, or a new one for a request that passes no edge."""
     note = scope.get("state", {}).get(_NOTE)
     return note if isinstance(note, AuditNote) else AuditNote()
 
 
 def request_id_of(scope: Scope) -> str:
-    """The caller's own id, where it is fit for a log; else a new one."""
+    """Return the caller's own id if it is fit for a log, else a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             given: str = value.decode("latin-1")
@@ -357,12 +364,12 @@ def request_id_of(scope: Scope) -> str:
 
 
 def known_request_id(scope: Scope) -> str:
-    """That of a request that is being answered."""
+    """Return the id of a request that is being answered."""
     id: str = scope.get("state", {}).get(_ID) or request_id_of(scope)
     return id
 
 
 def _printable(text: str) -> str:
-    """``text`` shortened and without characters that would break a log line or a stored document."""
+    """Return ``text`` shortened and without characters that would break a log line or a stored document."""
     shown = text if len(text) <= _PATH_LENGTH_MAX else f"{text[:_PATH_LENGTH_MAX]}…"
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)

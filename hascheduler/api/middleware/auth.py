@@ -1,14 +1,14 @@
 """Authentication, before a byte of the body is read, and authorization: each route names what it requires.
 
-`identified` lets no request through whose token is missing or wrong. 401 tells a stranger only what strangers
+`identified` refuses every request whose token is missing or wrong. 401 reveals to a stranger only what strangers
 know; only the holder of an expired token learns that it has expired. A replica whose mirror is not complete and fresh
 knows neither new tokens nor revoked ones, and answers 503. A route then takes one of the callers below; a caller
 without the power gets 403.
 
-A caller shows a token in the header ``Authorization`` or, where there is none and tokens are required, a session of the
-dashboard in its cookie; neither is good in the place of the other. A session is good for as long as its parent is, and
-may do what that one may, but for taking work; what the settings take from those who come by a page, they take from
-sessions, and from requests without a token that a page sends (see `PageTerms`).
+A caller shows a token in the header ``Authorization`` or, if there is none and tokens are required, a session of the
+dashboard in its cookie; neither is accepted in the place of the other. A session is good for as long as its parent is,
+and may do the same, except taking work; the settings that restrict callers from a page restrict sessions, and requests
+without a token that a page sends (see `PageTerms`).
 
 ==================  ==================================================================================
 caller              may
@@ -25,7 +25,7 @@ caller              may
 ==================  ==================================================================================
 
 The callers ``…OfAll`` require a token for all tenants. A token of one tenant reads and changes only that tenant's jobs
-and schedules; other tenants' are invisible to it. Where no tokens are required (see the setting AUTH), every caller is
+and schedules; other tenants' are invisible to it. If no tokens are required (see the setting AUTH), every caller is
 an admin of all tenants.
 """
 
@@ -54,10 +54,11 @@ from hascheduler.schema.token import Token
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """``id`` is the public id of the token, None without one; ``name`` is for people and the audit log.
+    """The caller of a request.
 
-    ``expires_at_ms`` is when the token expires; None: never. Of a session, ``session_of`` is the public id of its
-    parent. A caller that does not see payloads gets neither those of jobs and schedules nor results and tracebacks.
+    ``id`` is the public id of the token, None without one. ``name`` is for people and the audit log. ``expires_at_ms``
+    is when the token expires, None if never. ``session_of`` is the public id of a session's parent. A caller that does
+    not see payloads gets neither those of jobs and schedules nor results and tracebacks.
     """
 
     role: Role
@@ -73,32 +74,32 @@ class Caller:
         return self.session_of is not None
 
     def may(self, power: Power) -> bool:
-        """Whether the caller has the power, for its own tenant or for all."""
+        """Return True if the caller has the power, for its own tenant or for all."""
         if power is Power.WORK and (self.only is not None or self.is_session or not self.sees_payloads):
             return False
         return self.role.may(power)
 
     def require_payloads(self) -> None:
-        """403 for who does not see payloads, where a route would show them and nothing else."""
+        """Refuse with 403 a caller that does not see payloads, if a route shows nothing else."""
         if not self.sees_payloads:
             raise forbidden("this shows payloads, and by the setting UI_PAYLOADS the dashboard shows none")
 
     def require_token(self) -> None:
-        """403 for a session: what it made would go on when it is ended."""
+        """Refuse a session with 403: what it makes would outlive it."""
         if self.is_session or not self.sees_payloads:
             raise forbidden("this takes a token itself; expected the header Authorization, not the dashboard's session")
 
     @property
     def only(self) -> str | None:
-        """The one tenant that the caller sees; None: all of them."""
+        """Return the one tenant that the caller sees; None if it sees all."""
         return None if self.tenant == ALL_TENANTS else self.tenant
 
     def sees(self, tenant: object) -> bool:
-        """Whether jobs and schedules of ``tenant`` are visible to this caller."""
+        """Return True if jobs and schedules of ``tenant`` are visible to this caller."""
         return self.only is None or tenant == self.only
 
     def tenant_of(self, named: str | None, path: Path = ("tenant",)) -> str:
-        """The tenant that a body means by ``named`` at ``path``; None: the caller's own. 403 where it is another."""
+        """Return the tenant that a body names at ``path``, by default the caller's own; 403 if it is another."""
         if named is None:
             return self.only or DEFAULT_TENANT
         if self.only is None or named == self.only:
@@ -111,16 +112,16 @@ class Caller:
         )
 
     def filter_of(self, named: str | None) -> str | None:
-        """The tenant by which to filter a list where the request says ``named``; 403 where it is another's."""
+        """Return the tenant by which to filter a list if the request gives ``named``; 403 if it is another's."""
         return self.only if named is None else self.tenant_of(named)
 
 
 ANONYMOUS = Caller(Role.ADMIN, ALL_TENANTS, "anonymous")
-"""Every caller where no tokens are required."""
+"""Every caller if no tokens are required."""
 
 
 class _Bearer(SecurityBase):
-    """For OpenAPI; gives the caller that `identified` has found."""
+    """The scheme for OpenAPI, and the dependency that returns the caller found by `identified`."""
 
     def __init__(self) -> None:
         self.model = BearerModel(
@@ -138,7 +139,7 @@ bearer = _Bearer()
 
 
 class RequiredPower:
-    """A dependency: the caller, if it has ``power`` (None: any) and, with ``of_all``, has it for all tenants.
+    """A dependency: the caller, if it has ``power`` (None allows any) and, with ``of_all``, has it for all tenants.
 
     `hascheduler.api.routing.route_rules.JsonRoute` finds it among the dependencies of its route, and checks it before
     reading the body.
@@ -153,7 +154,7 @@ class RequiredPower:
         return caller
 
     def check(self, caller: Caller) -> None:
-        """403 unless ``caller`` has the power."""
+        """Refuse with 403 unless ``caller`` has the power."""
         if self.power is not None and not caller.role.may(self.power):
             enough = " or ".join(role for role in Role if self.power in POWERS[role])
             raise forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
@@ -189,16 +190,16 @@ _WORK = "/v1/work/"
 EDGE = "edge"
 """The key in ``scope["state"]`` of the edge's own services, whichever services answer the request."""
 PAGES = "/ui"
-"""The dashboard, and all below it."""
+"""The dashboard, and all paths below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageTerms:
-    """Whether this replica serves the dashboard, and on which terms.
+    """The terms on which this replica serves the dashboard, if it does.
 
-    They hold for callers that use a page: sessions, and where no tokens are required the requests that a browser's
+    They hold for callers that use a page: sessions and, if no tokens are required, the requests that a browser's
     page sends. With ``read_only`` these are viewers at most; unless it ``shows_payloads`` they see none.
-    ``environment`` is for people: which deployment the page shows.
+    ``environment`` is for people: the name of the deployment that the page shows.
     """
 
     enabled: bool = True
@@ -208,7 +209,7 @@ class PageTerms:
     environment: str = ""
 
     def limited(self, caller: Caller) -> Caller:
-        """``caller`` with what it may do through a page."""
+        """Return ``caller`` with the rights it has through a page."""
         if self.shows_payloads and not self.read_only:
             return caller
         role = Role.VIEWER if self.read_only and caller.role.may(Power.READ) else caller.role
@@ -217,10 +218,10 @@ class PageTerms:
 
 @dataclass(frozen=True, slots=True)
 class AuthConfig:
-    """Whether requests need a token, and the digest of the admin token in the settings, where there is one.
+    """The settings of authentication, with the digest of the admin token in them, if there is one.
 
-    Where they need none, their ``Host`` may be one of ``hosts`` besides loopback's names, or with ``any_address`` any
-    address.
+    If requests need no token, their ``Host`` may be one of ``hosts`` besides loopback's names, or with ``any_address``
+    any address.
     """
 
     required: bool = False
@@ -231,20 +232,22 @@ class AuthConfig:
 
 
 def is_page_path(path: str) -> bool:
-    """Whether it is the dashboard's, or below it."""
+    """Return True if the path is the dashboard's, or below it."""
     return path == PAGES or path.startswith(f"{PAGES}/")
 
 
 def shows_session(scope: Scope, config: AuthConfig) -> bool:
-    """Whether a session would identify the caller, a good one or not: the header Authorization wins."""
+    """Return True if a session, good or not, would identify the caller: the header Authorization wins."""
     if not (config.required and config.pages.enabled):
         return False
     return bool(session_secrets(scope)) and all(name != b"authorization" for name, _ in scope["headers"])
 
 
 def identified(scope: Scope, config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
-    """The caller of a request; without waiting, so that no request holds anything before it is charged to its caller.
-    `ProblemError` 401 or 503."""
+    """Return the caller of a request, or raise `ProblemError` 401 or 503.
+
+    It does not wait, so that no request holds anything before it is charged to its caller.
+    """
     given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
     if not given:
         if not config.required:
@@ -261,7 +264,10 @@ def identified(scope: Scope, config: AuthConfig, view: ClusterView, clock: Clock
 
 
 def holder_of(secret: str, config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
-    """Who holds the token with that secret, which may be any text; a session's is none. `ProblemError` 401 or 503."""
+    """Return the holder of the token with that secret, which may be any text, but not a session's.
+
+    Raise `ProblemError` 401 or 503.
+    """
     digest = digest_of(secret)
     if config.admin_digest is not None and compare_digest(digest, config.admin_digest):
         return _OF_SETTINGS
@@ -277,8 +283,10 @@ def holder_of(secret: str, config: AuthConfig, view: ClusterView, clock: Clock) 
 
 
 def still_identified(scope: Scope, caller: Caller) -> bool:
-    """Whether what a long request showed at its beginning is still good: its token, or its session and the parent of
-    that. A replica without a fresh mirror goes by what it knew last. The edge's view knows the tokens."""
+    """Return True if the credentials of a long request are still good: its token, or its session and that one's parent.
+
+    A replica without a fresh mirror goes by its last knowledge. The edge's view knows the tokens.
+    """
     edge = scope["state"][EDGE]
     if caller.id is None or not edge.view.ready:
         return True
@@ -290,10 +298,10 @@ def still_identified(scope: Scope, caller: Caller) -> bool:
 
 
 def charged(scope: Scope) -> tuple[Sequence[Party], bool]:
-    """Return to whom a request is charged, and whether it may have of the reserves.
+    """Return the parties to which a request is charged, and True if it may use the reserves.
 
     The sessions of one token are that token: a login must not multiply its share. Those who operate, administer or work
-    for all tenants keep the system going, and so does ``/v1/work`` where no tokens are required.
+    for all tenants keep the system going, and so does ``/v1/work`` if no tokens are required.
     """
     caller, client = scope["state"].get("caller"), scope.get("client")
     address = address_party(client[0] if client else "")
@@ -304,13 +312,13 @@ def charged(scope: Scope) -> tuple[Sequence[Party], bool]:
 
 
 def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: Clock) -> Caller:
-    """The owner of the session that the one cookie in ``shown`` names; `ProblemError` 401 or 503."""
+    """Return the owner of the session that the one cookie in ``shown`` names; raise `ProblemError` 401 or 503."""
     if len(shown) > 1 or not SECRET.fullmatch(shown[0]):
         raise _unknown("the session is unknown")
     require_ready(view)
     session = view.token(digest_of(shown[0]))
     if session is None:
-        # It may have begun at another replica a moment ago, and come here with the next of the stream.
+        # It may have begun at another replica a moment ago, and its event may arrive here soon.
         raise _unknown("the session is unknown here, or has ended", retry_after_s="1")
     now = clock.wall_ms()
     if session.session_of is None:
@@ -332,14 +340,14 @@ def _caller(token: Token) -> Caller:
 
 
 def _comes_by_page(scope: Scope) -> bool:
-    """Browsers add these headers, and no page can take them away; programs send neither."""
+    """Return True if the path or a header shows a page. No page can remove the headers, and programs send neither."""
     if is_page_path(scope["path"]):
         return True
     return any(name in (b"sec-fetch-site", b"origin") for name, _ in scope["headers"])
 
 
 def require_ready(view: ClusterView) -> None:
-    """503 from a replica whose mirror knows neither new tokens nor revoked ones."""
+    """Refuse with 503 if this replica's mirror knows neither new tokens nor revoked ones."""
     if not view.ready:
         raise unavailable(f"this replica can't tell who you are now: {view.unready_reason}")
 

@@ -5,22 +5,22 @@ that no page can change: the requested name (``Host``), the site of the page (``
 relation of the two (``Sec-Fetch-Site``).
 
 ==================================  =====================  ==============================
-refused                             where                  against
+refused                             if                     against
 ==================================  =====================  ==============================
 a ``Host`` that is not ours         no token is required   a name that was made to resolve
                                                            to this replica (DNS rebinding)
-a change requested by another site  everywhere             forged requests
+a change requested by another site  always                 forged requests
 anything requested by another site  no token is required,  costly reads, waits that hold a
                                     but for public pages   place open
 the same                            a session is shown     the same, in its name
-a change that does not say which    a session is shown     forged requests of what adds
-site requested it                                          neither header
+a change that does not name the     a session is shown     forged requests from clients
+site that requested it                                     that add neither header
 ==================================  =====================  ==============================
 
-Where tokens are required any ``Host`` is accepted: no page can add a token. A browser adds the cookie of a session by
-itself, so with one the first column is as strict as without tokens; public pages and the login look at no cookie.
+If tokens are required any ``Host`` is accepted: no page can add a token. A browser adds the cookie of a session by
+itself, so with one the first column is as strict as without tokens; public pages and the login ignore cookies.
 Another port of the same host is another site, though cookies do not tell the two apart. Programs send neither
-``Origin`` nor ``Sec-Fetch-Site``, so nothing changes for them. No answer allows other sites to read it (there are no
+``Origin`` nor ``Sec-Fetch-Site``, so nothing changes for them. No response allows other sites to read it (there are no
 CORS headers), and ``nosniff`` keeps browsers from guessing another type than the stated one.
 """
 
@@ -42,17 +42,20 @@ _ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _SAME_ORIGIN = "same-origin"
 _OWN_SITES = frozenset({_SAME_ORIGIN, "none"})
-"""``none``: the user opened it, by typing the address or from a bookmark."""
+"""With ``none`` the user opened it, by typing the address or from a bookmark."""
 _PORTS = {"http": 80, "https": 443}
 
 
 def refusal_of(
     scope: Scope, config: AuthConfig, public_pages: Collection[str], *, by_session: bool = False
 ) -> Response | None:
-    """None where the request may go on. It comes before `hascheduler.api.middleware.auth`, so that a refusal reveals
-    nothing about tokens. ``by_session``: a cookie is what it would be identified by."""
+    """Return the refusal of a request; None if it may go on.
+
+    It comes before `hascheduler.api.middleware.auth`, so that a refusal reveals nothing about tokens. ``by_session`` is
+    True if a cookie would identify the caller.
+    """
     hosts, origins, sites = (_values_of(name, scope) for name in (b"host", b"origin", b"sec-fetch-site"))
-    # No browser leaves Host out.
+    # No browser omits Host.
     if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         detail = (
             f"the Host {quoted(', '.join(hosts))} is not one of this replica's names, and it asks for no tokens;"
@@ -98,7 +101,7 @@ def _is_our_name(name: str, config: AuthConfig) -> bool:
 
 
 def _is_same(origin: str, host: str, scheme: str) -> bool:
-    """Whether both name one host and port. A proxy before the replica may speak TLS, so the schemes may differ."""
+    """Return True if both name one host and port. The schemes may differ, as a proxy may speak TLS."""
     given = _ORIGIN.fullmatch(origin)
     theirs, ours = _HOST.fullmatch(given[2]) if given else None, _HOST.fullmatch(host)
     if given is None or theirs is None or ours is None:

@@ -1,7 +1,6 @@
-"""Requests that can't be answered in time: how long each may take, which submits are turned away before their bodies
-are read, and what is said of a write that may have been carried out or not.
+"""Requests that can't be answered in time: their time limits, the submits refused unread, writes of unknown outcome.
 
-Most requests have 30 s; those that are held open until something happens have longer. How many may be in flight or
+Most requests have 30 s, and those that are held open until something happens have longer. How many may be in flight or
 held open is up to `hascheduler.api.http.limits`.
 """
 
@@ -20,16 +19,16 @@ from hascheduler.api.middleware.cross_site import READING
 from hascheduler.errors import Overloaded
 
 TurnedAway = Callable[[str | None, int], Overloaded | None]
-"""As `hascheduler.api.admission.control.AdmissionControl.turned_away`."""
+"""The signature of `hascheduler.api.admission.control.AdmissionControl.turned_away`."""
 _SUBMITS = frozenset({"/v1/jobs", "/v1/jobs:batch"})
 _SHORT_BYTES = 8 * 1024
-"""So short a body has come with its head: it is passed over, and the connection stays."""
+"""A body up to this size has come with its head: it is discarded, and the connection stays."""
 _LENGTH_DIGITS_MAX = 9
 _LENGTH_UNKNOWN = 64 * 1024
 
 
 def overload_of(scope: Scope, turned_away: TurnedAway) -> Response | None:
-    """Return 503 for a submit that would be refused once it is read, of a caller who is identified."""
+    """Return 503 for a submit that would be refused once it is read, from an identified caller."""
     if scope["method"] != "POST" or scope["path"] not in _SUBMITS:
         return None
     caller = scope.get("state", {}).get("caller")
@@ -47,7 +46,7 @@ def overload_of(scope: Scope, turned_away: TurnedAway) -> Response | None:
 
 
 WAIT_S_MAX = 300
-"""The longest that one may wait for the end of a job, or a worker for work."""
+"""The longest wait for the end of a job, or of a worker for work."""
 RECORDING_S_MAX = 3_600
 EVENTS_S_MAX = 3_600
 _ANSWER_S_MAX = 30
@@ -62,17 +61,17 @@ _LONG_S_MAX = {
 
 
 def long_request_s_max(scope: Scope) -> int | None:
-    """The time limit of a request that may be held open; None for all others."""
+    """Return the time limit of a request that may be held open; None for all others."""
     method, path = request = (scope["method"], scope["path"])
     waits_for_job = request == ("POST", "/v1/jobs") or (method == "GET" and path.startswith("/v1/jobs/"))
-    # Read as the route reads it: a name may be percent-encoded.
+    # Decode it as the route does: a name may be percent-encoded.
     if waits_for_job and scope.get("query_string") and "wait" in QueryParams(scope["query_string"]):
         return WAIT_S_MAX + _MARGIN_S
     return _LONG_S_MAX.get(request)
 
 
 def time_limit_s(scope: Scope) -> int:
-    """The time limit of any request."""
+    """Return the time limit of any request."""
     limit_s = long_request_s_max(scope)
     return _ANSWER_S_MAX if limit_s is None else limit_s
 
@@ -82,11 +81,11 @@ _OF_WORKERS = "/v1/work/"
 
 
 def outcome_unknown(scope: Scope, because: str) -> Response | None:
-    """Return 503 with the id by which to ask, and where, whether a request that was left was carried out.
+    """Return the 503 of a request that was cut off, with the id and the place to ask whether it was carried out.
 
-    None if it changes nothing, or is a worker's, which may be repeated as it is. A route that makes something knows its
-    id before it writes, and says in its note where to ask (`AuditNote.location`); of all others the path names what
-    they change.
+    None if it changes nothing, or is a worker's, which may be repeated as it is. A route that creates something knows
+    its id before it writes, and notes where to ask (`AuditNote.location`); for all others the path names what they
+    change.
     """
     note = note_of(scope)
     if scope["method"] in READING or note.unaudited:
@@ -108,7 +107,7 @@ def outcome_unknown(scope: Scope, because: str) -> Response | None:
 
 
 def _named_by_path(scope: Scope) -> str | None:
-    """The path of what the request changes, without the verb; None where the path names nothing."""
+    """Return the path of the object that the request changes, without the verb; None if the path names none."""
     pattern = pattern_of(scope)
     if pattern is None:
         return None

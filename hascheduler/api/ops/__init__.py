@@ -1,1 +1,1 @@
-"""What operators and their tools ask: the cluster, failovers, events, recordings, probes, metrics, ``/docs``."""
+"""The routes for operators and their tools: the cluster, failovers, events, recordings, probes, metrics, ``/docs``."""

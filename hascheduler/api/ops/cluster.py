@@ -1,5 +1,7 @@
-"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror; the changes of leadership; the pause
-of everything, on all replicas; and ``…/recording``, the leader's inputs and decisions, as lines of JSON.
+"""``/v1/cluster``: the leader, replicas and findings from this replica's mirror; failovers, the pause, recordings.
+
+The pause stops everything, on all replicas; ``…/recording`` streams the leader's inputs and decisions, as lines of
+JSON.
 """
 
 from collections.abc import AsyncGenerator
@@ -153,7 +155,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
 
 
 def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> ClusterResponse:
-    """Documents that can't be read are shown to tokens ``of_all`` tenants alone."""
+    """Return the cluster. Documents that can't be read are shown only to tokens ``of_all`` tenants."""
     found = cluster.last_check
     return ClusterResponse(
         replica_id=cluster.replica_id,
@@ -233,14 +235,15 @@ async def pause_all(
 @router.post("/resume", responses=problem_responses(422))
 async def resume_all(services: Services, caller: AdminOfAll, note: Noted) -> PausedResponse:
     """Everything goes on. Of the nominal times since the pause, those fire that each schedule's misfire policy lets
-    fire, as after a time without a leader."""
+    fire, as after a time without a leader.
+    """
     note.target = EVERYTHING
     await services.pauses.delete(EVERYTHING)
     return PausedResponse(paused=None)
 
 
 async def store_pause(store: ResourceStore[StandingPause], asked: StandingPause) -> StandingPause:
-    """The pause as it is stored now: with its first ``since_ms``, and with its old reason where ``asked`` has none."""
+    """Return the pause as stored now: with its first ``since_ms``, and its old reason if ``asked`` has none."""
     for _ in range(TRIES_MAX):
         stored = await store.get(asked.id)
         if stored is None:
@@ -264,7 +267,7 @@ MEDIA_TYPE = "application/x-ndjson"
 
 class RecordingQuery(BaseModel):
     for_: Annotated[int, span(100, RECORDING_S_MAX * 1_000, of_query=True)] = Field(
-        default="30s",  # a number would be documented as it is, and be sent as seconds
+        default="30s",  # a number would be documented as milliseconds, and sent as seconds
         validate_default=True,
         alias="for",
         description=f"How long; at most {RECORDING_S_MAX // 60} minutes",
@@ -284,8 +287,8 @@ async def record(
     query: Annotated[RecordingQuery, Query(), AS_REQUEST], services: Services, caller: OperatorOfAll, request: Request
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
-    caller.require_payloads()  # limits per key have values of payloads
-    holding_of(request.scope).hold_open("recordings")  # until the answer has ended
+    caller.require_payloads()  # limits per key hold values of payloads
+    holding_of(request.scope).hold_open("recordings")  # until the response has ended
     recording = services.view.record(query.for_)
     if recording is None:
         raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
@@ -293,7 +296,7 @@ async def record(
 
 
 class _Closing(StreamingResponse):
-    """Records for as long as it streams."""
+    """A stream that records for as long as it is sent."""
 
     body_iterator: AsyncGenerator[bytes, None]
 

@@ -50,17 +50,17 @@ MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
 _SILENCE_MS = 15_000
 _WRITE_PATIENCE_S = 30
-"""A client that reads nothing for so long is taken for gone, whatever its connection's state."""
+"""A client that reads nothing for this long is considered gone, whatever its connection's state."""
 
 
 class EventStream(Response):
-    """Sends ``pieces`` until the client leaves, ``is_authorized`` holds no more, or an hour is over.
+    """A response that sends ``pieces`` until the client leaves, ``is_authorized`` returns False, or an hour is over.
 
-    It holds a unit of ``limit``; 429 or 503 if there is none. What the first piece raises refuses the request.
+    It holds a unit of ``limit``; 429 or 503 if there is none. An error of the first piece refuses the request.
     """
 
-    # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
-    # not read for as long as the connection lives.
+    # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a stalled client
+    # as long as the connection lives.
     media_type = MEDIA_TYPE
 
     def __init__(self, limit: str, pieces: AsyncGenerator[bytes, None], is_authorized: Callable[[], bool]) -> None:
@@ -90,7 +90,7 @@ class EventStream(Response):
 
 
 async def send_piece(send: Send, piece: bytes, *, more: bool = True) -> None:
-    """Send one piece of a stream; `TimeoutError` for a client that does not read."""
+    """Send one piece of a stream; raise `TimeoutError` if the client does not read."""
     async with asyncio.timeout(_WRITE_PATIENCE_S):
         await send({"type": "http.response.body", "body": piece, "more_body": more})
 
@@ -98,10 +98,10 @@ async def send_piece(send: Send, piece: bytes, *, more: bool = True) -> None:
 async def _pieces(
     feed: EventFeed, after: str | None, which: EventFilter, silence_ms: int
 ) -> AsyncGenerator[bytes, None]:
-    """Raise what `EventFeed.follow` raises; end when the client lags or this replica stops."""
+    """Yield the pieces until the client lags or this replica stops. The errors of `EventFeed.follow` pass."""
     with feed.follow(after, which) as follower:
         yield f"retry: {_RETRY_MS}\n\n".encode()
-        wait_ms = 0  # until it has caught up: the first comment says so at once, with the position
+        wait_ms = 0  # until it has caught up: the first comment comes at once, with the position
         while not isinstance(message := await follower.next(wait_ms), Closing):
             if isinstance(message, NewEvents) and not message.events:
                 wait_ms = silence_ms

@@ -1,6 +1,6 @@
-"""The health port of a process, from its start to its end, and its answers.
+"""The health port of a process, open from its start to its end, and its responses.
 
-Replicas and processors speak it alike, so it depends on the state of a process and not on the API.
+Replicas and processors use the same one, so it depends on the state of a process and not on the API.
 """
 
 import asyncio
@@ -24,8 +24,11 @@ _CONNECTIONS_MAX = 64
 
 
 class HealthPort:
-    """``port`` None: there is none. It opens before the first request to the database, so that a process that waits for
-    the database can be distinguished from a dead one."""
+    """The server of the health port, unless ``port`` is None.
+
+    It opens before the first request to the database, so that a process that waits for the database can be
+    distinguished from a dead one.
+    """
 
     def __init__(
         self, host: str, port: int | None, health: Health, registry: CollectorRegistry, *, leads: bool
@@ -46,7 +49,7 @@ class HealthPort:
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Answer from now on; `InvalidInput` where the port is not available."""
+        """Answer from now on; raise `InvalidInput` if the port is not available."""
         if self._server is not None:
             await self._server.bind()
             log.info("health_server_started", health=f"{self._host}:{self._server.port}")
@@ -59,7 +62,7 @@ class HealthPort:
 
 
 def health_application(health: Health, registry: CollectorRegistry, *, leads: bool) -> Starlette:
-    """``/livez``, ``/readyz`` and ``/metrics``; ``/leaderz`` too where a process ``leads`` or not."""
+    """Return the routes ``/livez``, ``/readyz`` and ``/metrics``, and ``/leaderz`` if the process can lead."""
 
     async def metrics(_: Request) -> Response:
         return Response(text_of(registry), headers={"Content-Type": CONTENT_TYPE})

@@ -1,7 +1,7 @@
-"""``/v1/processors``: which there are, and which names are drained: their processors get no new jobs.
+"""``/v1/processors``: the registered ones, and the drained names, whose processors get no new jobs.
 
-A drain is of a *name*, which stays the same when the process starts again, and is stored: it outlives the processor and
-the leader. How many there may be is bounded, and those of names that are gone are forgotten after a week.
+A drain applies to a *name*, which stays the same when the process starts again, and is stored: it outlives the
+processor and the leader. The number of drains is bounded, and those of names that are gone are forgotten after a week.
 """
 
 from collections.abc import Collection, Mapping
@@ -126,7 +126,8 @@ async def drain_processors(
     body: Annotated[DrainBody, AS_REQUEST] | None = None,
 ) -> DrainResponse:
     """The processors of that name get no new jobs until they are undrained, also after a restart; what they have been
-    given goes on to its end. Repeating it is harmless."""
+    given goes on to its end. Repeating it is harmless.
+    """
     because = note.because = None if body is None else body.because
     there = _names_there(services)
     if len(name) > NAME_CHARACTERS_MAX:
@@ -152,11 +153,11 @@ def _names_there(services: ApiServices) -> Collection[str]:
 
 
 async def _make_room(name: str, services: ApiServices, there: Collection[str]) -> None:
-    """Forget the drains of names that have long been gone; 409 where there are too many all the same."""
+    """Forget the drains of names that have long been gone; 409 if there are still too many."""
     drains: Mapping[str, StandingPause] = services.view.cluster().drains
     before_ms = services.clock.wall_ms() - DRAIN_FORGOTTEN_AFTER_MS
     forgotten = 0
-    for other, drain in () if services.is_one_of_several else drains.items():  # other shards may have that processor
+    for other, drain in () if services.is_one_of_several else drains.items():  # that processor may be in another shard
         if other != name and other not in there and drain.since_ms < before_ms:
             forgotten += await services.pauses.delete(drain.id, drain.rev)
     if name not in drains and len(drains) - forgotten >= DRAINS_MAX:

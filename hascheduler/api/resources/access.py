@@ -1,7 +1,7 @@
-"""``/v1/tokens``: create, list and revoke tokens. ``/v1/whoami``: which caller a token makes.
+"""``/v1/tokens``: create, list and revoke tokens. ``/v1/whoami``: the caller that a token identifies.
 
-No token can create one with more rights than its own: an admin of one tenant creates and sees tokens of that tenant
-alone, and an admin whose own token expires creates none that is valid for longer, so a token can't renew itself. Every
+No token can create one with more rights than its own: an admin of one tenant creates and sees only tokens of that
+tenant, and an admin whose own token expires creates none that is valid for longer, so a token can't renew itself. Every
 replica knows a new token, and no longer accepts a revoked one, as soon as the change stream has delivered the change.
 
 Revoking a token does not revoke those that it created: ``created_by`` names it, and each is revoked by its own id. But
@@ -15,7 +15,7 @@ The first token is created with the one in the settings: replicas that were star
 
 After that the setting may be removed.
 
-``/v1/audit``: which caller changed what, or tried to. `hascheduler.api.middleware.audit` writes it.
+``/v1/audit``: the changes, made or attempted, of each caller. `hascheduler.api.middleware.audit` writes it.
 """
 
 from http import HTTPStatus
@@ -77,7 +77,7 @@ async def create_token(
 
 
 def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs | None:
-    """No later than the creating token expires, and by default at the same time."""
+    """Return when a new token expires: no later than the creating token, and by default at the same time."""
     asked = body.expires_at_ms(now)
     latest = caller.expires_at_ms
     if latest is None or asked is None:
@@ -91,14 +91,15 @@ def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs
 @router.get("/tokens", response_model=Page[TokenResponse], responses=problem_responses(422))
 async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Response:
     """Tokens by id, a page at a time, without their secrets; also those that have expired, and the sessions of the
-    dashboard."""
+    dashboard.
+    """
     documents = await services.tokens.list(caller.only, paging.after, paging.limit + 1)
     now = services.clock.wall_ms()
 
     def show(document: StoredDocument) -> TokenResponse:
         return show_token(read_document(Token, document["_id"], document), now)
 
-    # The cursor is the public id; it also names a token that can't be read.
+    # The cursor is the public id, which also identifies a token that can't be read.
     public = [{**document, "_id": document.get("id")} for document in documents]
     return await page(public, paging.limit, None, show)
 
@@ -110,7 +111,8 @@ async def revoke_token(
     caller: Admin,
 ) -> None:
     """Revoke a token, with its sessions, or end one session: it opens nothing any more. What it has done stays, tokens
-    that it made among that."""
+    that it made among that.
+    """
     if not await services.tokens.revoke(id, caller.only):
         raise NotFound("token", id)
 

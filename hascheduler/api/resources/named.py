@@ -1,7 +1,7 @@
 """``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``: list, get, put, patch, delete, made of a row for each.
 
-A row says what differs: the class, its store, who may write it, what becomes of what used it. All else is alike:
-revisions as tags, changes as compare-and-set, documents that can't be read, what a token of one tenant sees.
+A row holds what differs: the class, its store, who may write it, what happens to its users. The rest is shared:
+revisions as tags, changes as compare-and-set, unreadable documents, the view of a token of one tenant.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,9 +35,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Named(Generic[N]):
     """A row. ``writer`` is the caller who may write, ``patch`` the example of a PATCH.
 
-    ``left`` and ``followed`` say for OpenAPI what becomes of what uses the noun after a DELETE and after a PUT.
-    ``busy`` raises `Conflict` if it may not be deleted now. If ``own``, a token of one tenant sees the noun of that
-    name alone.
+    ``left`` and ``followed`` document, for OpenAPI, what happens to the users of the noun after a DELETE and after a
+    PUT. ``busy`` raises `Conflict` if it may not be deleted now. If ``own``, a token of one tenant sees only the noun
+    of that name.
     """
 
     noun: type[N]
@@ -58,7 +58,7 @@ class Named(Generic[N]):
         return read_document(self.noun, document["_id"], document)
 
     def readable(self, document: StoredDocument) -> N:
-        """Return the stored noun; raise `UnreadableDocument`."""
+        """Return the stored noun, or raise `UnreadableDocument`."""
         with readable(self.kind, document["_id"]):
             return self.read(document)
 
@@ -169,15 +169,15 @@ def named_routes(row: Named[N]) -> APIRouter:
 
 
 def _over(row: Named[N], known: N | None, name: str, body: Part) -> N:
-    """Return ``body`` under that name; fields of `Part.kept` that it leaves out are as in ``known``."""
+    """Return ``body`` under that name, with the fields of `Part.kept` that it leaves out taken from ``known``."""
     left_out = [] if known is None else [field for field in body.kept if field not in body.model_fields_set]
     return named(row.noun, name, body).model_copy(update={field: getattr(known, field) for field in left_out})
 
 
 async def _written(row: Named[N], store: ResourceStore[N], stored: StoredDocument | None, noun: N) -> Response | None:
-    """Write ``noun`` in the place of ``stored`` and return the answer; None if another change was faster.
+    """Replace ``stored`` by ``noun`` and return the response; None if another change was faster.
 
-    What changes nothing is not written.
+    A change that changes nothing is not written.
     """
     if stored is None:
         created = await store.create(noun)
@@ -189,7 +189,7 @@ async def _written(row: Named[N], store: ResourceStore[N], stored: StoredDocumen
 
 
 def _answer(row: Named[N], stored: StoredDocument, location: str | None = None) -> Response:
-    """Return the answer that shows it, with its tag; ``location``: it is new."""
+    """Return the response that shows the noun, with its tag. ``location`` is given if it is new."""
     headers = {"ETag": revisions.etag(stored)} | ({} if location is None else {"Location": location})
     status = HTTPStatus.OK if location is None else HTTPStatus.CREATED
     return Response(row.readable(stored).model_dump_json(by_alias=True), status, headers, "application/json")
@@ -201,7 +201,7 @@ _USERS_SHOWN_MAX = 10
 async def _demand_unused(calendar: str, services: ApiServices) -> None:
     """Raise `Conflict` if schedules use the calendar, or have times to decide that did."""
     users = services.view.schedules_on(calendar)
-    # The stream may still show what was deleted or edited just now.
+    # The stream may still show schedules that were just deleted or edited.
     if len(users) > _USERS_SHOWN_MAX or [user for user in users if await _uses(user, calendar, services)]:
         shown = ", ".join(sorted(users)[:_USERS_SHOWN_MAX])
         more = f" and {len(users) - _USERS_SHOWN_MAX} more" if len(users) > _USERS_SHOWN_MAX else ""

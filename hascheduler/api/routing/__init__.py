@@ -1,1 +1,1 @@
-"""What every route is made of: bodies, field types, query parameters, revisions, answers, error handlers."""
+"""The building blocks of every route: bodies, field types, query parameters, revisions, responses, error handlers."""

@@ -1,4 +1,4 @@
-"""Requests that wait: until something happens, the client disconnects or this replica stops; and what they share."""
+"""Requests that wait, until something happens, the client disconnects or this replica stops, and what they share."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
@@ -21,11 +21,11 @@ class ClientGone(Exception):
 
 
 class ReplicaStopping(Exception):
-    """This replica stops: the answer is what is known now."""
+    """This replica stops: the response is the current state."""
 
 
 async def notified(waiter: Waiter, receive: Receive, limit_s: float) -> bool:
-    """Return whether ``waiter`` was notified within the limit. The body of the request has been read.
+    """Return True if ``waiter`` was notified within the limit. The body of the request has been read.
 
     `ClientGone` if the client has disconnected, `ReplicaStopping` if this replica stops.
     """
@@ -46,7 +46,7 @@ async def notified(waiter: Waiter, receive: Receive, limit_s: float) -> bool:
 async def until_left(
     work: Coroutine[Any, Any, Result], receive: Receive, is_over: Callable[[], bool] | None = None
 ) -> Result | None:
-    """Return what ``work`` does; None if it was cancelled, as the client has disconnected, or ``is_over`` holds."""
+    """Return the result of ``work``; None if it was cancelled by a disconnect or by ``is_over``."""
     working = asyncio.create_task(work, name="work")
     leaving = asyncio.create_task(_disconnected(receive), name="client")
     timeout_s = None if is_over is None else _LOOK_EVERY_S
@@ -75,7 +75,7 @@ _FRESH_MS = 60_000
 
 
 class SharedLoad:
-    """Owner of the load ahead that was computed last: all who ask share it for a minute."""
+    """Owner of the last computed load ahead, which all callers share for a minute."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -96,34 +96,37 @@ class _Share:
 
 
 class SharedWaits:
-    """Owner of who waits at this replica for which job, and whether a disconnect means that nobody wants it any more.
+    """Owner of the requests that wait at this replica for each job, and of whether a disconnect cancels the job.
 
     Requests under one idempotency key share a job, and each caller that knows a job's id may wait for it. So a
-    disconnect cancels only if it is that of the last request that waits, if the one that made the job was among them,
-    and if all that shared it meanwhile asked for that. A request that was answered before the job's end may ask again:
-    it did not ask for that.
+    disconnect cancels the job only if no other request waits, if the request that made the job was among those that
+    waited, and if all that shared it meanwhile asked for that. A request that was answered before the job's end may ask
+    again, so it counts as not having asked for that.
 
-    A replica does not see who waits at another one. There no request made the job, so none of them ever cancels it; but
-    the one that made it may.
+    A replica does not see the requests that wait at another one. There no request made the job, so none of them ever
+    cancels it. Only the request that made it may.
     """
 
     def __init__(self) -> None:
         self._by_job: dict[str, _Share] = {}
 
     def join(self, job_id: str, *, made: bool, cancels: bool) -> None:
-        """A request begins to wait; `leave` has to follow. It ``made`` the job, it ``cancels`` if it disconnects."""
+        """Count a request that begins to wait; `leave` must follow.
+
+        It ``made`` the job, and it ``cancels`` the job if it disconnects.
+        """
         share = self._by_job.setdefault(job_id, _Share())
         share.waiting += 1
         share.is_made_here |= made
         share.all_cancel &= cancels
 
     def keep(self, job_id: str) -> None:
-        """A request shares the job and does not wait for it."""
+        """Count a request that shares the job and does not wait for it."""
         if job_id in self._by_job:
             self._by_job[job_id].all_cancel = False
 
     def leave(self, job_id: str, *, disconnected: bool) -> bool:
-        """A request waits no longer; whether the job is to be cancelled."""
+        """Count a request that no longer waits, and return True if the job must be cancelled."""
         share = self._by_job[job_id]
         share.waiting -= 1
         share.all_cancel &= disconnected

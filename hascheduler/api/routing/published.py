@@ -1,5 +1,6 @@
-"""Parts of a noun (`hascheduler.schema`) as queries, and values of stored documents that an answer shows as they are:
-instants, texts, any BSON value as plain JSON.
+"""The parts of a noun (`hascheduler.schema`) as queries, and stored values as responses show them.
+
+Those are instants, texts, and any BSON value as plain JSON.
 """
 
 import math
@@ -21,18 +22,18 @@ P = TypeVar("P", bound=Part)
 
 
 def query_of(part: type[P]) -> Any:
-    """Return what annotates the query of a route: ``filter: Annotated[JobFilter, query_of(JobFilter)]``.
+    """Return the annotation for the query of a route: ``filter: Annotated[JobFilter, query_of(JobFilter)]``.
 
-    Each field is a parameter. That of a tuple may be there again for more; labels are ``label=KEY=VALUE``.
+    Each field is a parameter. A tuple's parameter may be repeated; labels are ``label=KEY=VALUE``.
     """
 
     def read(_: Any, given: Mapping[str, Any]) -> P:
-        # FastAPI gives all that the query has; `undeclared` refuses what no parameter of the route is.
+        # FastAPI passes the whole query; `undeclared` refuses names that are no parameter of the route.
         known = {name: value for name, value in given.items() if name in parameters}
         said = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
         if "label" in said:
             said["labels"] = LabelsQuery(label=list(said.pop("label"))).labels()
-        # All values are texts here, so it is not strict.
+        # All values are texts here, so validation is not strict.
         return part.model_validate(said, by_alias=True, by_name=False, strict=False, context=REQUEST)
 
     def given(query: P) -> P:
@@ -61,7 +62,7 @@ def _parameters(part: type[Part]) -> Iterator[tuple[str, tuple[Any, Any]]]:
 
 
 def instant(fields: Mapping[str, Any], name: str) -> WallMs:
-    """Return the stored instant; raise `InvalidInput` if no calendar has it."""
+    """Return the stored instant; raise `InvalidInput` if it is outside the calendar."""
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
         raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
@@ -73,7 +74,7 @@ def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
 
 
 def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Return a stored mapping of texts, such as labels; raise `InvalidInput` if it is none."""
+    """Return a stored mapping of texts, such as labels; raise `InvalidInput` if it is not one."""
     value = fields.get(name) or {}
     if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
         raise InvalidInput((name,), "not an object of texts")
@@ -81,7 +82,7 @@ def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
 
 
 def plain_json(value: Any) -> Any:
-    """Return ``value`` with a text for everything that JSON has no form for: BSON has more types."""
+    """Return ``value`` with a text for each value that JSON can't express: BSON has more types."""
     match value:
         case None | bool() | int() | str():
             return value

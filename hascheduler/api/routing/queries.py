@@ -1,9 +1,9 @@
 """Parameters of several routes (the name or id in the path, ``?after=``, ``?limit=``, ``?label=``), and pages.
 
-A page names a stored document that can't be read beside the others: it is neither left out nor fails the whole page.
+A page lists the unreadable documents next to the others: they are neither left out nor fail the whole page.
 
 The work of one request may take longer than the loop may be blocked. Such work is a generator that yields every few
-milliseconds, and `run_in_slices` lets one slice of one generator run in each turn of the loop, round robin.
+milliseconds, and `run_in_slices` runs one slice of one generator in each turn of the loop, round robin.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _SLICE_LOCKS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]" = Wea
 
 
 async def run_in_slices(steps: Generator[None, None, Found]) -> Found:
-    """Run ``steps`` to their end, let other tasks run after each of them, and give what they return."""
+    """Run ``steps`` to their end, let other tasks run after each of them, and return their result."""
     lock = _SLICE_LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     while True:
         # The lock is first come, first served: a generator that has run a slice waits behind all others.
@@ -56,7 +56,7 @@ PathName = Annotated[str, _PATH_NAME]
 CheckedPathName = Annotated[
     Name, BeforeValidator(partial(TypeAdapter[str](Name).validate_python, context=REQUEST)), _PATH_NAME
 ]
-"""The name of a resource that the request may be about to make."""
+"""The name of a resource that the request may create."""
 JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
 
 
@@ -77,7 +77,7 @@ class Unlisted(BaseModel):
 
 
 def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
-    """An example of a page, made of the examples of its items."""
+    """Return an example of a page, made of the examples of its items."""
     for item in get_args(model.model_fields["items"].annotation):
         is_part = isinstance(item, type) and issubclass(item, Part)
         extra = getattr(item, "model_config", {}).get("json_schema_extra", {})
@@ -99,10 +99,10 @@ Paging = Annotated[PageQuery, Query()]
 async def page(
     documents: Sequence[StoredDocument], limit: int, next: str | None, show: Callable[[StoredDocument], Model]
 ) -> Response:
-    """Return a `Page` of the first ``limit`` of ``documents``; there is a next one if the store found more.
+    """Return a `Page` of the first ``limit`` of ``documents``. There is a next one if the store found more.
 
     Documents may be large: each is shown and encoded in a slice of its own, and the page ends after `_PAGE_BYTES_MAX`.
-    ``next`` is where to go on if there are no more ``documents`` than ``limit``.
+    ``next`` is the cursor to continue from if there are no more ``documents`` than ``limit``.
     """
     if next is None and len(documents) > limit:
         next = str(documents[limit - 1]["_id"])
@@ -161,10 +161,10 @@ class LabelsQuery(BaseModel):
 
 
 class NewestFirstQuery(PageQuery):
-    """The query of a list that goes by when things happened."""
+    """The query of a list that is sorted by time, newest first."""
 
     def position(self) -> ListPosition | None:
-        """`InvalidInput` where `after` is no place in the list, such as an id, which 0.2.0 had there."""
+        """Return the position of `after`; raise `InvalidInput` if it is none, such as an id, which 0.2.0 had there."""
         if self.after is None:
             return None
         mark, _, place = self.after.partition("~")
@@ -176,8 +176,11 @@ class NewestFirstQuery(PageQuery):
 
 
 def place_text(position: ListPosition | None) -> str | None:
-    """``next`` of a page. A replica of 0.2.0 compares it with ids: it comes after all of them, so that such a replica
-    answers with the beginning of its own list rather than with the end."""
+    """Return ``next`` of a page.
+
+    A replica of 0.2.0 compares it with ids: it sorts after all of them, so that such a replica answers with the
+    beginning of its own list rather than with the end.
+    """
     if position is None:
         return None
     return f"~{position.at_ms}" + ("" if position.id is None else f".{position.id}")

@@ -1,9 +1,9 @@
 """Optimistic concurrency: ``ETag``, ``If-Match``, ``If-None-Match``, and changes as compare-and-set on the revision.
 
-The tag is the revision, which grows with every edit. What the leader writes (the last nominal time, the counts) is no
-edit: answers with the same tag may differ in it, but in nothing that a request could replace.
+The tag is the revision, which grows with every edit. Fields that the leader writes (the last nominal time, the counts)
+are no edit: responses with the same tag may differ in them, but in nothing that a request could replace.
 
-A JSON merge patch (RFC 7396) is merged into what GET shows of the stored resource, and the result is validated like a
+A JSON merge patch (RFC 7396) is merged into the resource as GET shows it, and the result is validated like a
 replacement: there is one validation, and a field that a null removes gets its default.
 """
 
@@ -24,7 +24,7 @@ from hascheduler.ports import StoredDocument
 TAGGED: dict[str, Any] = {
     "headers": {"ETag": {"description": "The revision, as If-Match wants it", "schema": {"type": "string"}}}
 }
-"""How OpenAPI describes the header of an answer."""
+"""The OpenAPI description of the ETag header."""
 TRIES_MAX = 5
 """How often a change is tried, as a concurrent change may win each time."""
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
@@ -33,12 +33,12 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The tags of such a header, each with whether it is a strong one; None is ``*``, any revision."""
+    """The tags of such a header, each with True if it is a strong one; None is ``*``, any revision."""
 
     named: frozenset[tuple[str, bool]] | None
 
     def have(self, document: StoredDocument | None, *, weakly: bool = False) -> bool:
-        """Return whether the revision of ``document`` is one of them; weak ones count only if ``weakly``."""
+        """Return True if the revision of ``document`` is one of them. Weak ones count only if ``weakly``."""
         if self.named is None or document is None:
             return document is not None
         rev = str(document.get("rev"))
@@ -47,13 +47,13 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What ``If-Match`` and ``If-None-Match`` require of a change; without the header, nothing."""
+    """The condition that ``If-Match`` and ``If-None-Match`` put on a change; without the headers, none."""
 
     tags: Tags | None = None
     unless: Tags | None = None
 
     def demand(self, kind: str, name: str, document: StoredDocument | None) -> None:
-        """Raise `RevisionMismatch` if ``document`` does not have a revision that the request wants."""
+        """Raise `RevisionMismatch` if the revision of ``document`` does not meet the condition."""
         is_wanted = self.tags is None or self.tags.have(document)
         if not is_wanted or is_known(self.unless, document):
             raise RevisionMismatch(kind, name, None if document is None else document.get("rev"))
@@ -64,7 +64,7 @@ def etag(document: StoredDocument) -> str:
 
 
 def is_known(tags: Tags | None, document: StoredDocument | None) -> bool:
-    """Return whether ``If-None-Match`` says that the caller has this revision already."""
+    """Return True if, by ``If-None-Match``, the caller has this revision already."""
     return tags is not None and tags.have(document, weakly=True)
 
 
@@ -106,15 +106,15 @@ async def _if_both(request: Request, _: _Match = None, __: _Unless = None) -> Pr
 
 
 IfMatch = Annotated[Precondition, Depends(_if_match)]
-"""For a route that changes what is there."""
+"""For a route that changes a resource."""
 IfNoneMatch = Annotated[Tags | None, Depends(_if_none_match)]
-"""For a route that shows what is there."""
+"""For a route that shows a resource."""
 IfBoth = Annotated[Precondition, Depends(_if_both)]
-"""For a route that makes or replaces."""
+"""For a route that creates or replaces a resource."""
 
 
 class Revised(Protocol):
-    """What the stores of schedules and of all other resources have in common."""
+    """The interface that the stores of schedules and of all other resources share."""
 
     async def get(self, name: str) -> StoredDocument | None: ...
 
@@ -129,7 +129,7 @@ async def stored(kind: str, name: str, store: Revised) -> StoredDocument:
 
 
 async def until_done(kind: str, name: str, attempt: Callable[[], Awaitable[Done | None]]) -> Done:
-    """Return what ``attempt`` gives; after None, which means that a concurrent change has won, try it again.
+    """Return the result of ``attempt``, retried after None, which means that a concurrent change has won.
 
     Raise `Conflict` after `TRIES_MAX` lost races.
     """
@@ -147,9 +147,9 @@ async def at_revision(
     precondition: Precondition,
     write: Callable[[StoredDocument], Awaitable[Done | None]],
 ) -> Done:
-    """Return what ``write`` makes of the stored document, as `until_done`.
+    """Return the result of ``write`` for the stored document, retried as in `until_done`.
 
-    Raise `NotFound` if there is none, `RevisionMismatch` if the request wants another revision.
+    Raise `NotFound` if there is none, `RevisionMismatch` if the request requires another revision.
     """
 
     async def attempt() -> Done | None:
@@ -173,7 +173,7 @@ async def delete(kind: str, name: str, store: Revised, precondition: Preconditio
 
 
 def revision(kind: str, document: StoredDocument) -> int:
-    """Return the stored revision; raise `UnreadableDocument` if it is none: changes could not be told apart."""
+    """Return the stored revision; raise `UnreadableDocument` if there is none, as changes could not be detected."""
     rev = document.get("rev")
     if not is_integer(rev):
         problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer")
@@ -195,7 +195,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether they are the same, whatever the order of members."""
+    """Return True if they are equal, whatever the order of members."""
     return bool(one == other) and _text(one) == _text(other)
 
 

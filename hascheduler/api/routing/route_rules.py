@@ -1,12 +1,13 @@
-"""What holds for every route: strict JSON bodies within bounds, nothing undeclared, a problem for every error.
+"""The rules of every route: strict JSON bodies within bounds, nothing undeclared, a problem for every error.
 
 A body costs nothing until its sender is known to have the power to send it::
 
     caller ────► power ─────► type, declared size ─► bytes ────────────► values ────► fields
     identified   RequiredPower                       receive_bounded     json_value   the models
 
-The status of a problem follows from whose fault it is. The caller's errors are 4xx and say what would be right.
-Failures of the database or the broker are 503 and carry Retry-After. Defects are 500, without details, and logged.
+The status of a problem follows from whose fault it is. The caller's errors are 4xx and name what would be right.
+Failures of the database or the broker are 503 and carry Retry-After. Unexpected errors are 500, without details, and
+logged.
 """
 
 import asyncio
@@ -87,7 +88,7 @@ class JsonRoute(APIRoute):
         return self.body_field is not None and not self.body_field.field_info.is_required() and not _has_body(request)
 
     def _check_head(self, request: Request) -> None:
-        """Refuse what the head alone shows to be wrong, before the body is read."""
+        """Refuse a request whose head alone is wrong, before the body is read."""
         for power in _required_powers(self.endpoint):
             power.check(request.state.caller)
         if not self.may_be_empty(request):
@@ -98,8 +99,10 @@ class JsonRoute(APIRoute):
 
 
 class LargeJsonRoute(JsonRoute):
-    """A route whose body may be larger. Its declared size is charged to a pool before a byte of it is read: 429 or 503
-    if there is no room, so a flood of large bodies has a bound. A body without a declared size counts as the largest.
+    """A route whose body may be larger.
+
+    Its declared size is charged to a pool before a byte of it is read: 429 or 503 if there is no room, so a flood of
+    large bodies has a bound. A body without a declared size counts as the largest.
     """
 
     bytes_max = LARGE_BODY_BYTES_MAX
@@ -126,7 +129,7 @@ class _JsonRequest(Request):
 
 
 def json_value(body: bytes, values_max: int = VALUES_MAX) -> Any:
-    """Return the value of ``body``; `ProblemError` if it is no strict JSON."""
+    """Return the value of ``body``; raise `ProblemError` if it is not strict JSON."""
     try:
         return read_json(body, values_max)
     except Oversized as error:
@@ -139,7 +142,7 @@ def json_value(body: bytes, values_max: int = VALUES_MAX) -> Any:
 
 
 async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
-    """Return the body of a request; `ProblemError` if it is too large, too slow or empty, and `ClientDisconnect`."""
+    """Return the body of a request, or raise `ProblemError` (too large, too slow, empty) or `ClientDisconnect`."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_PATIENCE_S):
@@ -171,7 +174,7 @@ def _declared_length(request: Request, otherwise: int) -> int:
 
 
 def require_head(request: Request, bytes_max: int) -> None:
-    """Raise `ProblemError` if the head tells of a body that is of another type, encoded (415) or too large (413)."""
+    """Raise `ProblemError` if the head declares a body of another type, encoded (415) or too large (413)."""
     _require_json(request)
     if _declared_length(request, 0) > bytes_max:
         raise _too_large(bytes_max)
@@ -195,11 +198,11 @@ def _require_json(request: Request) -> None:
     raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail, headers=headers)
 
 
-# What a route declares
+# The declarations of a route
 
 
 def _annotated(call: Callable[..., Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name, the type and the mark of each parameter of ``call``, and of what it depends on."""
+    """Yield the name, the type and the mark of each parameter of ``call``, and of its dependencies."""
     hints = get_type_hints(call if isfunction(call) else type(call).__call__, include_extras=True)
     for name, hint in hints.items():
         for mark in getattr(hint, "__metadata__", ()):
@@ -216,7 +219,7 @@ def _required_powers(endpoint: Callable[..., Any]) -> Sequence[RequiredPower]:
 
 @cache
 def _declared_queries(endpoint: Callable[..., Any]) -> Mapping[str, bool]:
-    """Return the query parameters, each with whether it may be there several times."""
+    """Return the query parameters, each with True if it may be repeated."""
     found: dict[str, bool] = {}
     for name, kind, mark in _annotated(endpoint):
         if isinstance(mark, params.Query) and isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -228,13 +231,14 @@ def _declared_queries(endpoint: Callable[..., Any]) -> Mapping[str, bool]:
 
 
 def honours_key(route: APIRoute) -> bool:
-    """Return whether the route declares the header ``Idempotency-Key``."""
+    """Return True if the route declares the header ``Idempotency-Key``."""
     return any(one["name"] == IDEMPOTENCY_KEY for one in (route.openapi_extra or {}).get("parameters", ()))
 
 
 def only_declared(honouring: Sequence[str] = ()) -> Callable[[Request], Awaitable[None]]:
-    """Return the dependency that refuses what a route does not declare; ``honouring`` names the routes that take an
-    ``Idempotency-Key``, for who sends one elsewhere.
+    """Return the dependency that refuses parameters that a route does not declare.
+
+    ``honouring`` names the routes that take an ``Idempotency-Key``, for the refusal of a key elsewhere.
 
     Otherwise ``DELETE …?dry_run=true`` would delete, a misspelt filter would find everything, and a request that was
     sent again under its key would be carried out twice. The models refuse unknown fields of bodies.
@@ -267,7 +271,7 @@ def _undeclared(counts: Mapping[str, int], declared: Mapping[str, bool]) -> Iter
 
 
 async def _says_nothing(request: Request) -> bool:
-    """Return whether the body is an empty object, which clients send that always send one."""
+    """Return True if the body is an empty object, which some clients always send."""
     return request.headers.get("content-length") == str(len(_NOTHING)) and await request.body() == _NOTHING
 
 
@@ -275,7 +279,7 @@ async def _says_nothing(request: Request) -> bool:
 
 
 class UnreadableDocument(Exception):
-    """A stored document that can't be decoded: not one that a replica has written as it is."""
+    """A stored document that can't be decoded: no replica has written it like that."""
 
     def __init__(self, kind: str, id: str, reason: InvalidInput) -> None:
         self.can_be_replaced = kind != "job"
@@ -289,7 +293,7 @@ class UnreadableDocument(Exception):
 
 @contextmanager
 def readable(kind: str, id: object) -> Iterator[None]:
-    """Raise `UnreadableDocument` if what is done with the stored document shows that it can't be read."""
+    """Raise `UnreadableDocument` if the block finds that the stored document can't be read."""
     try:
         yield
     except InvalidInput as error:
@@ -297,7 +301,7 @@ def readable(kind: str, id: object) -> Iterator[None]:
 
 
 def read_body(model: type[Model], given: Any) -> Model:
-    """Return the part that ``given`` says; raise a `ProblemError` with all that is wrong, as of a body of the route."""
+    """Return the part that ``given`` holds; raise a `ProblemError` with all its errors, as for a body of the route."""
     try:
         return parse_request(model, given)
     except ValidationError as error:
@@ -313,7 +317,7 @@ def _invalid_fields(found: Sequence[Any], body: Any, model: Any) -> ProblemError
 
 
 ANSWERED = (StarletteHTTPException, RequestValidationError, CallerError, WorldError, UnreadableDocument)
-"""The errors that are answered with a problem; all others are defects."""
+"""The errors that are answered with their own problem; all others are unexpected."""
 
 
 def install(app: FastAPI) -> None:

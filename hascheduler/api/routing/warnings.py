@@ -1,5 +1,7 @@
-"""``Warning`` headers (code 299): what was accepted and is hardly what was meant. The command line prints them.
-From a token of one tenant an undefined lane is not accepted at all."""
+"""``Warning`` headers (code 299) for accepted requests that are probably mistaken; the command line prints them.
+
+A token of one tenant may not name an undefined lane at all.
+"""
 
 from fastapi import Response
 
@@ -12,7 +14,7 @@ from hascheduler.schema.refusals import Path
 
 
 def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
-    """An undefined lane has the defaults, so a misspelt one takes its jobs out of the limits that were meant."""
+    """Warn of an undefined lane: it has the defaults, so a misspelt one escapes the intended limits."""
     lanes = view.lanes()
     if lane != DEFAULT_LANE and lane not in lanes:
         meant = expected_name(lane, (DEFAULT_LANE, *lanes), f"{DEFAULT_LANE}, or a lane of /v1/lanes")

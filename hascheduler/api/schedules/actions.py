@@ -1,4 +1,4 @@
-"""``/v1/schedules/{name}/trigger``: make now what a fire of the schedule makes, outside its nominal times.
+"""``/v1/schedules/{name}/trigger``: make the jobs of a fire now, outside the schedule's nominal times.
 
 ``/v1/schedules/{name}/pause``, ``…/resume`` and ``…/reset``: repeating any of them is harmless.
 """
@@ -63,7 +63,7 @@ from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
 LIVE_MAX = 1_000
-# In the order of a job's life: a job that moves on between two reads is met twice rather than missed.
+# In the order of a job's life: a job that moves on between two reads is found twice rather than missed.
 _STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
 
 
@@ -121,8 +121,10 @@ async def trigger(
     key: str | None,
     request: Request | None,
 ) -> Submission:
-    """The job that was made, by ``id`` if one is given, or was under that key before; of several, the last. `Conflict`
-    where the key was used for something else, or the overlap policy forbids a job now."""
+    """Make a job now, by ``id`` if one is given, or return the job made under that key before; of several, the last.
+
+    `Conflict` if the key was used for something else, or the overlap policy forbids a job now.
+    """
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = body.overlap or schedule.policy.overlap
@@ -145,14 +147,14 @@ async def trigger(
         replaced = await _left_over(submission, schedule.identity, overlap, services)
     if submission.answer is SubmitAnswer.OTHER:
         raise Conflict(idempotency.other_body(key or ""))
-    # Only now: the replaced jobs must not be cancelled before the new one is certain to run.
+    # Last: the replaced jobs must not be cancelled before the new one is certain to run.
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())
     return submission
 
 
 async def _known(job: NewJob, services: ApiServices) -> Submission | None:
-    """What a request under the same key has made before."""
+    """Return the result of an earlier request under the same key."""
     if job.idempotency_key is None:
         return None
     document = await services.jobs.of_key(job.tenant, job.idempotency_key, job.submitted_at_ms)
@@ -163,7 +165,7 @@ async def _known(job: NewJob, services: ApiServices) -> Submission | None:
 
 
 async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
-    """The replaced jobs that the request before may have left, as it broke off in the middle."""
+    """Return the replaced jobs that an earlier request may have left because it broke off in the middle."""
     if overlap is not Overlap.CANCEL_RUNNING or known.answer is SubmitAnswer.OTHER:
         return []
     before_ms = WallMs(_instant(known.document.get("submitted_at_ms")) + 1)
@@ -173,13 +175,13 @@ async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, 
 async def _made(
     jobs: Sequence[NewJob], schedule: ScheduleRef, overlap: Overlap, request: Request | None, services: ApiServices
 ) -> tuple[Submission, list[str]]:
-    """The submission, of several jobs that of the last one, with the jobs that it replaces."""
+    """Submit the jobs, and return the submission of the last one with the jobs that it replaces."""
     job = jobs[-1]
     try:
         live = {} if overlap is Overlap.ALLOW else await _live_jobs(schedule.identity, services)
         replaced = _replaced(schedule.name, overlap, list(live))
     except Conflict:
-        # The live job may be the one that this very request, sent before, has made meanwhile.
+        # The live job may be one that an earlier copy of this request has made meanwhile.
         known = await _known(job, services)
         if known is None:
             raise
@@ -196,7 +198,7 @@ async def _made(
 
 
 async def _submitted(jobs: Sequence[NewJob], services: ApiServices) -> Submission:
-    """The submission, of several jobs that of the last one; all of them are submitted, or none."""
+    """Submit all jobs or none, and return the submission of the last one."""
     if len(jobs) == 1:
         return await services.jobs.submit(jobs[0])
     submissions = await services.jobs.submit_all(jobs)
@@ -204,13 +206,15 @@ async def _submitted(jobs: Sequence[NewJob], services: ApiServices) -> Submissio
 
 
 def _keys(key: str, jobs: int) -> list[str]:
-    """The last of so many jobs has the key itself; those of the others follow from it."""
+    """Return a key for each job: the last has the key itself, the others get one that follows from it."""
     return [*(f"{key}#{number}" for number in range(jobs - 1)), key]
 
 
 def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]:
-    """The ``live`` jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a
-    new one."""
+    """Return the ``live`` jobs that the new one replaces.
+
+    `Conflict`, naming the job, if the overlap policy forbids a new one.
+    """
     match overlap:
         case Overlap.SKIP if live:
             raise Conflict(f"job {live[0]!r} of schedule {schedule!r} has not ended, and overlap is skip")
@@ -218,7 +222,7 @@ def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]
             waiting = last_job_id(live[-1])
             raise Conflict(f"job {waiting!r} of schedule {schedule!r} waits already, and overlap is buffer_one")
         case Overlap.CANCEL_RUNNING:
-            # The last job of a graph before the others, lest it fail because one of them was cancelled.
+            # The last job of a graph before the others, or it fails because one of them was cancelled.
             fired = [job_id for job_id in live if job_id.startswith("fire:")]
             return sorted(fired, key=is_before_last)
         case _:
@@ -228,10 +232,9 @@ def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]
 async def _live_jobs(
     schedule: ScheduleId, services: ApiServices, before_ms: WallMs | None = None
 ) -> dict[str, JobState]:
-    """The ids of the schedule's jobs that have not ended, oldest first, with their states; `Conflict` if there are more
-    than `LIVE_MAX`.
+    """Return the ids of the schedule's jobs that have not ended, oldest first, with their states.
 
-    Jobs of an earlier schedule by the same name are not among them.
+    Jobs of an earlier schedule by the same name are not among them. `Conflict` if there are more than `LIVE_MAX`.
     """
     found: dict[str, tuple[int, JobState]] = {}
     for state in _STATES:
@@ -285,7 +288,7 @@ class ResetBody(Part):
 
     from_: Literal["now"] = Field(default="now", alias="from")
     """The times after this instant fire again"""
-    start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 takes the field by this name too
+    start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 accepts the field by this name too
 
 
 @router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
@@ -332,13 +335,14 @@ async def reset_schedule(
     body: Annotated[ResetBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
     """A schedule that fired ahead of time, by a clock that was wrong, fires again from now on; `ahead_until` says
-    whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once."""
+    whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once.
+    """
     document = await edit_schedule(name, caller, services, precondition, resetting)
     return schedule_response(document, response, services, caller)
 
 
 def pausing(because: str | None) -> ScheduleChange:
-    """The change of a pause; ``because`` None: as it was."""
+    """Return the change of a pause; ``because`` None keeps the old reason."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
@@ -349,7 +353,7 @@ def pausing(because: str | None) -> ScheduleChange:
 
 
 def resuming(*, catch_up: bool) -> ScheduleChange:
-    """The change of a resume."""
+    """Return the change of a resume."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
@@ -362,7 +366,7 @@ def resuming(*, catch_up: bool) -> ScheduleChange:
 
 
 def resetting(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-    """The change of a reset; `Conflict` if the schedule is paused."""
+    """Return the change of a reset, which raises `Conflict` if the schedule is paused."""
     schedule = readable_schedule(stored)
     if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
         return {}

@@ -1,7 +1,7 @@
 """``POST /v1/schedules:pause``, ``:resume``, ``:reset`` and ``:trigger``: change all schedules that match.
 
-As ``/v1/jobs:cancel`` does it: up to 20,000 a request, slice by slice, by name from ``after`` on. Each schedule is
-changed as a request for it alone would change it; one that can't be changed is counted and left.
+It works like ``/v1/jobs:cancel``: up to 20,000 a request, slice by slice, by name from ``after`` on. Each schedule is
+changed as by a request for it alone; a schedule that can't be changed is counted and left.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _KEY_DIGITS = 32
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute)
 Change = Callable[[str], Awaitable[bool]]
-"""Change the schedule of that name; False: it was as asked."""
+"""A function that changes the schedule of that name, and returns False if it was in the requested state already."""
 
 
 class ChangeSchedulesBody(ChangeOfMany):
@@ -90,7 +90,7 @@ async def pause_schedules(
     pause = pausing(body.because)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Any:
-        # One that is paused keeps its reason: this replica may not have heard of that pause.
+        # A paused schedule keeps its reason: this replica may not have seen that pause yet.
         return {} if stored.get("paused_at_ms") is not None else pause(stored, edit)
 
     return await _All(body, services, caller, request, note, _UNPAUSED).edit(change)
@@ -138,7 +138,8 @@ async def trigger_schedules(
     key: IdempotencyKey,
 ) -> ChangedResponse:
     """Make a job of each schedule that matches now, paused or not. Repeat it, under the same key, until it is
-    complete."""
+    complete.
+    """
     if key is None and not body.dry_run:
         raise InvalidInput((IDEMPOTENCY_KEY,), "is missing", "a key, the same for each repeated request")
     action = sha256((key or "").encode()).hexdigest()[:_KEY_DIGITS]
@@ -152,7 +153,7 @@ async def trigger_schedules(
 
 @dataclass(frozen=True, slots=True)
 class _All:
-    """All schedules that match ``body`` and are in ``states``; with ``ahead`` those alone that fired ahead of time."""
+    """All schedules that match ``body`` and are in ``states``; with ``ahead`` only those that fired ahead of time."""
 
     body: ChangeSchedulesBody
     services: ApiServices
@@ -212,13 +213,13 @@ async def _changed(
 ) -> int:
     """Change those of ``names`` that are ``meant``, and count them in ``answer``.
 
-    Return how many names are done with: fewer than all if the database does not answer or a limit is met. That is
-    raised if it ``may_fail`` and nothing was changed.
+    Return how many names are done: fewer than all after an error of the database or a limit. Raise that error instead
+    if it ``may_fail`` and nothing was changed.
     """
     for first in range(0, len(names), _TOGETHER_MAX):
         some = names[first : first + _TOGETHER_MAX]
         doing = [change(name) if name in meant else _nothing() for name in some]
-        # All to their ends, whatever becomes of one: a task that is left behind would still write.
+        # Wait for all, even if one fails: a task that is left behind would still write.
         fates = await asyncio.gather(*doing, return_exceptions=True)
         answer.changed += sum(fate is True for fate in fates)
         for number, fate in enumerate(fates):

@@ -1,7 +1,7 @@
 """``/v1/schedules/{name}/backfill``: a job for each nominal time of a span that has none.
 
 A nominal time is backfilled once at most, as the id of its job is made of it, so a request may be repeated. Jobs of an
-earlier schedule by the same name do not count. Where a schedule makes a graph of jobs, the last one is the job of its
+earlier schedule by the same name do not count. If a schedule makes a graph of jobs, the last one is the job of its
 time: it is submitted after the others, so a request that broke off is completed by the next.
 """
 
@@ -109,7 +109,7 @@ async def backfill_schedule(
             definitions = await definitions_of(schedule.definitions, services)
             jobs = _jobs(maker, ids, now, one_by_one=body.overlap == "buffer_one")
             made = (replace(with_limit_keys(job, definitions), trace=span.context) for job in jobs)
-            # The tenant's limits admit all jobs, or none.
+            # The tenant's limits admit all jobs or none.
             if count:
                 await services.admission.admit(tenant, count, ("to",))
             new = await _create(made, schedule.jobs_per_fire, maker.work, services)
@@ -136,7 +136,7 @@ def _require_past(body: Annotated[BackfillBody, AS_REQUEST], now: WallMs) -> Non
 
 
 async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, ScheduleId | None]:
-    """For each id of ``ids`` that has a job, the schedule that made it."""
+    """Return the schedule that made the job, for each id of ``ids`` that has one."""
     return {
         job.id: job.made_by
         for first in range(0, len(ids), _READ_AT_ONCE_MAX)
@@ -153,13 +153,13 @@ def _jobs(maker: JobMaker, ids: Mapping[WallMs, str], now: WallMs, *, one_by_one
             made = [begins_after([each.id for each in before], job) for job in made]
         before = made
         for job in made:
-            # Submitted now, in their order: with the age of their nominal times they would run before all other work.
+            # Submit them as of now, in order: with the age of their nominal times they would run before all other work.
             yield replace(job, submitted_at_ms=now, sequence=sequence)
             sequence += 1
 
 
 async def _create(jobs: Iterator[NewJob], jobs_per_time: int, work: int, services: ApiServices) -> set[str]:
-    """Submit the jobs, those of as many times at once as their ``work`` allows, and return the ids of the new ones."""
+    """Submit the jobs, as many nominal times at once as their ``work`` allows, and return the ids of the new ones."""
     times = max(1, min(_SUBMITTED_AT_ONCE_MAX // jobs_per_time, WORK_AT_ONCE_MAX // max(work, 1)))
     new: set[str] = set()
     while some := await run_in_slices(_next(jobs, times * jobs_per_time)):

@@ -61,7 +61,7 @@ Job = TypeVar("Job", bound=TemplateBody)
 
 
 class UnseenCalendar(InvalidInput):
-    """A calendar is not there, as far as the stream has delivered; ``names`` are all that the trigger uses."""
+    """The refusal of a calendar that the stream has not delivered. ``names`` are all that the trigger uses."""
 
     def __init__(self, missing: InvalidInput, names: Sequence[str]) -> None:
         super().__init__(missing.path, missing.problem, missing.expected)
@@ -70,7 +70,7 @@ class UnseenCalendar(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEdit:
-    """The circumstances of an edit, or of a creation. ``calendars`` are those that are known to be there."""
+    """The circumstances of an edit, or of a creation. ``calendars`` are those known to exist."""
 
     caller: Caller
     services: ApiServices
@@ -78,14 +78,14 @@ class ScheduleEdit:
     calendars: Mapping[str, Calendar]
 
     def require_lanes(self, body: ScheduleBody, stored: StoredDocument | None = None) -> None:
-        """`InvalidInput` where the caller may not name the lane of a job; stored lanes may stay."""
+        """Raise `InvalidInput` if the caller may not name the lane of a job. Stored lanes may stay."""
         kept = _lanes((stored or {}).get("job"))
         for path, job in body.made:
             if job.lane not in kept:
                 require_lane(job.lane, self.caller, self.services.view, (*path, "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
-        """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
+        """Return the requested trigger; raise `InvalidInput` if it is invalid, or fires too often for the caller."""
         trigger = trigger_of(body, stored, self.now)
         use = trigger.calendars
         if use is not None and (stored is None or use != stored.calendars):
@@ -97,7 +97,7 @@ class ScheduleEdit:
         return trigger
 
     async def made(self, make: Callable[["ScheduleEdit"], Made]) -> Made:
-        """Return what ``make`` gives, also if it names calendars that are stored and not in the stream yet."""
+        """Return the result of ``make``, even if it names calendars that are stored and not in the stream yet."""
         try:
             return make(self)
         except UnseenCalendar as refused:
@@ -112,7 +112,7 @@ def edit_now(caller: Caller, services: ApiServices) -> ScheduleEdit:
 
 
 async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mapping[str, Calendar]:
-    """The calendars of those ``names`` that are stored and can be read."""
+    """Return the calendars of those ``names`` that are stored and can be read."""
     found: dict[str, Calendar] = {}
     for name in names:
         document = await services.calendars.get(name)
@@ -122,7 +122,7 @@ async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mappi
 
 
 ScheduleChange = Callable[[StoredDocument, ScheduleEdit], Mapping[str, Any]]
-"""What becomes of the fields of a stored schedule."""
+"""A function that returns the changed fields of a stored schedule."""
 
 
 async def edit_schedule(
@@ -132,10 +132,10 @@ async def edit_schedule(
     precondition: Precondition,
     change: ScheduleChange,
 ) -> StoredDocument:
-    """Write the fields that ``change`` makes of the stored schedule; after a lost race, ``change`` runs again.
+    """Write the fields that ``change`` returns for the stored schedule. After a lost race, run ``change`` again.
 
-    A field that would stay the same is not written; if all would, nothing is, and the revision stays. Returns the
-    schedule as it is stored then; the refusals are those of `revisions.at_revision`.
+    A field that would stay the same is not written. If all would, nothing is, and the revision stays. Return the
+    schedule as stored then. The refusals are those of `revisions.at_revision`.
     """
 
     async def write(stored: StoredDocument) -> StoredDocument | None:
@@ -161,7 +161,7 @@ async def _edited(
 async def create_schedule_of(
     body: CreateScheduleBody, caller: Caller, services: ApiServices, under: RetryKey | None = None
 ) -> StoredDocument | None:
-    """Return the new schedule as it is stored; None if the name is taken. ``under`` is the key of the request."""
+    """Return the new schedule as stored; None if the name is taken. ``under`` is the key of the request."""
     made = await edit_now(caller, services).made(lambda edit: new_document(body, edit))
     await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
     return await services.schedules.create(made if under is None else {**made, _MADE_UNDER: asdict(under)})
@@ -193,9 +193,9 @@ async def put_schedule_of(
     precondition: Precondition,
     change: ScheduleChange,
 ) -> tuple[StoredDocument, bool]:
-    """Return the schedule as it is stored after it was made or replaced, and whether it was made.
+    """Return the schedule as stored after it was created or replaced, and True if it was created.
 
-    The refusals are those of `edit_schedule`; `Conflict` also if the name is that of another tenant's schedule.
+    The refusals are those of `edit_schedule`; `Conflict` also if the name is taken by another tenant's schedule.
     """
     schedules = TenantSchedules(services.schedules, caller)
     said = {field: getattr(body, field) for field in ScheduleBody.model_fields}
@@ -234,7 +234,7 @@ def require_storable(body: ScheduleBody, name: str) -> None:
         size += require_storable_payload(payload, name, body.labels, at)
         if job.render:
             require_known_placeholders(job.payload, body.labels, at)
-    # Of one job, that was refused above.
+    # For a single job this was refused above.
     if size.bytes > PAYLOAD_BYTES_MAX:
         problem = f"{size.bytes} bytes of JSON in all their payloads"
         raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
@@ -245,10 +245,10 @@ def request_form(document: StoredDocument) -> dict[str, Any]:
     """Return the request body that would create this schedule; raise an `InvalidInput` if it can't be read."""
     form = show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
     if form["jobs"] is not None:
-        del form["job"]  # it is the last of them
+        del form["job"]  # it is the last of the jobs
     for job in form["jobs"] or [form["job"]]:
         if job["fairness_key"] == job["tenant"]:
-            # The default, left out so that it follows a change of the tenant.
+            # The default is left out, so that it follows a change of the tenant.
             del job["fairness_key"]
     return form
 
@@ -257,7 +257,7 @@ _REQUESTED = set(ReplaceScheduleBody.model_fields) - {"name", "paused"}
 
 
 def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]:
-    """The document of a new schedule."""
+    """Return the document of a new schedule."""
     require_storable(body, body.name)
     edit.require_lanes(body)
     trigger = edit.trigger(body.trigger, None)
@@ -267,7 +267,7 @@ def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]
 def replaced_fields(
     name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit
 ) -> Mapping[str, Any]:
-    """The fields of the stored schedule after a replacement, which repairs one that was broken by hand."""
+    """Return the fields of the stored schedule after a replacement, which repairs one that was broken by hand."""
     edit.require_lanes(body, stored)
     try:
         schedule = read_schedule(stored)
@@ -286,8 +286,11 @@ def replaced_fields(
 def with_unseen_payloads(
     name: str, body: ReplaceScheduleBody, stored: StoredDocument, caller: Caller
 ) -> ReplaceScheduleBody:
-    """``body``, with the stored payloads in the place of null if the caller sees none: it sends back what it was shown,
-    and must not erase the payloads that it was not shown. Jobs of a graph are identified by their refs."""
+    """Return ``body`` with the stored payloads in the place of null if the caller sees none.
+
+    Such a caller sends back the schedule as it was shown, and must not erase the payloads that it was not shown. Jobs
+    of a graph are identified by their refs.
+    """
     if caller.sees_payloads:
         return body
     if body.jobs is None:
@@ -309,33 +312,33 @@ def _filled(job: Job, payload: object) -> Job:
 
 
 def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, caller: Caller) -> ReplaceScheduleBody:
-    """The replacement that the merge patch amounts to; refused as that replacement would be."""
+    """Return the replacement that the merge patch amounts to, and refuse it as that replacement would be."""
     with readable("schedule", name):
         read_schedule(stored)
         form = request_form(stored)
     if patch.get("jobs") is not None and "job" not in patch:
-        form.pop("job", None)  # several take the place of one
+        form.pop("job", None)  # several jobs replace the one
     body = read_body(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
     require_consistent(body, name)
     return with_unseen_payloads(name, body, stored, caller)
 
 
 def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """``form``, without its trigger if the patch has one of another type: two types have no field in common."""
+    """Return ``form``, without its trigger if the patch has one of another type: two types share no field."""
     trigger = patch.get("trigger")
     type = trigger.get("type") if isinstance(trigger, dict) else None
     return form if type is None or type == form["trigger"]["type"] else {**form, "trigger": {}}
 
 
 def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-    """All fields of a new schedule, paused if the stored one is; the write raises the revision."""
+    """Return all fields of a new schedule, paused if the stored one is. The write raises the revision."""
     paused = is_integer(stored.get("paused_at_ms"))
     document = new_schedule_document(_new(name, body, edit.trigger(body.trigger, None), edit.now, paused=paused))
     return {field: value for field, value in document.items() if field not in ("_id", "rev")}
 
 
 def _payloads(body: ScheduleBody, stored: StoredDocument) -> Mapping[str, Any]:
-    """The stored fields that hold the payloads; ``payloads`` only where there are several, or were."""
+    """Return the stored fields that hold the payloads; ``payloads`` only if there are several, or were."""
     if body.jobs is None:
         assert body.job is not None
         emptied = {"payloads": None} if stored.get("payloads") is not None else {}
@@ -347,12 +350,12 @@ def _payloads(body: ScheduleBody, stored: StoredDocument) -> Mapping[str, Any]:
 
 
 def _kept(stored: object, payload: JsonValue) -> Any:
-    """A stored payload may hold more than JSON, and an edit of another field must not flatten it."""
+    """Return the stored payload if it is equal: it may hold more than JSON, and another edit must not flatten it."""
     return stored if is_same_json(plain_json(stored), payload) else payload
 
 
 def _lanes(job: object) -> set[object]:
-    """The lanes of a stored schedule, as far as they can be read."""
+    """Return the lanes of a stored schedule, as far as they can be read."""
     if not isinstance(job, Mapping):
         return set()
     jobs = job.get("jobs")

@@ -212,7 +212,7 @@ def _maker(name: str, stored: Mapping[str, Any], caller: Caller) -> JobMaker | N
 
 
 def _preview(fires: FiresToCome, count: int, maker: JobMaker | None) -> Generator[None, None, dict[str, Any]]:
-    """The fields of a `PreviewResponse`; with the payloads that ``maker`` renders, if there is one."""
+    """Return the fields of a `PreviewResponse`, with the payloads that ``maker`` renders, if there is one."""
     times = yield from fires.first(count)
     preview = yield from make_preview(fires.schedule, fires.trigger, fires.after_ms, ())
     shown = yield from _shown(times, fires.trigger)

@@ -86,7 +86,7 @@ async def create_schedule(
     known = await made_before(body.name, under, caller, services)
     document = known or await create_schedule_of(whole, caller, services, under)
     if document is None:
-        # Of equal requests that race, another has made it.
+        # An equal request that raced with this one has created it.
         document = known = await made_before(body.name, under, caller, services)
     if document is None:
         raise name_taken(body.name)

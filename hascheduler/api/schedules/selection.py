@@ -1,9 +1,9 @@
-"""Which schedules a filter means: for the pages of the list, the counts, and changes of all that match.
+"""The selection of schedules by a filter: for the pages of the list, the counts, and changes of all that match.
 
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
-``verdict`` the mirror says which schedules match, in slices of some milliseconds, and the database is asked for those
-names alone. Which verdict was the last, no document says: that of a schedule is among the newest decisions of all
-schedules, where its cursor is.
+``verdict`` the mirror selects the schedules, in slices of some milliseconds, and the database is asked only for those
+names. No document holds the last verdict of a schedule: it is the newest decision, among those of all schedules, at the
+schedule's cursor.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence
@@ -32,21 +32,21 @@ from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
 
 LABELS_LOOKED_AT_MAX = 2_000
-"""Schedules whose labels are looked at for one page."""
+"""Schedules whose labels are checked for one page."""
 LABELLED_MAX = 10_000
-"""Schedules whose labels are looked at for one count."""
+"""Schedules whose labels are checked for one count."""
 _LABELLED_AT_ONCE = 2_500
 DECISIONS_MAX = 5_000
 _DECISIONS_AT_ONCE = 1_000
 _SLICE = 5_000
 _TRIGGERS_SLICE = 100
-"""Of how many schedules one turn of the event loop computes the next time."""
+"""Schedules whose next time is computed in one turn of the event loop."""
 
 
 async def page_of_schedules(
     filter: ScheduleFilter, query: PageQuery, caller: Caller, services: ApiServices
 ) -> tuple[Sequence[StoredDocument], str | None]:
-    """Return the documents of one page by name, and where to go on."""
+    """Return the documents of one page by name, and the cursor of the next."""
     tenant, labels, limit = caller.filter_of(filter.tenant), filter.labels, query.limit
     if not (filter.text or filter.ahead or filter.states or filter.verdicts):
         documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
@@ -62,7 +62,7 @@ async def page_of_schedules(
 async def count_matching(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices
 ) -> tuple[Mapping[ScheduleState, int], bool]:
-    """Return how many match, by state; False: there may be more."""
+    """Return how many match, by state, and False if there may be more."""
     labels = filter.labels
     last, exact = await _last_verdicts(filter.verdicts, services)
     known = known_schedules(services)
@@ -84,7 +84,7 @@ async def count_matching(
 async def first_names(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices, count: int, *, after: str | None
 ) -> list[str]:
-    """Return the first names after that one, of schedules that match but for their labels."""
+    """Return the first names after ``after``, of schedules that match apart from their labels."""
     last, _ = await _last_verdicts(filter.verdicts, services)
     known = known_schedules(services)
     now = services.clock.wall_ms()
@@ -94,7 +94,7 @@ async def first_names(
 async def _last_verdicts(
     verdicts: tuple[Verdict, ...], services: ApiServices
 ) -> tuple[Collection[tuple[str, int]], bool]:
-    """Return the newest decisions with one of these verdicts, by name and last time, and whether these are all."""
+    """Return the newest decisions with one of these verdicts, by name and last time, and True if these are all."""
     found: set[tuple[str, int]] = set()
     if not verdicts:
         return found, True
@@ -109,12 +109,12 @@ async def _last_verdicts(
 
 
 def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
-    """Return all schedules, in no order, as the mirror shows them; `StoreUnavailable` if it does not show all yet."""
+    """Return all schedules, in no order, from the mirror; raise `StoreUnavailable` if it does not hold all yet."""
     view = services.view
     if not view.ready:
         raise StoreUnavailable(f"this replica can't tell now which schedules match: {view.unready_reason}")
     copied, found = view.copied_partitions(), view.schedules().values()
-    # A list of its own: the mirror changes meanwhile.
+    # Copied to a list, as the mirror changes meanwhile.
     return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
 
 
@@ -128,9 +128,9 @@ def _matching(
     after: str | None = None,
     with_states: bool = False,
 ) -> Generator[None, None, dict[ScheduleState, list[str]]]:
-    """Return by state, in no order, the names of all ``schedules`` that match but for their labels.
+    """Return by state, in no order, the names of all ``schedules`` that match apart from their labels.
 
-    Which active ones have ended is computed, so only ``with_states``, or if the filter depends on it.
+    Which active ones have ended is computed only ``with_states``, or if the filter depends on it.
     """
     text, wanted = (filter.text or "").lower(), frozenset(filter.states or ScheduleState)
     active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
@@ -175,7 +175,7 @@ def _first(
 def _has_ended(schedule: ScheduleRef) -> bool:
     try:
         return next_fire(without_calendars(schedule)) is None
-    except InvalidInput:  # written by hand: it never fires, and it is no end that its trigger names
+    except InvalidInput:  # written by hand: it never fires, but has not ended by its trigger either
         return False
 
 
@@ -188,7 +188,7 @@ def _may_end(trigger: Trigger) -> bool:
 
 
 def _was_last(schedule: ScheduleRef, last: Collection[tuple[str, int]]) -> bool:
-    """Return whether one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
+    """Return True if one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
     return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last
 
 

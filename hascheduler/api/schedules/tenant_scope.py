@@ -64,30 +64,30 @@ class TenantSchedules:
             document = await self.get(name)
             if document is None or rev not in (None, document.get("rev")):
                 return False
-            # Exactly the schedule that was checked: meanwhile another tenant may have created one by that name.
+            # Delete exactly the checked schedule: meanwhile another tenant may have created one by that name.
             rev = document.get("rev")
         return await self.store.delete(name, rev)
 
 
 def tenant_of(document: StoredDocument) -> object:
-    """The tenant that the schedule belongs to; None if the document was broken by hand."""
+    """Return the tenant that the schedule belongs to; None if the document was broken by hand."""
     template = document.get("job")
     return template.get("tenant") if isinstance(template, Mapping) else None
 
 
 def with_tenant(body: Body, caller: Caller) -> Body:
-    """``body`` with its tenant filled in from the caller; refused if the caller may not act for that tenant."""
+    """Return ``body`` with its tenant, by default the caller's; refuse it if the caller may not act for that tenant."""
     path, tenant = body.said_tenant
     return body.of_tenant(caller.tenant_of(tenant, path))
 
 
 async def stored_schedule(name: str, caller: Caller, services: ApiServices) -> StoredDocument:
-    """`NotFound` where there is none that the caller may see."""
+    """Return the stored schedule; raise `NotFound` if there is none that the caller may see."""
     return await revisions.stored("schedule", name, TenantSchedules(services.schedules, caller))
 
 
 def read_schedule(document: StoredDocument) -> ScheduleRef:
-    """`InvalidInput` where it can't be read, or the times of one of its triggers can't be computed."""
+    """Return the schedule; raise `InvalidInput` if it can't be read, or the times of a trigger can't be computed."""
     schedule = decode_schedule(document["_id"], document)
     for trigger in (schedule.trigger, *(stretch.trigger for stretch in schedule.past)):
         next_nominal(trigger, schedule.cursor_ms)
@@ -100,7 +100,10 @@ def readable_schedule(document: StoredDocument) -> ScheduleRef:
 
 
 def too_large_to_render(name: str) -> Conflict:
-    """The refusal of a schedule whose jobs can't be stored: an earlier release took it, or it was written by hand."""
+    """Return the refusal of a schedule whose jobs can't be stored.
+
+    An earlier release accepted it, or it was written by hand.
+    """
     return Conflict(
         f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
         " replace it first"
@@ -114,10 +117,10 @@ def show_schedule(
     payloads: bool = True,
     now: WallMs | None = None,
 ) -> ScheduleResponse:
-    """Return what answers say of a stored schedule; raise an `InvalidInput` if it can't be read.
+    """Return a stored schedule as responses show it; raise an `InvalidInput` if it can't be read.
 
-    If it uses a calendar that is not among ``calendars``, it says so, and not when it fires. Without ``payloads`` those
-    of its jobs are null.
+    If it uses a calendar that is not among ``calendars``, a warning takes the place of its next fire. Without
+    ``payloads`` those of its jobs are null.
     """
     schedule = decode_schedule(document["_id"], document)
     if not payloads:
@@ -179,7 +182,7 @@ def _jobs(schedule: ScheduleRef, document: StoredDocument) -> tuple[GraphJobBody
 def schedule_response(
     document: StoredDocument, response: Response, services: ApiServices, caller: Caller
 ) -> ScheduleResponse:
-    """The answer with one schedule, as the caller sees it, and its tag."""
+    """Return the response with one schedule, as the caller sees it, and its tag."""
     calendars, now = services.view.calendars(), services.clock.wall_ms()
     with readable("schedule", document["_id"]):
         shown = show_schedule(document, calendars, payloads=caller.sees_payloads, now=now)

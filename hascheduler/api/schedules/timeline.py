@@ -1,7 +1,7 @@
-"""``/v1/timeline``: a row for each schedule, with what became of its times lately and which are to come.
+"""``/v1/timeline``: a row for each schedule, with its recent times and those to come.
 
-What was, comes from jobs and verdicts, by schedule along their ids, the newest `_RECORDS_MAX` of a page at most. What
-is to come, is computed; where it is more than `TIMES_MAX`, it is counted. Beside it is the load of all schedules.
+The past comes from jobs and verdicts, by schedule along their ids, the newest `_RECORDS_MAX` of a page at most. The
+times to come are computed, and only counted if there are more than `TIMES_MAX`. The load of all schedules is added.
 """
 
 import asyncio
@@ -179,11 +179,11 @@ async def get_timeline(
     )
 
 
-# Which
+# The page
 
 
 async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> tuple[list[ScheduleRef], str | None]:
-    """Return the schedules of the page, and where the next one begins."""
+    """Return the schedules of the page, and the cursor of the next one."""
     filter = ScheduleFilter(text=query.text, labels=query.labels())
     if not filter.labels:
         names = await first_names(filter, caller.only, services, query.limit + 1, after=query.after)
@@ -193,18 +193,18 @@ async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> 
     documents, next = await page_of_schedules(filter, query, caller, services)
     kept: list[ScheduleRef] = []
     for document in documents:
-        await asyncio.sleep(0)  # it may list ten thousand times
-        with suppress(InvalidInput):  # what can't be read never fires; the list of schedules names it
+        await asyncio.sleep(0)  # a trigger may list ten thousand times
+        with suppress(InvalidInput):  # an unreadable schedule never fires; the list of schedules names it
             kept.append(decode_schedule(document["_id"], document))
     return kept, next
 
 
-# What was
+# The past
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of the past of a schedule: ``records``, the newest first, of the time since ``since_ms``."""
+    """The known past of a schedule: ``records``, newest first, since ``since_ms``."""
 
     schedule: ScheduleRef
     records: Sequence[VerdictRecord]
@@ -232,7 +232,7 @@ class _Known:
 
 
 async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices) -> list[_Known]:
-    """Return what is known of each; a few are read at a time, so that a page holds few connections."""
+    """Return the known past of each, read a few at a time, so that a page holds few connections."""
     most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
     found: dict[str, Sequence[VerdictRecord]] = {}
 
@@ -258,7 +258,7 @@ async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, se
 
 
 def _decided(schedule: ScheduleRef) -> frozenset[Verdict]:
-    """The verdicts that times of it may have: each of the two kinds of records is read only where there are some."""
+    """Return the verdicts that its times may have: each of the two kinds of records is read only if there are some."""
     tally = schedule.tally
     fired = _FIRED if tally.fired else frozenset[Verdict]()
     return fired | _NOT_FIRED if tally != FireCounts(fired=tally.fired) else fired
@@ -297,7 +297,7 @@ def _rows(
 
 
 def _ahead(schedule: ScheduleRef, now: int, to_ms: int) -> tuple[list[int], int]:
-    """When it is due through ``to_ms``, unless that is too often, and how often that is."""
+    """Return the due times through ``to_ms``, none if there are too many, and their number."""
     trigger = schedule.trigger
     left = None if trigger.max_fires is None else max(trigger.max_fires - schedule.tally.fired, 0)
     if schedule.paused_at_ms is not None:

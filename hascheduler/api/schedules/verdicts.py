@@ -1,4 +1,4 @@
-"""``/v1/schedules/{name}/verdicts``: what became of each nominal time, and which are undecided.
+"""``/v1/schedules/{name}/verdicts``: the verdict on each nominal time, and the undecided ones.
 
 A coalesced time went into the next time that fired. The store lists verdicts newest first, so that fire is found in a
 bounded number of reads.
@@ -79,7 +79,7 @@ class VerdictQuery(PageQuery):
     verdict: list[Verdict] = Field(default=[], max_length=len(Verdict), description="Only these; default: all")
 
     def before_ms(self) -> WallMs:
-        """The page has the times before this instant, newest first."""
+        """Return the instant before which the page has times, newest first."""
         if self.after is None:
             return LATEST_MS
         if not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= len(str(LATEST_MS))):
@@ -140,7 +140,7 @@ async def list_verdicts(
     try:
         schedule = with_calendars(schedule, services.view.calendars())
     except MissingCalendar:
-        schedule = without_calendars(schedule)  # all its times wait for that calendar
+        schedule = without_calendars(schedule)  # all its times wait for the missing calendar
     undecided = await run_in_slices(summarize_undecided(schedule, services.clock.wall_ms()))
     return VerdictsResponse(
         items=[_show(record, into.get(record.run.first_ms)) for record in shown],
@@ -165,7 +165,7 @@ def _show(record: VerdictRecord, into_ms: WallMs | None) -> VerdictResponse:
 
 
 def _shown(run: VerdictRun) -> dict[str, Any]:
-    """Return what all answers say of nominal times with one verdict."""
+    """Return the fields that all responses have for nominal times with one verdict."""
     first, last = instant_text(run.first_ms), instant_text(run.last_ms)
     return {
         "verdict": run.verdict, "nominal_at": first, "through_at": last,
@@ -176,7 +176,7 @@ def _shown(run: VerdictRun) -> dict[str, Any]:
 async def _coalesced_into(
     schedule: ScheduleRef, runs: Sequence[VerdictRun], services: ApiServices
 ) -> dict[WallMs, WallMs | None]:
-    """The next fired time after each of ``runs`` (newest first), by the first time of the run; None: yet to come."""
+    """Return the next fired time after each of ``runs`` (newest first), by the run's first time; None if to come."""
     if not runs:
         return {}
     between = await _fired(schedule, runs[-1].last_ms, runs[0].first_ms, _READ_AT_ONCE_MAX, services)
@@ -189,8 +189,8 @@ async def _coalesced_into(
 
 
 async def _next_fired(schedule: ScheduleRef, after_ms: WallMs, services: ApiServices) -> WallMs | None:
-    """The first nominal time after ``after_ms`` that fired."""
-    # Nearly always the very next one.
+    """Return the first nominal time after ``after_ms`` that fired."""
+    # Nearly always the very next nominal time.
     next_ms = next_nominal(schedule.trigger, after_ms)
     known = await _fired(schedule, after_ms, next_ms + 1, 2, services) if next_ms is not None else []
     if len(known) == 1:
@@ -200,11 +200,11 @@ async def _next_fired(schedule: ScheduleRef, after_ms: WallMs, services: ApiServ
 
 
 async def _first_fired(schedule: ScheduleRef, after_ms: WallMs, fired_ms: WallMs, services: ApiServices) -> WallMs:
-    """The first time that fired after ``after_ms``, given that ``fired_ms`` fired.
+    """Return the first time that fired after ``after_ms``, given that ``fired_ms`` fired.
 
     The span is halved until one read covers it.
     """
-    low_ms = after_ms  # nothing fired after ``after_ms`` through here
+    low_ms = after_ms  # nothing fired from ``after_ms`` to here
     while True:
         between = await _fired(schedule, low_ms, fired_ms, _READ_AT_ONCE_MAX, services)
         if len(between) < _READ_AT_ONCE_MAX:
@@ -221,7 +221,7 @@ async def _first_fired(schedule: ScheduleRef, after_ms: WallMs, fired_ms: WallMs
 async def _fired(
     schedule: ScheduleRef, after_ms: int, before_ms: int, limit: int, services: ApiServices
 ) -> list[WallMs]:
-    """The times that fired strictly between the two, newest first."""
+    """Return the times that fired strictly between the two, newest first."""
     records = await services.verdicts.list(schedule.identity, _FIRED, WallMs(after_ms), WallMs(before_ms), limit)
     return [record.run.first_ms for record in records]
 

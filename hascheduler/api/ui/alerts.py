@@ -1,8 +1,7 @@
-"""What is wrong now, in words, each with the runbook of the alert that Prometheus would give for it.
+"""Current problems in words, each with the runbook of the alert that Prometheus would raise for it.
 
-Judged by the newest picture alone: what needs a rate or a span of time (fires that come late, attempts that were lost)
-is Prometheus' affair. The runbooks themselves are in ``static/runbooks.json``, written from
-``k8s/monitoring/rules.yaml``.
+They follow from the newest picture alone: what needs a rate or a span of time (late fires, lost attempts) is left to
+Prometheus. The runbooks themselves are in ``static/runbooks.json``, written from ``k8s/monitoring/rules.yaml``.
 """
 
 from collections.abc import Iterator
@@ -36,7 +35,7 @@ class Alert:
 
 
 def alerts(cluster: Cluster, gauges: Gauges, unready_reason: str) -> list[Alert]:
-    """The most urgent first."""
+    """Return the alerts, the most urgent first."""
     found = [*_of_leadership(cluster), *_of_this_replica(gauges, unready_reason), *_of_work(gauges), *_of_data(cluster)]
     return sorted(found, key=lambda alert: alert.severity is not Severity.PAGE)
 

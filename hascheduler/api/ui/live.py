@@ -1,4 +1,4 @@
-"""``/v1/cluster/live``: the whole as this replica sees it, once a second, as server-sent events.
+"""``/v1/cluster/live``: the deployment as this replica sees it, once a second, as server-sent events.
 
 ::
 
@@ -6,13 +6,12 @@
     data: {"at": …, "cluster": {as /v1/cluster}, "processors": {as /v1/processors}, "alerts": […], "numbers": {…},
            "lanes": {"items": [{"name": …, "pending": …, "waited_ms": …}, …], "whole": true}, "tenants": {…}}
 
-    event: history        once, at the beginning: the same numbers of the last minutes, where pages were open
+    event: history        once, at the beginning: the same numbers of the last minutes, if pages were open
     data: {"every_ms": 1000, "until": …, "series": {"pending": […], …}}
 
-Each picture is whole, so a client that comes back, to this replica or to another, needs nothing of those before. The
-picture is made from the mirror, once a second for all who follow it (once for each tenant whose tokens do); its numbers
-of events come from the replica's own events, and are counted only while it is followed. No page
-costs a cursor.
+Each picture is complete, so a client that reconnects, to this replica or to another, needs no earlier one. The picture
+is made from the mirror, once a second for all its followers (once for each tenant whose tokens follow); its numbers
+of events come from the replica's own events, and are counted only while it is followed. No page costs a cursor.
 
 A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
 """
@@ -48,7 +47,7 @@ HISTORY_MAX = 300
 BUSIEST_MAX = 50
 """How many lanes, and how many tenants, a picture has: those with the most jobs."""
 COMPARED_MAX = 5_000
-"""Where more have jobs, the replica does not look for the busiest once a second."""
+"""If more have jobs, the replica does not search for the busiest once a second."""
 _RETRY_MS = 1_000
 _COUNTED = (
     EventType.SUBMITTED,
@@ -63,7 +62,7 @@ _LIVE = ("pending", "dispatched", "running")
 
 @dataclass(slots=True)
 class _Sight:
-    """What the tokens of one tenant, or those for all tenants (None), get to see; the owner of its history."""
+    """The view of the tokens of one tenant, or of those for all tenants (None), and owner of its history."""
 
     tenant: str | None
     events: Follower | None = None
@@ -76,15 +75,15 @@ class _Sight:
 
 
 class LivePictures:
-    """Owner of the pictures of one replica; each of its views has its own."""
+    """Owner of the pictures of one replica, separate for each of its views."""
 
     def __init__(self) -> None:
         self._sights: dict[tuple[int, str | None], _Sight] = {}
 
     @contextmanager
     def followed(self, tenant: str | None, view: ClusterView) -> Iterator[_Sight]:
-        """Counts events from the first follower on, until the last one has left."""
-        key = id(view), tenant  # the followers keep the view, so no other one has its id
+        """Count events from the first follower on, until the last one has left."""
+        key = id(view), tenant  # the followers keep the view alive, so no other view has its id
         sight = self._sights.get(key)
         if sight is None:
             sight = self._sights[key] = _Sight(tenant)
@@ -98,7 +97,7 @@ class LivePictures:
                 self._sights.pop(key, None)
 
     async def picture(self, sight: _Sight, services: ApiServices) -> bytes:
-        """The newest, at most a second old."""
+        """Return the newest picture, at most a second old."""
         async with sight.making:
             now = services.clock.mono_ms()
             if sight.made_at_ms is None or now - sight.made_at_ms >= EVERY_MS:
@@ -110,13 +109,13 @@ class LivePictures:
 
 
 async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str]:
-    """Return how many events of each type there were since the last look. What was missed is not counted."""
+    """Return how many events of each type there were since the last call. Missed events are not counted."""
     counted: Counter[str] = Counter()
     if sight.events is None:
         try:
             which = EventFilter(frozenset(_COUNTED), tenant=sight.tenant)
             sight.events = sight.counting.enter_context(feed.follow(None, which))
-        except Overloaded:  # no room: the picture has no numbers of events
+        except Overloaded:  # no room: the picture shows no numbers of events
             return counted
     while True:
         match await sight.events.next(0):
@@ -151,7 +150,7 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapse
         "slots": dict(gauges.slots),
         "alerts": [alert.shown() for alert in alerts(cluster, gauges, services.view.unready_reason)],
         "numbers": numbers,
-        # Of a lane it is not known how much of it is one tenant's.
+        # How much of a lane belongs to one tenant is unknown.
         "lanes": None if sight.tenant is not None else _busiest(gauges.jobs_of_lane, gauges.waited_ms),
         "tenants": _busiest(gauges.jobs_of_tenant if sight.tenant is None else {sight.tenant: live}),
     }
@@ -161,7 +160,10 @@ def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapse
 def _busiest(
     live: Mapping[str, Mapping[str, int]], waited_ms: Mapping[str, int] | None = None
 ) -> dict[str, Any] | None:
-    """The lanes or tenants with the most jobs first; ``whole``: those left out have none. None: too many to compare."""
+    """Return the lanes or tenants with the most jobs first; None if there are too many to compare.
+
+    ``whole`` is true if those left out have no jobs.
+    """
     if len(live) > COMPARED_MAX:
         return None
     names = nlargest(BUSIEST_MAX, sorted(live), key=lambda name: sum(live[name].values()))
@@ -183,7 +185,7 @@ def _history(sight: _Sight, services: ApiServices) -> bytes:
 
 
 async def _pieces(pictures: LivePictures, tenant: str | None, services: ApiServices) -> AsyncGenerator[bytes, None]:
-    """The minutes before, then a picture a second until this replica stops."""
+    """Yield the last minutes, then a picture a second until this replica stops."""
     with pictures.followed(tenant, services.view) as sight:
         yield f"retry: {_RETRY_MS}\n\n".encode() + _history(sight, services)
         while not services.view.stopping:

@@ -1,13 +1,14 @@
-"""``/ui`` and ``/docs``: the dashboard's page, the API's description for people, and their assets. Every file comes
-from the package, and ``/`` leads browsers to the dashboard.
+"""``/ui`` and ``/docs``: the dashboard's page, the API's description for people, and their assets.
 
-The dashboard is one document, whichever view its address names; what it shows it asks of the API. Its assets have the
-digest of all of them in their path, so that browsers keep them for good and never mix those of two releases. All are
-the same for everybody and hold nothing of any tenant, so they need no token.
+Every file comes from the package, and ``/`` leads browsers to the dashboard.
 
-What must hold: the pages load nothing from other hosts and run no script or style that stands in them (their
-Content-Security-Policy says so to the browser), and no text of the dashboard becomes markup (Trusted Types). The README
-in `swagger_ui/` says where the assets of ``/docs`` come from.
+The dashboard is one document, whichever view its address names; it requests its data from the API. Its assets have the
+digest of all of them in their path, so that browsers cache them for good and never mix those of two releases. All are
+the same for everybody and hold no tenant's data, so they need no token.
+
+What must hold: the pages load nothing from other hosts and run no inline script or style (their Content-Security-Policy
+forbids it), and no text of the dashboard becomes markup (Trusted Types). The README in `swagger_ui/` names the origin
+of the assets of ``/docs``.
 """
 
 import gzip
@@ -37,9 +38,9 @@ VIEWS = (
     "job",
     "lanes",
 )
-"""What of the page has an address of its own, ``/ui/<view>``; which of them is the query's affair."""
+"""The views with an address of their own, ``/ui/<view>``. The query selects the object."""
 PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})
-"""A link of another site may lead to these."""
+"""Paths that other sites may link to."""
 _MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -65,7 +66,7 @@ _DIGEST_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """``packed`` is ``body`` in gzip."""
+    """A file to serve; ``packed`` is ``body`` in gzip."""
 
     body: bytes
     packed: bytes
@@ -74,7 +75,7 @@ class Asset:
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """By path below ``static/``."""
+    """Return the assets by path below ``static/``."""
     return dict(_read(files("hascheduler.api.ui") / "static", ""))
 
 
@@ -103,14 +104,14 @@ def asset_path(name: str) -> str:
 
 @cache
 def open_paths() -> frozenset[str]:
-    """All paths that are answered here."""
+    """Return all paths that are answered here."""
     return PAGES | {asset_path(name) for name in assets()}
 
 
 @cache
 def _page() -> Asset:
     text = (files("hascheduler.api.ui") / "static" / "page.html").read_text(encoding="utf-8")
-    # All modules at once: a browser would find them one after the other.
+    # Preload all modules at once: a browser would find them one after the other.
     preloads = "\n".join(
         f'<link rel="modulepreload" href="{asset_path(name)}">' for name in assets() if name.endswith(".js")
     )
@@ -119,7 +120,7 @@ def _page() -> Asset:
 
 
 async def _root(request: Request) -> Response:
-    """Programs get what any path without a route gives them, and so does everybody where there is no dashboard."""
+    """Redirect browsers to the dashboard; answer programs as for any unknown path, and all if there is no dashboard."""
     shows = services_of(request.scope).auth.pages.enabled
     if not shows or "text/html" not in request.headers.get("accept", ""):
         return problem(HTTPStatus.NOT_FOUND, "not-found", "there is nothing at /; expected /v1/…, /ui or /docs")
@@ -143,7 +144,7 @@ def _answer(request: Request, asset: Asset, cache_control: str) -> Response:
 
 
 def routes() -> list[Route]:
-    """Plain routes: a view's query is the page's own affair, and no part of the API's description."""
+    """Return plain routes: a view's query is read by the page alone, and is no part of the API's description."""
     return [
         Route(ROOT, _root, methods=["GET"]),
         *(Route(path, _show_page, methods=["GET"]) for path in sorted(PAGES - {ROOT})),

@@ -1,4 +1,4 @@
-"""``/ui/session``: log in to the dashboard with a token, ask who one is, log out.
+"""``/ui/session``: log in to the dashboard with a token, ask for one's identity, log out.
 
 ::
 
@@ -6,12 +6,12 @@
                         401                  │
                                              └─► the change stream ─► the mirrors of all replicas
 
-So any replica honours a session, and none does any more once it is ended, or its parent is revoked: the rules are in
-`hascheduler.api.middleware.auth`. The answer to a login waits until this replica knows the session; another one may
+So any replica accepts a session, and none does once it is ended, or its parent is revoked: the rules are in
+`hascheduler.api.middleware.auth`. The response to a login waits until this replica knows the session; another one may
 learn of it a moment later, and until then answers 401 with ``Retry-After``, which other 401s do not have.
 
-A login looks at no cookie that comes with it: the secret of a session is always a new one, made here. A token has at
-most `SESSIONS_MAX` sessions that live; one more ends the oldest. Sessions make no sessions, and no tokens.
+A login ignores any cookie that comes with it: the secret of a session is always a new one, made here. A token has at
+most `SESSIONS_MAX` live sessions; one more ends the oldest. Sessions make no sessions, and no tokens.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.token import Token
 
 LOGIN = ("POST", SESSION_PATH)
-"""The request that needs no caller: it shows its token in the body."""
+"""The request that needs no caller: it has its token in the body."""
 _BODY_BYTES_MAX = 4 * 1024
 _TOKEN_LENGTH_MAX = 1_024
 _LOOKS_MAX = 250
@@ -59,7 +59,7 @@ class _SmallJsonRoute(JsonRoute):
 
 
 def _token(value: object) -> object:
-    # Never quoted: it may be a secret, in a form that no redaction knows.
+    # Never quote it: it may be a secret in a form that no redaction detects.
     if not isinstance(value, str) or not 0 < len(value) <= _TOKEN_LENGTH_MAX:
         raise wrong("not the text of a token", f"a text of 1 to {_TOKEN_LENGTH_MAX} characters")
     return value
@@ -77,7 +77,7 @@ class LoginBody(Part):
 
 
 class SessionResponse(WhoamiResponse):
-    """Who the caller is to this replica, and on which terms the page shows things."""
+    """The caller's identity at this replica, and the terms on which the page shows things."""
 
     session: bool = Field(description="Whether the caller shows a session")
     expires_at: str | None = Field(description="When the session, or the token, ends; null: never")
@@ -95,12 +95,12 @@ router = APIRouter(include_in_schema=False, route_class=_SmallJsonRoute)
 async def log_in(
     body: Annotated[LoginBody, AS_REQUEST], services: Services, request: Request, response: Response, note: Noted
 ) -> SessionResponse:
-    """Begin a session; its cookie is in the answer."""
+    """Begin a session; its cookie is in the response."""
     config = services.auth
     if not config.required:
         note.unaudited = True
         raise Conflict("this replica demands no tokens: there is nothing to log in to")
-    require_ready(services.view)  # it could not learn of the session either
+    require_ready(services.view)  # otherwise it could not learn of the session either
     parent = holder_of(body.token, config, services.view, services.clock)
     request.state.caller = parent  # for the audit log
     assert parent.id is not None
@@ -124,14 +124,14 @@ async def log_in(
 
 @router.get(SESSION_PATH)
 async def describe_session(services: Services, caller: Authenticated, response: Response) -> SessionResponse:
-    """Who the caller is: in a session, with a token, or without one where none is demanded."""
+    """Return the caller's identity: in a session, with a token, or without one if none is required."""
     response.headers["Cache-Control"] = "no-store"
     return _described(caller, services)
 
 
 @router.delete(SESSION_PATH, status_code=HTTPStatus.NO_CONTENT)
 async def log_out(services: Services, caller: Authenticated, request: Request, response: Response, note: Noted) -> None:
-    """End the session, and make the browser forget it; without one, nothing changes."""
+    """End the session, if there is one, and make the browser forget it."""
     response.headers["Set-Cookie"] = set_cookie("", 0, request.scope)
     if not caller.is_session:
         note.unaudited = True
@@ -141,7 +141,7 @@ async def log_out(services: Services, caller: Authenticated, request: Request, r
     await services.tokens.revoke(caller.id, None)
     [secret] = session_secrets(request.scope)
     digest = digest_of(secret)
-    # Where the stream is slow the answer waits no longer: what is deleted is forgotten in any case.
+    # If the stream is slow, do not wait longer: the mirror forgets a deleted session in any case.
     await _comes_true(lambda: services.view.token(digest) is None)
 
 
@@ -164,7 +164,7 @@ def _session(secret: str, parent_digest: str, parent: Caller, pages: PageTerms, 
 
 
 async def _comes_true(is_so: Callable[[], bool]) -> bool:
-    """Whether ``is_so`` holds within some five seconds; a login is rare enough to look again and again."""
+    """Return True if ``is_so`` holds within some five seconds. Logins are rare enough to poll."""
     for _ in range(_LOOKS_MAX):
         if is_so():
             return True

@@ -7,15 +7,15 @@
                   └───────────────────────────────────────┘
 
 A processor may send each request to another replica. As for all processors, the compare-and-set of each start and
-finish keeps an attempt from running twice; HTTP adds nothing to that. Repeating a request is harmless: a second start
+finish keeps an attempt from running twice. HTTP adds nothing to that. Repeating a request is harmless: a second start
 of an attempt returns the same job again, and the processor makes sure that it runs once.
 
-Of several shards a processor works for one, which it gets when it registers.
+If there are several shards, a processor works for one, which it gets when it registers.
 
 A fetch is a long poll. This replica's stream wakes it when it shows attempts that are promised to the processor; in
-case it does not, the mirror is read every second. While the client is connected, the replica writes one heartbeat of
-the processor each heartbeat interval; once it has left, none. A finished attempt is stored by the same rules as for all
-processors: the job and its definition say when a failed one is retried.
+case it does not, the mirror is polled every second. While the client is connected, the replica writes one heartbeat of
+the processor each heartbeat interval, and none once it has left. A finished attempt is stored by the same rules as for
+all processors: the job and its definition decide when a failed one is retried.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ from hascheduler.schema.noun import AS_REQUEST, read_document
 
 _LOOK_AGAIN_S = 1.0
 _SOON_S = 0.02
-"""The stream wakes a fetch as soon as the mirror is fed, and the core may have yet to step: look again soon."""
+"""The stream wakes a fetch as soon as the mirror is updated, perhaps before the core's step: poll again soon."""
 
 
 class _WorkRoute(JsonRoute):
@@ -77,7 +77,8 @@ async def register_processor(
     body: Annotated[RegisterBody, AS_REQUEST], services: Services, caller: Worker, note: Noted
 ) -> RegisteredResponse:
     """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
-    definitions enough are registered with tokens of that name."""
+    definitions enough are registered with tokens of that name.
+    """
     terms, id = services.work_terms, f"{POLLING_PREFIX}{body.name}.{token_hex(4)}"
     registered_by = None if caller.id is None else caller.name
     processor = ProcessorRef(
@@ -123,7 +124,8 @@ async def fetch_work(
 ) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time.
 
-    404 `not-registered`: register again, and go on under the new id."""
+    404 `not-registered`: register again, and go on under the new id.
+    """
     require_own_processor(body.processor, caller, services.view)
     with holding_of(request.scope).hold_open("fetches"):
         attempts = await _promised(body, request, services)
@@ -160,13 +162,14 @@ async def beat(body: Annotated[HeartbeatBody, AS_REQUEST], services: Services, c
 async def finish_attempt(body: Annotated[FinishBody, AS_REQUEST], services: Services, caller: Worker) -> FinishResponse:
     """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless.
 
-    A success that comes when the attempt's time is over is `late`: the attempt has failed by then."""
+    A success that comes when the attempt's time is over is `late`: the attempt has failed by then.
+    """
     require_own_processor(body.processor, caller, services.view)
     return await _finish(body, services)
 
 
 async def _promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
-    """Return at most ``body.limit`` attempts, none when the time is over; 404 if the processor is not registered."""
+    """Return at most ``body.limit`` attempts, none at the timeout; 404 if the processor is not registered."""
     held = {one.key for one in body.running}
     clock = asyncio.get_running_loop().time
     until = clock() + body.wait_ms / 1_000
@@ -191,7 +194,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
 
 
 async def _held_attempts(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:
-    """Which of the ``running`` attempts the processor is to stop."""
+    """Return which of the ``running`` attempts the processor must stop."""
     if not running:
         return HeldAttemptsResponse(cancelled=[], revoked=[])
     requests = await services.work.stop_requests(processor, running)
@@ -199,7 +202,7 @@ async def _held_attempts(processor: str, running: list[tuple[str, int]], service
 
 
 def _timeout_ms(started: StartedJob, now: WallMs) -> int | None:
-    """The rest of the attempt's timeout or of the job's total timeout, whichever is shorter; None: no timeout."""
+    """Return the rest of the attempt's or of the job's total timeout, whichever is shorter; None if it has neither."""
     over = time_over(
         started.rules,
         started.started_at_ms,
@@ -215,13 +218,13 @@ def _names(attempts: Iterable[tuple[str, int]]) -> list[AttemptName]:
 
 
 async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
-    """Store the outcome of an attempt; raise `Conflict` if it was cancelled and nobody had asked for that."""
+    """Store the outcome of an attempt; raise `Conflict` if it was cancelled without a request to cancel."""
     now, error = services.clock.wall_ms(), body.error_text()
     if body.outcome == "given_back":
         ours = await services.work.give_back(body.job, body.attempt, body.processor, error or "given back", now)
         return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at_ms=None)
     stored = await services.jobs.get(body.job)
-    job = stored if stored is not None and _is_held(stored, body) else None  # None: too late, or finished already
+    job = stored if stored is not None and _is_held(stored, body) else None  # None if too late, or finished already
     match body.outcome:
         case "succeeded":
             if job is None and stored is not None and _has_ended_otherwise(stored, body):
@@ -235,7 +238,7 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
             if job is not None and job.get("cancel_requested_at_ms") is None:
                 raise Conflict(f"{body.job!r} was not asked to be cancelled; finish it as failed, or give it back")
             outcome = AttemptOutcome(JobState.CANCELLED, error=error)
-        case _:  # it failed
+        case _:  # the attempt failed
             retry_at_ms = None
             if body.retryable and job is not None:
                 retry_at_ms = _next_try_ms(job, await _rules(job, services), body, now)
@@ -245,13 +248,13 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
 
 
 def _is_held(job: StoredDocument, body: FinishBody) -> bool:
-    """Return whether this attempt of the job runs at this processor."""
+    """Return True if this attempt of the job runs at this processor."""
     held = (JobState.RUNNING, body.attempt, body.processor)
     return (job.get("state"), job.get("attempt"), job.get("processor")) == held
 
 
 def _has_ended_otherwise(job: StoredDocument, body: FinishBody) -> bool:
-    """Return whether this repeats a success that was late."""
+    """Return True if this repeats a success that was late."""
     return any(
         has_attempt_record(job, number=body.attempt, processor=body.processor, outcome=end.value)
         for end in (JobState.FAILED, JobState.CANCELLED)
@@ -261,7 +264,7 @@ def _has_ended_otherwise(job: StoredDocument, body: FinishBody) -> bool:
 async def _outcome_if_late(
     job: StoredDocument, body: FinishBody, now: WallMs, services: ApiServices
 ) -> AttemptOutcome | None:
-    """Return how an attempt has ended, as at all processors, if it succeeds after its time; None: it is in time."""
+    """Return how an attempt that succeeds after its time has ended, as for all processors; None if it is in time."""
     rules = await _rules(job, services)
     failures, losses = job.get("failures") or 0, job.get("losses") or 0
     over = time_over(
@@ -279,7 +282,7 @@ async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, service
     answer = await services.work.finish(body.job, body.attempt, body.processor, outcome, now)
     retry_at_ms = None
     if answer is FinishAnswer.DONE and outcome.state is JobState.FAILED and body.retryable:
-        # Read back: this may repeat an earlier finish, and the job may be cancelled since.
+        # Read it back: this may repeat an earlier finish, and the job may have been cancelled since.
         job = await services.jobs.get(body.job)
         if job is not None and job.get("state") == JobState.PENDING and job.get("attempt") == body.attempt:
             retry_at_ms = instant_or_none(job, "retry_at_ms")

@@ -1,6 +1,6 @@
-"""What processors that work over HTTP say, and what they are told.
+"""The requests of processors that work over HTTP, and the responses to them.
 
-Durations in answers are numbers of seconds, which a worker in any language can use as they are.
+Durations in responses are numbers of seconds, which a worker in any language can use directly.
 """
 
 import re
@@ -44,7 +44,7 @@ RUNNING_MAX = 10_000
 WORK_VALUES_MAX = 8 * RUNNING_MAX
 """A heartbeat has a report, an object of two to four fields, for each attempt that its processor runs."""
 FETCH_WAIT_MS_MAX = 60_000
-"""While a fetch is held open, its replica writes the processor's heartbeats: it must not do so for one long dead."""
+"""During a fetch its replica writes the processor's heartbeats: it must not do so long for a dead one."""
 RESULT_BYTES_MAX = 256 * 1024
 ERROR_BYTES_MAX = 4 * 1024
 _PROGRESS_LENGTH_MAX = 500
@@ -90,7 +90,7 @@ class RegisteredResponse(Part):
 class AttemptName(BaseModel):
     """One attempt of a job."""
 
-    # No `Part`: a request may name ten thousand, and each start and finish does.
+    # Not a `Part`: each start and finish has one, and other requests may have ten thousand.
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -191,7 +191,7 @@ class AttemptProgress(AttemptName):
     """The same in words"""
 
     def progress(self, now: WallMs) -> HandlerProgress | None:
-        """Return what the report says; None if it has neither a percentage nor a text."""
+        """Return the reported progress; None if it has neither a percentage nor a text."""
         text = " ".join(self.text.split())
         return HandlerProgress(self.percent, text, now) if text or self.percent is not None else None
 
@@ -246,7 +246,7 @@ class FinishBody(AttemptName):
     @field_validator("result")
     @classmethod
     def _not_too_large(cls, result: JsonValue) -> JsonValue:
-        # Encoding a text needs eight times its size for a moment.
+        # Encoding a text briefly needs eight times its size.
         is_long_text = isinstance(result, str) and len(result) > RESULT_BYTES_MAX
         size = len(str(result)) if is_long_text else len(orjson.dumps(result))
         if size > RESULT_BYTES_MAX:
