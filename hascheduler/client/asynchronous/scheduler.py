@@ -150,7 +150,7 @@ class AsyncScheduler(AsyncPart):
     def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> AsyncIterator[answers.ScheduleVerdictResponse]:
-        """Yield the fire times of all schedules that did not fire, or have these ``verdicts``, the newest first."""
+        """Yield the nominal times of all schedules that did not fire, or have these ``verdicts``, the newest first."""
         return self._each(answers.ScheduleVerdictResponse, "/v1/verdicts", verdict=verdicts, **filter)
 
     async def cancel(self, job_id: str) -> str:

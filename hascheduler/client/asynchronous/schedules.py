@@ -130,7 +130,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         overlap: str | None = None,
         dry_run: bool | None = None,
     ) -> answers.BackfillResponse:
-        """Make a job for each fire time from ``first`` through ``last`` that has none; ``dry_run`` only counts them."""
+        """Make a job for each nominal time from ``first`` through ``last`` without one; ``dry_run`` only counts."""
         body = plain(**{"from": first, "to": last}, overlap=overlap, dry_run=dry_run)
         return await self._post(answers.BackfillResponse, self._path(name, "backfill"), body, more_s=MANY_S)
 
@@ -156,7 +156,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         return await self._post(answers.EditPreviewResponse, path, dict(changes), query=query)
 
     def verdicts(self, name: str, verdicts: Sequence[Verdict] = ()) -> AsyncIterator[answers.VerdictResponse]:
-        """Yield the verdicts on its fire times, the newest first; all, or those with these ``verdicts``."""
+        """Yield the verdicts on its nominal times, the newest first; all, or those with these ``verdicts``."""
         return self._each(answers.VerdictResponse, self._path(name, "verdicts"), verdict=verdicts)
 
     async def counts(
@@ -169,5 +169,5 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     async def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]
     ) -> answers.TimelineResponse:
-        """Return a page of all schedules' fire times: the verdicts ``behind`` now, and the times ``ahead`` of it."""
+        """Return a page of all schedules' nominal times: the verdicts ``behind`` now, and the times ``ahead`` of it."""
         return await self._get(answers.TimelineResponse, "/v1/timeline", **filter, limit=limit, after=after)

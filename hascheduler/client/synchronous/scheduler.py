@@ -151,7 +151,7 @@ class Scheduler(Part):
     def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> Iterator[answers.ScheduleVerdictResponse]:
-        """Yield the fire times of all schedules that did not fire, or have these ``verdicts``, the newest first."""
+        """Yield the nominal times of all schedules that did not fire, or have these ``verdicts``, the newest first."""
         return self._each(answers.ScheduleVerdictResponse, "/v1/verdicts", verdict=verdicts, **filter)
 
     def cancel(self, job_id: str) -> str:
