@@ -1,8 +1,8 @@
 """The servers: MongoDB as a replica set of one member, the smallest that has a change stream, and a RabbitMQ node.
 
-The node has its own name, ports, folders and cookie, so that it meets no other node on the machine. Debian's package
-provides it. As root it runs as the package's user ``rabbitmq``, who must own the folders. The Erlang port mapper is
-started here too, on a port of its own, because a node that finds none leaves one behind.
+The node has its own name, ports, folders and cookie, so that it stays apart from other nodes. Debian's package provides
+it. As root it runs as the package's user ``rabbitmq``, who must own the folders. The Erlang port mapper is started here
+too, on a port of its own, because a node that finds none leaves one behind.
 """
 
 import asyncio

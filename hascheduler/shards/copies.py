@@ -73,7 +73,7 @@ def _is_newer(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
 
 
 class Copies:
-    """Copies a document that a request wrote in the home into all other shards, before the request is answered."""
+    """The copies of what a request wrote in the home, made in all other shards before the request is answered."""
 
     def __init__(self, home: Database, others: Sequence[Database]) -> None:
         self._home = home
@@ -93,7 +93,7 @@ class Copies:
 
 @dataclass
 class Copier:
-    """Makes the missing copies of one shard while this replica leads it and has both mirrors."""
+    """The loop that makes one shard's missing copies while this replica leads it and has both mirrors."""
 
     home: Database
     database: Database

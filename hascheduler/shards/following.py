@@ -1,4 +1,4 @@
-"""The streams of several shards, each followed by its own public route, and one stream that is made of them."""
+"""The streams of several shards, each followed by its own public route, and the one stream made of them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

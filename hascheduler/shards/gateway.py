@@ -392,7 +392,7 @@ class Gateway:
             await self.streams[asked.route.pattern](self.places, asked.scope, asked.receive, asked.send)
 
     async def _until_moved(self, asked: _Asked, partition: int) -> None:
-        """Let the partition's shard answer until the partition moves; then the stream ends and its client reconnects."""
+        """Let the partition's shard answer until the partition moves; then end the stream, so the client reconnects."""
         index, begun = self.layout.now.shard_of[partition], False
 
         async def receive() -> Message:

@@ -13,8 +13,8 @@ names of the live replicas in the home's mirror, and asks no other::
 that is the same for everybody, so each of them precedes a replica that leaves to them. Whatever the replicas see of
 each other, the first in that order of those that host a shard never leaves it.
 
-A replica that flaps costs little: its successor goes on for ``after_ms`` once it is back, a candidate begins besides
-others only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. Safety depends on
+A replica that flaps costs little: its successor goes on for ``after_ms`` once it is back, a candidate joins other
+hosts only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. Safety depends on
 none of this: any replica that hosts a shard may lead it, by its lease and its journal.
 """
 
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 READING_MAX = 8
 ALONE_AFTER_MS, BEGIN_AFTER_MAX_MS = 1_000, 5_000
-"""How long it must be a candidate before it begins with a shard that no ready replica hosts, and with any other."""
+"""How long it must be a candidate before it begins: with a shard that no ready replica hosts, and with any other."""
 LEAVE_AFTER_MS = 30_000
 _TURN_S = 0.5
 _READ_LIMIT_S = 1.0
@@ -239,5 +239,5 @@ class Hosting:
 
 
 async def _run(replica: Replica) -> None:
-    bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
+    bind_contextvars(shard=replica.scheduler)  # on the log lines of this task and its subtasks
     await replica.run()

@@ -70,7 +70,7 @@ class Layout:
         """Return the first layout of a deployment that had one shard until now."""
         return cls(1, tuple(shards), (0,) * PARTITION_COUNT)
 
-    # The next one
+    # The next layout
 
     def extended(self, shards: Sequence[str]) -> "Layout":
         """Add shards, which have no partition yet."""
@@ -135,7 +135,7 @@ def even_moves(layout: Layout) -> Mapping[int, int]:
         held[layout.goal_of(partition)].append(partition)
     least, more = divmod(PARTITION_COUNT, len(layout.shards))
     by_size = sorted(held, key=lambda index: (-len(held[index]), index))
-    wanted = {index: least + (place < more) for place, index in enumerate(by_size)}  # the largest keep one more
+    wanted = {index: least + (place < more) for place, index in enumerate(by_size)}  # the largest shards keep one more
     free: list[int] = []
     for index, partitions in held.items():
         free += [each for each in partitions if layout.is_at_rest(each)][: max(len(partitions) - wanted[index], 0)]

@@ -307,7 +307,7 @@ class PartitionMover:
     async def _known_layout(self) -> Layout | None:
         layout = await self.layouts.get()
         if layout is not None and len(layout.shards) > len(self.shards):
-            return None  # a replica that knows all of its shards is about to lead the home
+            return None  # a replica that knows all shards of the layout is about to lead the home
         return layout
 
     async def _holds_on(self, way: _FromTo) -> tuple[Hold | None, Hold | None]:

@@ -110,7 +110,7 @@ class Names:
         return sum(each.deleted_count for each in freed)
 
     async def _insert(self, tenants: Iterable[tuple[str, Any]]) -> None:
-        """Reserve each name for that tenant's partition, unless it is reserved."""
+        """Reserve each name for its tenant's partition, unless it is reserved."""
         used = {"use": 1, "at_ms": self._now()}
         reserved = [{"_id": name, "partition": partition_of(of), **used} for name, of in tenants if isinstance(of, str)]
         with faults("reserve the names of schedules"):

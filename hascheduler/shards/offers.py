@@ -45,7 +45,7 @@ _Loads = Mapping[int, ShardLoad]
 
 
 class SlotOffers:
-    """Owner of whose turn it is."""
+    """Owner of whose turn it is to get a free slot."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots

@@ -44,7 +44,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 
 ONE_SHARD = b"x-hascheduler-shard"
-"""The header that names the one shard that has to answer: a replica sends it to another, or a person does."""
+"""The header that names the only shard that may answer: a replica sends it to another, or a person does."""
 NOT_HOSTED = b"x-hascheduler-not-hosted"
 """The header of a 503 by a replica that does not host the shard that `ONE_SHARD` names: nothing was done."""
 

@@ -51,7 +51,7 @@ class LeaderPlacement:
 
     def __post_init__(self) -> None:
         self._since: dict[tuple[str, str], int] = {}
-        """By the shard and the name of the replica that should lead it, and is ready there."""
+        """Since when, by shard and name of the replica that should lead it and is ready there."""
         self._moved_at: deque[int] = deque(maxlen=_IN_SPAN_MAX)
 
     async def run(self) -> None:

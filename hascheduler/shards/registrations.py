@@ -41,9 +41,9 @@ class _Lack(NamedTuple):
 
 
 class Registrations:
-    """Owner of the shards' answers of the last second, of the slots of workers sent to them since, and of idle times.
+    """Owner of the shards' last answers, of the slots of workers sent to them since, and of since when workers idle.
 
-    Idle times are those of workers as seen here.
+    Answers are kept for a second; idle times are as seen here.
     """
 
     def __init__(self, places: Sequence[Place]) -> None:

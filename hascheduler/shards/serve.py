@@ -4,7 +4,7 @@
 
     Ring ─┬─ Hosting ─► HostedShard ─► a replica and the services of one shard, made by the parts of a single shard
           ├─ application: edge ─► Gateway ─► Hosted ─► the one set of routes, with the services of that shard
-          └─ beside: LayoutWatch · GatewayBoard · LeaderPlacement · Copier · CapTurns · PartitionMover · Names
+          └─ background: LayoutWatch · GatewayBoard · LeaderPlacement · Copier · CapTurns · PartitionMover · Names
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from hascheduler.telemetry.health import ReplicaHealth
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
 
 _LATE_MS = 60_000
-"""How long after its instant of submission a document may be stored at most."""
+"""The longest time after its instant of submission at which a document may be stored."""
 
 
 class OneShard:

@@ -48,7 +48,7 @@ class AsyncNamedApi(AsyncPart, Generic[T]):
     ) -> T:
         """Write the whole document, as a file or a program holds it; the replica validates it."""
         path, headers = self._path(name), matching(if_match, if_none_match)
-        look = look_for(path, document, self._read) if headers else None  # it would meet its own revision
+        look = look_for(path, document, self._read) if headers else None  # a retry would conflict with its own revision
         return await self._ask(self._read, "PUT", path, body=dict(document), headers=headers, look=look)
 
     async def patch(self, name: str, changes: Mapping[str, Any], *, if_match: Rev = None) -> T:

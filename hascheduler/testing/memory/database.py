@@ -220,8 +220,8 @@ class MemoryConnection:
     def fail_next(self, calls: int = 1, *, of: str = "", carried_out: bool = False) -> None:
         """Make the next ``calls`` exchanges raise `StoreUnavailable`.
 
-        Each raises before anything is done, or, if ``carried_out``, after everything is. ``of`` selects the exchanges
-        whose name begins with it: ``"work.finish"``, or ``"work"`` for all of that store.
+        Each raises before anything is done, or, if ``carried_out``, after everything is done. ``of`` selects the
+        exchanges whose name begins with it: ``"work.finish"``, or ``"work"`` for all of that store.
         """
         self._faults.append(_Fault(of, calls, carried_out))
 
