@@ -1,4 +1,4 @@
-"""The SDK: all of the HTTP API from your code, with and without an asyncio loop.
+"""The SDK: the whole HTTP API from your code, with and without an asyncio loop.
 
 ::
 
@@ -22,27 +22,28 @@
                              ``put(Definition(name="resize", max_concurrency=3, timeout_ms=60_000))``
     scheduler.documents      the same five as JSON, for programs that hold files
     scheduler.cluster        status, processors, failovers, whoami, audit, record
-    scheduler.events         follow: what happens to jobs, resumed at the next replica where one goes away
+    scheduler.events         follow: job events as they happen, resumed at the next replica if one goes away
     scheduler.tokens         create, list, revoke
-    scheduler.work           register, fetch, start, heartbeat, finish: what processors in other languages speak
+    scheduler.work           register, fetch, start, heartbeat, finish: the exchange of processors in other languages
 
-`AsyncScheduler` has the same methods, to be awaited (``async for`` over what lists and follows). Named nouns are the
-classes of `hascheduler.schema`. All other answers are the API's JSON with typed attributes: ``schedule["next_at"]`` is
-the text, ``schedule.next_at`` the datetime (`hascheduler.client.answer`).
+`AsyncScheduler` has the same methods, to be awaited (``async for`` over lists and events). Named nouns are the classes
+of `hascheduler.schema`. All other answers are the API's JSON with typed attributes: ``schedule["next_at"]`` is the
+text, ``schedule.next_at`` the datetime (`hascheduler.client.answer`).
 
-A submit is safe to repeat, and is repeated: it carries an idempotency key, a fresh one unless you give your own (the
-number of an order), so that however often it is sent, one job is made. What is repeated: a connection that fails, 502,
-503 and 504 at the next of the replicas, 429 when the replica says; each request for ``patience`` seconds, beside the
-time for which a replica was asked to hold it back. What makes something new each time (a schedule, a token) is repeated
-only if it never reached a replica, or is not found there; after `Unavailable` look whether it is there.
+A submit is safe to retry, and is retried: it carries an idempotency key, a fresh one unless you give your own (such as
+an order number), so it makes one job however often it is sent. Failed connections, 502, 503 and 504 are retried at the
+next replica, 429 after the pause that the replica asks for. Each request is retried for ``patience`` seconds, plus the
+time for which it asked the replica to hold the answer back. A request that makes something new each time (a schedule, a
+token) is retried only if it never reached a replica, or if a check finds nothing there; after `Unavailable`, check
+whether it is there.
 
-What goes wrong is a `Refused` (of which `NotFound` and `Conflict` are), `Unavailable`, `InvalidInput` for what can't be
-sent, and from ``call`` and ``wait`` `JobFailed`, `JobCancelled` and `StillRunning`, which have the ``job``.
+Errors are `Refused` (with its subclasses `NotFound` and `Conflict`), `Unavailable`, `InvalidInput` for values that
+can't be sent, and from ``call`` and ``wait`` `JobFailed`, `JobCancelled` and `StillRunning`, which have the ``job``.
 
-How it is made: ``requests`` says what a request is and how its answer is read, ``flows`` what takes more than one
-request, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
-written by ``scripts/generate-client``. It needs httpx, and nothing of the scheduler itself but its words (``model``),
-its errors and, once a named noun is asked for, its nouns (``schema``, and so pydantic).
+How it is built: ``requests`` defines each request and how its answer is read, ``flows`` the operations of several
+requests, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
+written by ``scripts/generate-client``. The SDK needs httpx and nothing of the scheduler but its words (``model``), its
+errors and, on first use of a named noun, its nouns (``schema``, and so pydantic).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import nouns once they are asked for."""
+    """Import nouns on first use."""
     if name in __all__:
         from hascheduler.client import nouns  # noqa: PLC0415  # programs that only submit need no pydantic
 

@@ -1,4 +1,4 @@
-"""An answer: the JSON as the replica has sent it, with typed values as attributes.
+"""An answer: the JSON as the replica sent it, with typed values as attributes.
 
 ::
 
@@ -7,8 +7,8 @@
     schedule.trigger.jitter       # timedelta(seconds=30)
     schedule["next_at"]           # "2030-01-02T02:30:00Z", as in the API's reference
 
-What a newer release adds stands in the JSON as well, so an answer that is edited and sent back loses nothing. What an
-older release does not say reads as empty: None, 0, False or without items.
+The JSON keeps the fields that a newer release adds, so an answer that is edited and sent back loses nothing. Fields
+that an older release does not send read as empty: None, 0, False or without items.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 from hascheduler.model.values.instants import parse_duration
 
 Json = Any
-"""Whatever JSON can hold."""
+"""Any value that JSON can hold."""
 Read = Callable[[Any], Any]
 
 
@@ -30,16 +30,16 @@ def as_it_is(value: Any) -> Any:
 
 
 class Answer(dict[str, Any]):
-    """A JSON object whose attributes are what its class declares; `hascheduler.client.answers` has the classes.
+    """A JSON object with the attributes that its class declares; `hascheduler.client.answers` has the classes.
 
-    An attribute whose name is Python's, or a method of a dictionary, ends with ``_``: ``from_``, ``items_``.
+    An attribute named like a Python keyword or a method of a dictionary ends with ``_``: ``from_``, ``items_``.
     """
 
     __slots__ = ()
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The whole answer as JSON, which is what it is."""
+        """Return the answer itself, the whole JSON."""
         return self
 
     if not TYPE_CHECKING:  # else a checker would accept any attribute
@@ -64,7 +64,7 @@ def _readers(kind: type[Answer]) -> Mapping[str, Read]:
 
 
 def _reader(annotation: Any) -> Read:
-    """Return what makes a value of that type from JSON."""
+    """Return a function that makes a value of that type from JSON."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is datetime:
         return datetime.fromisoformat
@@ -88,7 +88,7 @@ def _reader(annotation: Any) -> Read:
 
 
 def _union_reader(options: list[Any]) -> Read:
-    """Return what reads None, the only other option, or the option whose ``type`` the answer has."""
+    """Return a function that reads None, the only other option, or the option whose ``type`` the answer has."""
     if len(options) == 1:
         read = _reader(options[0])
         return lambda value: None if value is None else read(value)

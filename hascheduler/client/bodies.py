@@ -1,4 +1,4 @@
-"""What is asked, as the JSON and the query that are sent; many jobs in as few requests as they fit into."""
+"""Builds the JSON and the query of requests; splits many jobs into as few requests as possible."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,19 +10,19 @@ from hascheduler.model.job import JobState
 
 REQUEST_JOBS_MAX = 1_000
 REQUEST_BYTES_MAX = 1536 * 1024
-"""A replica takes 2 MiB."""
+"""The most that one request holds; a replica takes 2 MiB."""
 _WHOLE = f"at most {REQUEST_JOBS_MAX} jobs and 1.5 MiB"
 
 Group = list[Any]
 
 
 def plain(**fields: Any) -> dict[str, Any]:
-    """Return the fields without what is None but for the payload, which may be; instants as texts."""
+    """Return the fields without those that are None, except the payload, which may be None; instants become texts."""
     return {name: _value(name, value) for name, value in fields.items() if value is not None or name == "payload"}
 
 
 def query_of(**parameters: Any) -> list[tuple[str, str]]:
-    """Return the query without what is None: an item each of a sequence, and ``label=key=value`` of ``labels``."""
+    """Return the query without None values: one item per element of a sequence, ``label=key=value`` per label."""
     query: list[tuple[str, str]] = []
     for name, value in plain(**parameters).items():
         each = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
@@ -33,7 +33,7 @@ def query_of(**parameters: Any) -> list[tuple[str, str]]:
 
 
 def encoded(body: object) -> bytes:
-    """Return the JSON; raise `InvalidInput` for what that can't hold."""
+    """Return the value as JSON; raise `InvalidInput` if JSON can't hold it."""
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -41,7 +41,7 @@ def encoded(body: object) -> bytes:
 
 
 def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
-    """Return the jobs of each request. Those that name each other by ``ref:``, or are ``atomic``, must fit into one."""
+    """Return the jobs of each request. Jobs that name each other by ``ref:``, or are ``atomic``, must fit into one."""
     groups: list[Group] = [[]]
     size = 0
     for job in jobs:
@@ -60,7 +60,7 @@ def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
 
 
 def group_key(key: str, number: int) -> str:
-    """Return the idempotency key of that group: the same each time for the same jobs."""
+    """Return the idempotency key of that group: always the same for the same jobs."""
     return key if number == 0 else f"{key}/{number}"
 
 

@@ -1,5 +1,4 @@
-"""One exchange with one replica: what is sent, what its answer means, which replica is asked next, and after which
-pause."""
+"""One exchange with one replica: what to send, what the answer means, which replica is next and after which pause."""
 
 import logging
 import ssl
@@ -23,13 +22,13 @@ T = TypeVar("T")
 
 _log = logging.getLogger("hascheduler.client")
 _ELSEWHERE = (502, 503, 504)
-"""Another replica may do better."""
+"""Statuses after which another replica may do better."""
 _NOTHING_BY_THAT_NAME = "urn:hascheduler:problem:not-found"
 _PAUSE_MAX_S = 5.0
 
 
 class Exchange:
-    """Owner of whose turn it is: a replica that fails is followed by the next one, for all requests from then on.
+    """Owner of whose turn it is: if a replica fails, all later requests go to the next one.
 
     Each exchange names the replica that it is with, as others may have passed on meanwhile.
     """
@@ -44,9 +43,9 @@ class Exchange:
         self.replicas = len(self._urls)
 
     def trust(self, ca_file: str | None, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
-        """Return the ``verify`` of an httpx client: ``tls``, else the authorities in ``ca_file``, or this machine's.
+        """Return the ``verify`` of an httpx client: ``tls``, or else the authorities in ``ca_file`` or of this machine.
 
-        If no replica speaks HTTPS no authority is read: to read the authorities of a machine takes 20 ms.
+        If no replica speaks HTTPS, no authorities are read: reading those of a machine takes 20 ms.
         """
         if tls is not None:
             return tls
@@ -104,7 +103,7 @@ class Exchange:
         raise unavailable
 
     def unheard(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
-        """Return what to raise if there was no answer."""
+        """Return the error to raise if there was no answer."""
         reason = redacted(str(error)) or type(error).__name__
         where = redacted(self._urls[replica])
         failure = Unavailable(f"{where} does not answer ({reason})", request.key, where, cause=error)
@@ -120,11 +119,11 @@ class Exchange:
 
 
 class Tries:
-    """How often a request is repeated, and after which pauses: as the replica says, else longer each time, with a
-    jitter, so that clients that failed together do not come back together.
+    """The retries of a request and the pauses before them.
 
-    The last pause ends before ``patience_s``, and the ``held_s`` for which the replica may hold the request back.
-    Without patience there is one try at each of the ``replicas``, however long it may take.
+    A pause is the one that the replica asks for, or else longer each time. Jitter keeps clients that failed together
+    from returning together. The last pause ends before ``patience_s`` plus the ``held_s`` for which the replica may
+    hold the request back. Without patience each of the ``replicas`` is tried once, however long that takes.
     """
 
     def __init__(self, patience_s: float, held_s: float, replicas: int) -> None:
@@ -133,12 +132,12 @@ class Tries:
         self._pause_max_s = 0.1
 
     def pause_s(self, met: Retryable) -> float:
-        """Return how long to wait for the next try; raise what the last one met if there is none."""
+        """Return how long to wait before the next try; raise the last failure if there is none."""
         pause_s = (met.after_s or 0.0) + uniform(0.0, self._pause_max_s)  # noqa: S311  # jitter, no secret
         self._pause_max_s = min(2 * self._pause_max_s, _PAUSE_MAX_S)
         self._left -= 1
         if self._until is None:
-            # After a refusal (429) the same replica would be asked.
+            # After a 429 the next try would ask the same replica.
             is_over = isinstance(met.failure, Refused) or self._left <= 0
         else:
             is_over = time.monotonic() + pause_s >= self._until
@@ -148,7 +147,7 @@ class Tries:
 
 
 def _in_doubt(request: Request[Any], failure: Unavailable, after_s: float | None = None) -> Exception:
-    """Return what to raise if the request may have been carried out."""
+    """Return the error to raise if the request may have been carried out."""
     look = request.look
     if look is not None and MADE in look.path:
         if failure.problem is None or failure.problem.id is None:
@@ -158,8 +157,8 @@ def _in_doubt(request: Request[Any], failure: Unavailable, after_s: float | None
 
 
 def _current_trace() -> dict[str, str]:
-    """Return the headers of the caller's OpenTelemetry span, so that what it asks for is part of that trace."""
-    # A library that is not imported has no current span.
+    """Return the headers of the caller's OpenTelemetry span, so that the request is part of that trace."""
+    # There is no current span unless the library is imported.
     if "opentelemetry.trace" not in sys.modules:
         return {}
     try:
@@ -183,20 +182,20 @@ def _checked(url: str) -> str:
 
 
 def _warned(header: str) -> str:
-    """Return the text of a header ``299 - "text"``: what the replica took and is hardly what was meant."""
+    """Return the text of a header ``299 - "text"``: the replica accepted something that was hardly intended."""
     _, _, quoted = header.partition('"')
     return quoted.removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
 
 
 def _sendable(token: str | None) -> str | None:
     if token is not None and not (token and all("!" <= character <= "~" for character in token)):
-        # Not shown: a line break after it is all that may be wrong.
+        # The token is not shown: it may be right but for a line break after it.
         raise InvalidInput(("token",), "can't be a token", "printable ASCII without blanks or line breaks")
     return token
 
 
 def _json(response: httpx.Response) -> object:
-    """Return what it holds; the error if that is no JSON."""
+    """Return the decoded body; the error if it is not JSON."""
     try:
         return response.json() if response.content else {}
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What can go wrong for who asks: refused, unanswered, or answered with a job that did not succeed."""
+"""The errors of the SDK: refused, unanswered, or answered with a job that did not succeed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,11 @@ from hascheduler.errors import CallerError, HaschedulerError, WorldError
 
 @dataclass(eq=False, repr=False)
 class Refused(CallerError):
-    """The ``replica`` refuses the request; nothing of it was written. After a 429 ``retry_after_s`` says when it may
-    go. Of many jobs, those of earlier requests are there: under ``idempotency_key`` none of them comes twice."""
+    """A request that the ``replica`` refused without writing anything.
+
+    After a 429, ``retry_after_s`` is how long to wait. Of many jobs, those of earlier requests exist: under
+    ``idempotency_key`` none of them is made twice.
+    """
 
     status: int
     problem: Problem
@@ -24,24 +27,25 @@ class Refused(CallerError):
 
 
 class RefusedNotFound(Refused):
-    """Nothing goes by that name or id: 404."""
+    """A refusal because nothing has that name or id: 404."""
 
 
 class RefusedConflict(Refused):
-    """The name is taken, or the state or the revision is not the one that was meant: 409, 412."""
+    """A refusal because the name is taken, or the state or the revision is not the intended one: 409, 412."""
 
 
 REFUSED: Mapping[int, type[Refused]] = {404: RefusedNotFound, 409: RefusedConflict, 412: RefusedConflict}
-"""What a status is raised as; `Refused` if it is not here."""
+"""The class to raise for a status; `Refused` for all others."""
 
 
 @dataclass(eq=False, repr=False)
 class Unavailable(WorldError):
-    """No replica has answered, or none as a replica does; whether the request was carried out is unknown: if
-    ``problem`` has an ``id``, ask by that. A submit that is repeated under ``idempotency_key`` makes no job twice.
+    """A request that no replica answered, or none as a replica does; whether it was carried out is unknown.
 
-    Of the last try: its ``replica``, the ``status`` and ``problem`` of the answer, and as ``cause`` why that can't be
-    read, or why there is none."""
+    If ``problem`` has an ``id``, ask by that. A submit that is repeated under ``idempotency_key`` makes no job twice.
+    The other fields are of the last try: its ``replica``, the ``status`` and ``problem`` of the answer, and as
+    ``cause`` why that can't be read, or why there is none.
+    """
 
     reason: str
     idempotency_key: str | None = None
@@ -63,28 +67,29 @@ class _Unsuccessful(HaschedulerError):
 
 
 class JobFailed(_Unsuccessful):
-    """It has failed for good: its tries or its time are used up, or it can't succeed."""
+    """A job that failed for good: its tries or its time are used up, or it can't succeed."""
 
     _what = "has failed"
 
 
 class JobCancelled(_Unsuccessful):
-    """The job was cancelled."""
+    """A job that was cancelled."""
 
     _what = "was cancelled"
 
 
 class StillRunning(_Unsuccessful):
-    """It has not ended in time, and goes on."""
+    """A job that has not ended in time, and goes on."""
 
     _what = "has not ended yet, it is {}"
 
 
 @dataclass(eq=False)
 class Retryable(Exception):
-    """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise if it is not.
+    """An exchange that may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise if it is not.
 
-    ``look``, a `Request`, is to be asked before: whether it was carried out is unknown."""
+    If ``look``, a `Request`, is given, whether the exchange was carried out is unknown: ask it first.
+    """
 
     failure: Refused | Unavailable
     after_s: float | None = None

@@ -1,6 +1,6 @@
-"""What takes more than one request: as generators that yield what is to be done next and get what came of it.
+"""Operations of more than one request, as generators that yield the next step and receive its result.
 
-Neither of the two schedulers knows what happens here, and nothing here knows which of them carries it out.
+Neither of the two schedulers knows the steps, and the generators do not know which scheduler carries them out.
 """
 
 import time
@@ -29,8 +29,11 @@ Progressed = Callable[[Changed], None]
 
 
 class ChangeOptions(TypedDict, total=False):
-    """``dry_run`` only counts what matches, ``progress`` hears of each part. ``expected`` is the count that you agreed
-    to: `Refused` (409) if more than 10 % more match now."""
+    """Options of a change of all that match.
+
+    ``dry_run`` only counts what matches; ``progress`` is called after each part. ``expected`` is the count that you
+    agreed to: `Refused` (409) if more than 10 % more match now.
+    """
 
     dry_run: bool
     expected: int
@@ -38,24 +41,24 @@ class ChangeOptions(TypedDict, total=False):
 
 
 class JobChange(options.JobChangeFilter, ChangeOptions, total=False):
-    """Which jobs to change, and how."""
+    """The jobs to change, and how."""
 
 
 class ScheduleChange(options.ScheduleChangeFilter, ChangeOptions, total=False):
-    """Which schedules to change, and how."""
+    """The schedules to change, and how."""
 
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _HELD_S = 30.0
-"""Less than proxies put up with."""
+"""Shorter than the timeouts of proxies."""
 
 
 def submit_many(jobs: Sequence[options.BatchJob], idempotency_key: str | None, *, atomic: bool) -> Flow[Submitted]:
-    """In as few requests as they fit into."""
+    """Submit the jobs in as few requests as possible."""
     key = requests.key_of(idempotency_key)
     groups = split_jobs([plain(**job) for job in jobs], atomic=atomic)
-    # The longest of them: a key that can't be sent is refused before anything is sent.
+    # Check the longest key, so that one that can't be sent is refused before anything is sent.
     requests.key_of(group_key(key, len(groups) - 1))
     batches: list[str] = []
     results: list[BatchResult] = []
@@ -71,8 +74,11 @@ def _batch_of(body: JsonObject) -> tuple[str, list[BatchResult]]:
 
 
 def call(body: JsonObject, timeout: float, idempotency_key: str | None) -> Flow[Any]:
-    """The result. The replica holds the submit back until the job has ended; if that takes longer than it may, the job
-    is waited for by its id: of another job, whose duplicate this one is, the same submit would make a new one."""
+    """Submit a job and return its result.
+
+    The replica holds the submit back until the job has ended. If that takes too long, wait for the job by its id:
+    repeating the submit would make a new job if the first one was a duplicate of another.
+    """
     until = time.monotonic() + timeout
     held_s = min(max(0.0, timeout), requests.WAIT_S_MAX)
     job: Job = yield requests.submit_one("/v1/jobs", body, idempotency_key, held_s)
@@ -88,8 +94,11 @@ def call(body: JsonObject, timeout: float, idempotency_key: str | None) -> Flow[
 
 
 def wait(job_id: str, timeout: float | None) -> Flow[Job]:
-    """The job when it has ended, however it did; `StillRunning` when the time is over. Each request is held back by
-    the replica; if that answers at once (too many wait there, or it is of 0.2.0), the next comes after a pause."""
+    """Return the job once it has ended, however it did; raise `StillRunning` when the time is over.
+
+    The replica holds each request back. If it answers at once (too many wait there, or it runs 0.2.0), pause before the
+    next one.
+    """
     until = inf if timeout is None else time.monotonic() + timeout
     pause_s = _FIRST_PAUSE_S
     while True:
@@ -107,7 +116,7 @@ def wait(job_id: str, timeout: float | None) -> Flow[Job]:
 
 
 def change_where(what: str, which: JobChange | ScheduleChange, *, key: str | None = None, **more: Any) -> Flow[Changed]:
-    """Repeat until it is complete: a request does a part of a large change; ``progress`` gets what is done so far."""
+    """Repeat a change until it is complete, as each request does only a part; ``progress`` gets the total so far."""
     filter: dict[str, Any] = {**which}
     hear: Progressed = filter.pop("progress", None) or (lambda _: None)
     how = {name: filter.pop(name) for name in ("dry_run", "expected") if name in filter}
@@ -135,5 +144,5 @@ def change_where(what: str, which: JobChange | ScheduleChange, *, key: str | Non
         if total.complete:
             return total
         hear(total)
-        # A replica of 0.2.0 gives no ``next`` and knows no ``after``.
+        # A replica of 0.2.0 returns no ``next`` and does not know ``after``.
         after = {} if total.next is None else {"after": total.next}

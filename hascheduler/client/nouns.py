@@ -1,6 +1,6 @@
-"""Definitions, lanes, calendars and tenants as the SDK gives and takes them: the classes of `hascheduler.schema`.
+"""Definitions, lanes, calendars and tenants as the SDK takes and returns them: the classes of `hascheduler.schema`.
 
-Imported when the first of them is needed, as programs that only submit need no pydantic.
+Imported on first use, as programs that only submit need no pydantic.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def read_noun(collection: str, answer: Mapping[str, Any]) -> Any:
 
 
 def said(noun: Noun) -> dict[str, Any]:
-    """Return the body of a PUT: no default that the caller did not set, as an older replica may not know the field."""
+    """Return the body of a PUT without defaults that the caller did not set: an older replica may not know them."""
     kept = {*noun.kept} & noun.model_fields_set
     body = normal_form(noun) | {name: value for name, value in answer_of(noun).items() if name in kept}
     return {name: value for name, value in body.items() if name != "name"}

@@ -1,7 +1,7 @@
-"""What requests may say. Written by scripts/generate-client from the OpenAPI document of the API.
+"""The bodies and filters of requests. Written by scripts/generate-client from the OpenAPI document.
 
-All that is given in a filter must hold; of several states or verdicts any one. Labels are a mapping or, in what is
-listed and counted, texts such as ``team=a``.
+Every field of a filter must match; of several states or verdicts, one of them. Labels are a mapping or, in lists and
+counts, texts such as ``team=a``.
 """
 
 from collections.abc import Mapping, Sequence

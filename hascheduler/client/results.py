@@ -1,4 +1,4 @@
-"""What the SDK gives besides the answers of `hascheduler.client.answers`. Instants are aware datetimes in UTC."""
+"""What the SDK returns besides the answers of `hascheduler.client.answers`. Instants are aware datetimes in UTC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -15,10 +15,11 @@ JsonObject = Mapping[str, Any]
 class Problem(answers.Problem):
     """What is wrong with a request: ``type`` is a URN to compare, ``detail`` for people, ``errors`` the fields.
 
-    ``id``, if its outcome is unknown: of what it was about, to ask by."""
+    If the outcome is unknown, ``id`` names the subject of the request, to ask by.
+    """
 
     def __init__(self, said: object = None) -> None:
-        # Whatever is missing is empty: a proxy's answer may be no problem at all.
+        # A missing field is empty: the answer of a proxy may not be a problem document.
         fields = said if isinstance(said, dict) else {}
         errors = fields["errors"] if isinstance(fields.get("errors"), list) else []
         texts = {name: str(fields.get(name, "")) for name in ("type", "detail")}
@@ -34,11 +35,12 @@ class Problem(answers.Problem):
 
 
 class Job(answers.JobResponse):
-    """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty if it comes from a list.
+    """A job as the replica answered it; ``payload``, ``result`` and ``attempts`` are empty if it is from a list.
 
     ``attempt`` is the fencing token; ``tries`` counts attempts, as each of the ``revivals`` has taken a number too.
-    ``replayed``: this submit found it there, under its idempotency key. ``is_duplicate``: the submit made no job, as it
-    was a duplicate of this one (``unique`` of the definition)."""
+    ``replayed`` is True if the submit found the job under its idempotency key. ``is_duplicate`` is True if the submit
+    made no job because it was a duplicate of this one (``unique`` of the definition).
+    """
 
     replayed: bool
     is_duplicate: bool
@@ -47,7 +49,7 @@ class Job(answers.JobResponse):
         # A replica of 0.2.0 does not count tries.
         super().__init__({"tries": fields["attempt"], **fields})
         vars(self).update(replayed=replayed, is_duplicate=is_duplicate)
-        # What is no job fails here.
+        # An answer that is not a job fails here.
         _ = self["id"], self["definition"], self.state, self.submitted_at
 
     @property
@@ -57,7 +59,7 @@ class Job(answers.JobResponse):
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Generic[T]):
-    """A part of a list; the page after ``next`` goes on with it, None on the last. ``fields`` is the whole answer."""
+    """A part of a list; the next page follows ``next``, which is None on the last. ``fields`` is the whole answer."""
 
     items: tuple[T, ...]
     next: str | None
@@ -65,14 +67,14 @@ class ListPage(Generic[T]):
 
 
 class BatchResult(answers.BatchResult):
-    """What became of one job of many: ``job`` is its id, or ``problem`` says why there is none."""
+    """The result of one job of many: ``job`` is its id, or ``problem`` says why there is none."""
 
     problem: Problem | None
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """``results`` are in the order of the jobs; ``batches`` are the ids that they have in common."""
+    """The results of many jobs, in their order; ``batches`` are the ids that they share."""
 
     batches: tuple[str, ...]
     results: tuple[BatchResult, ...]
@@ -84,8 +86,11 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """``matched`` is how many there were at first, at least that many if not ``exact``; ``refused`` are schedules that
-    could not be changed, ``error`` is one of the reasons. Not ``complete``: more are left, after ``next``."""
+    """The result of a change of all that match.
+
+    ``matched`` is how many there were at first, or at least that many if not ``exact``. ``refused`` counts schedules
+    that could not be changed, and ``error`` is one of the reasons. If not ``complete``, more are left after ``next``.
+    """
 
     matched: int
     exact: bool
@@ -98,17 +103,18 @@ class Changed:
 
     @classmethod
     def read(cls, said: JsonObject) -> "Changed":
-        # A replica of 0.2.0 says the first five.
+        # A replica of 0.2.0 sends the first five.
         return cls(**{one.name: said[one.name] for one in fields(cls) if one.name in said})
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which; of a
-    ``schedule.missed`` how often, of which ``schedule``. ``id`` is where to go on after it, at any replica.
+    """An event of a job: ``type`` is ``submitted``, ``started``, ``failed``, …, and ``fields`` name the job.
 
-    Other types: ``reset`` (some were missed: list the jobs again), ``lagging`` (read too slowly) and, from `stream`
-    alone, ``caught_up`` (there is no more at present)."""
+    For ``schedule.missed``, ``fields`` have the ``schedule`` and how often. ``id`` is the position to go on after, at
+    any replica. Other types: ``reset`` (some were missed: list the jobs again), ``lagging`` (read too slowly) and, from
+    `stream` alone, ``caught_up`` (there are no more at present).
+    """
 
     id: str | None
     type: str

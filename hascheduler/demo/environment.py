@@ -1,8 +1,7 @@
-"""What a demo needs of the system that it runs on, wherever that is, and its API by any replica that answers.
+"""What a demo needs of the system that it runs on, and access to its API through any replica that answers.
 
-`local` is this machine, `kubernetes` a cluster. An environment kills and restores processes in the ways that it has,
-measures takeovers by its own clock, and provides the evidence: the handlers' outputs as files, and the jobs as they are
-stored.
+`local` is this machine, `kubernetes` a cluster. An environment kills and restores processes in its own ways, measures
+takeovers by its own clock, and provides the evidence: the handlers' outputs as files, and the jobs as they are stored.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """One replica or processor, by the name that it goes by in the API; ``where`` is its pid or its node."""
+    """One replica or processor, by its name in the API; ``where`` is its pid or its node."""
 
     name: str
     where: str
@@ -36,7 +35,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLeader:
-    """``terms`` are those of the shards that it leads, by their names."""
+    """The replica that leads; ``terms`` are those of the shards that it leads, by shard name."""
 
     name: str
     terms: Mapping[str, int]
@@ -48,21 +47,21 @@ class CurrentLeader:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """The answers of one replica that is ready: ``/v1/cluster``, and the items of ``/v1/processors``."""
+    """The answers of one ready replica: ``/v1/cluster``, and the items of ``/v1/processors``."""
 
     cluster: dict[str, Any]
     processors: list[dict[str, Any]]
 
 
 class ReplicaApi:
-    """``urls`` has the addresses of those that may answer now, by name; ``scheduler_of`` gives the SDK for one."""
+    """The API of any replica; ``urls`` returns those that may answer now, by name, ``scheduler_of`` the SDK for one."""
 
     def __init__(self, scheduler_of: Callable[[str], AsyncScheduler], urls: Callable[[], Mapping[str, str]]) -> None:
         self._scheduler_of = scheduler_of
         self._urls = urls
 
     async def ask(self, question: Callable[[AsyncScheduler], Awaitable[T]], *, avoid: str = "") -> T:
-        """Return the first answer that is not the replica's own trouble; ``avoid`` is asked last.
+        """Return the first answer that is not a failure of the replica itself; ask ``avoid`` last.
 
         `StoreUnavailable` if none answers, a `CallerError` if the request or the token is refused.
         """
@@ -81,7 +80,7 @@ class ReplicaApi:
         raise StoreUnavailable(trouble)
 
     async def create(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schedule as it was created; also if an earlier answer got lost."""
+        """Create the schedule and return it, even if an earlier answer was lost."""
         try:
             return await self.ask(lambda scheduler: scheduler.schedules.create_document(document))
         except Refused as refused:
@@ -90,7 +89,7 @@ class ReplicaApi:
         return await self.ask(lambda scheduler: scheduler.schedules.get(document["name"]))
 
     async def snapshot(self, *, avoid: str = "") -> ClusterSnapshot | None:
-        """Return what a replica sees that is ready; None if none is."""
+        """Return the snapshot of a ready replica; None if none is ready."""
         try:
             cluster = await self.ask(lambda scheduler: scheduler.cluster.status(), avoid=avoid)
             processors = await self.ask(lambda scheduler: scheduler.cluster.processors(), avoid=avoid)
@@ -101,7 +100,7 @@ class ReplicaApi:
 
 @asynccontextmanager
 async def open_replica_api(urls: Callable[[], Mapping[str, str]], **options: Any) -> AsyncIterator[ReplicaApi]:
-    """With the ``options`` of `AsyncScheduler`; each replica is asked once, and the next one instead."""
+    """Open the API with ``options`` of `AsyncScheduler`; each replica is tried once, then the next one."""
     async with AsyncExitStack() as stack:
         opened: dict[str, AsyncScheduler] = {}
 
@@ -115,24 +114,24 @@ async def open_replica_api(urls: Callable[[], Mapping[str, str]], **options: Any
 
 
 class DemoEnvironment(Protocol):
-    """Its methods raise a `WorldError` when the system does not do in time what they ask of it."""
+    """The system that a demo runs on; a method raises a `WorldError` if the system does not act in time."""
 
     title: str
     api: ReplicaApi
     where: str
-    """What `ProcessStatus.where` is."""
+    """The meaning of `ProcessStatus.where`."""
     prefix: str
-    """The names of the demo's schedules begin with it; the system may have others."""
+    """Prefix of the names of the demo's schedules; the system may have others."""
     poll_every_s: float
     shards: Sequence[str] = ()
-    """The names of several; empty if there is one, or what is shown is of one."""
+    """The names of several shards; empty if there is one, or if only one is shown."""
     tenants: Sequence[str] = ()
-    """To own the schedules, in turns, so that each of several shards has some; empty: none in particular."""
+    """Own the schedules in turns, so that each of several shards has some; if empty, no tenant does."""
     ways: Sequence[str]
-    """How leaders are ended, in that order; each reads well before a name, as in ``kill -9`` replica-1."""
+    """The ways to end leaders, in that order; each reads well before a name, as in ``kill -9`` replica-1."""
     processor_way: str
     cuts_outputs: bool
-    """Whether the last output lines of a killed processor may be lost."""
+    """True if the last output lines of a killed processor may be lost."""
 
     def wall_ms(self) -> WallMs:
         """Return the time by the clock of the environment's processes."""
@@ -143,29 +142,29 @@ class DemoEnvironment(Protocol):
     def processors(self) -> Sequence[ProcessStatus]: ...
 
     def outputs(self) -> Sequence[Path]:
-        """Return the handlers' outputs so far, in files that only grow."""
+        """Return the files with the handlers' outputs so far; they only grow."""
         ...
 
     def listing(self) -> Sequence[RenderableType]:
-        """Return where everything is, for a user who explores the system after the demo."""
+        """Return the addresses of everything, for a user who explores the system after the demo."""
         return ()
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schedule as the API returned it."""
+        """Create the schedule and return it as the API did."""
         return await self.api.create(body)
 
     def shard_of(self, tenant: str) -> str:
-        """Of several shards the one that has what is of that tenant."""
+        """Return the shard of that tenant, if there are several."""
         return ""
 
     async def leader(self) -> CurrentLeader:
-        """Return the leader, once there is one; of several shards who leads most, once all of them are led."""
+        """Return the leader once there is one; of several shards, the replica that leads most once all have leaders."""
         ...
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
         """End it, and wait until a later term has decided something in each shard that it led.
 
-        Returns for how many ms nothing was decided there, by shard.
+        Return for how many ms nothing was decided there, by shard.
         """
         ...
 
@@ -178,11 +177,11 @@ class DemoEnvironment(Protocol):
         ...
 
     async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return state, attempt and attempts by id, of those jobs that are known to be there."""
+        """Return state, attempt and attempts by id, for those of the jobs that are known to exist."""
         ...
 
     async def complete_outputs(self) -> None:
-        """Return when `outputs` holds all that handlers have written by now."""
+        """Return once `outputs` holds everything that handlers have written by now."""
 
 
 async def until(

@@ -1,4 +1,4 @@
-"""The evidence: the expected nominal times, the observed effects, the stored jobs, and what comparing them shows."""
+"""The evidence: expected nominal times, observed effects and stored jobs, and what comparing them shows."""
 
 import json
 from collections.abc import Iterable, Mapping, Set
@@ -28,17 +28,17 @@ class Effect:
 
     @property
     def schedule(self) -> str:
-        """The name of the schedule that fired it; "" for another job."""
+        """Return the name of the schedule that fired it; "" for another job."""
         return schedule_of(self.job_id) or ""
 
     @property
     def lag_ms(self) -> int:
-        """From the nominal time to the start of the handler."""
+        """Return the time from the nominal time to the start of the handler."""
         return self.at_ms - (self.nominal_ms or self.at_ms)
 
 
 class Effects:
-    """Reads the handlers' outputs as they grow; jobs whose ids do not begin with ``prefix`` are not the demo's."""
+    """The demo's effects, whose job ids begin with ``prefix``, read from the handlers' outputs as they grow."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
@@ -46,7 +46,7 @@ class Effects:
         self._read: dict[Path, int] = {}
 
     def read(self, outputs: Iterable[Path]) -> list[Effect]:
-        """The effects that are new since the last call."""
+        """Return the effects that are new since the last call."""
         found: list[Effect] = []
         for output in outputs:
             found += self._read_one(output)
@@ -58,7 +58,7 @@ class Effects:
             return []
         with output.open("rb") as file:
             file.seek(self._read.get(output, 0))
-            # A line that is still being written is left for the next time.
+            # Leave a line that is still being written for the next call.
             whole = file.read().rpartition(b"\n")[0]
         self._read[output] = self._read.get(output, 0) + (len(whole) + 1 if whole else 0)
         effects = [_read_effect(line, output) for line in whole.splitlines() if line.startswith(_EFFECT)]
@@ -75,7 +75,7 @@ def _read_effect(line: bytes, output: Path) -> Effect:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A schedule as the API returned it when it was created; ``logs``: whether its jobs leave an effect line."""
+    """A schedule as the API returned it at its creation; ``logs`` is True if its jobs write an effect line."""
 
     name: str
     trigger: Trigger
@@ -96,7 +96,7 @@ class Expectation:
         return cls(schedule["name"], made, created_at_ms, job["definition"] == "log", job.get("tenant") or "")
 
     def jobs_until(self, until_ms: int) -> Iterable[str]:
-        """The ids of the jobs for its nominal times from its creation up to ``until_ms``."""
+        """Yield the ids of the jobs for its nominal times from its creation up to ``until_ms``."""
         nominal_ms = next_nominal(self.trigger, self.created_at_ms)
         while nominal_ms is not None and nominal_ms <= until_ms:
             yield fire_job_id(self.name, nominal_ms)
@@ -105,16 +105,16 @@ class Expectation:
 
 @dataclass(slots=True)
 class DemoResult:
-    """What became of all nominal times up to the end of the scenario."""
+    """The result of all nominal times up to the end of the scenario."""
 
     expected: int = 0
     fired: int = 0
     missed: list[str] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
-    """Jobs that are there and have not ended: late, and not lost."""
+    """Jobs that exist and have not ended: late, not lost."""
     doubled: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
-    """Effects for what is no nominal time of any schedule."""
+    """Effects that match no nominal time of any schedule."""
     unseen: list[str] = field(default_factory=list)
     """Jobs that succeeded at a processor whose last output lines are lost."""
     rerun: list[str] = field(default_factory=list)
@@ -135,8 +135,8 @@ def evaluate(
 ) -> DemoResult:
     """Compare what happened (``effects``, and the stored ``jobs`` by id) with every nominal time up to ``until_ms``.
 
-    ``killed`` has the ids of the processors that were killed, and from when on the output of each may
-    be cut off, if it may: only what their processes ran may run again, and only there may an effect be unseen.
+    ``killed`` has the ids of the killed processors, and the time from which the output of each may be cut off, if it
+    may. Only attempts of their processes may run again, and only there may an effect be unseen.
     """
     verdict = DemoResult()
     processes = {process_of(id) for id in killed}
@@ -173,12 +173,12 @@ def evaluate(
 
 
 def _succeeded_at(job: Mapping[str, Any]) -> str:
-    """Return the processor that says it has done it; "" if the job does not tell."""
+    """Return the processor that reported success; "" if the job does not name it."""
     return next((str(record["processor"]) for record in job["attempts"] if record["outcome"] == "succeeded"), "")
 
 
 def _doubled(job: Mapping[str, Any], seen: list[int], killed: Set[str]) -> bool:
-    """An attempt that ran twice, or two attempts where the earlier one was not lost with its processor."""
+    """Return True if an attempt ran twice, or if two ran and the earlier one was not lost with its processor."""
     records = job["attempts"]
     succeeded = [record for record in records if record["outcome"] == "succeeded"]
     excused = {record["number"] for record in records if record["outcome"] == "lost" and _process(record) in killed}

@@ -1,7 +1,7 @@
-"""The environment in a cluster that hascheduler runs in already: ``kubectl`` ends pods and shows what is there.
+"""The environment in a cluster that already runs hascheduler: ``kubectl`` ends pods and shows what exists.
 
-The API is asked through a port forwarded to each scheduler pod, with the token that these pods have. Processors' logs
-are followed into files, because a pod takes its log along. Schedules have names of this run and are deleted at its end.
+The API is reached through a port forwarded to each scheduler pod, with the token of these pods. Processors' logs are
+followed into files, because a pod takes its log along. Schedules have names of this run and are deleted at its end.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ KILL_SCRIPT = (
     'for each in /proc/[0-9]*; do tr "\\0" " " <"$each/cmdline" | grep -q "hascheduler[ ]serve"'
     ' && kill -9 "${each#/proc/}"; done'
 )
-"""The kernel ignores a SIGKILL of process 1 from inside, so this takes a pod whose containers share their processes."""
+"""The kernel ignores a SIGKILL of process 1 from inside, so this needs a pod whose containers share their processes."""
 ACCESS_SCRIPT = (
     'date +%s%3N; echo "$HASCHEDULER_HTTP_TLS_CERT_FILE"; cat "${HASCHEDULER_ADMIN_TOKEN_FILE:-/dev/null}"; echo;'
     ' cat "${HASCHEDULER_CA_FILE:-/dev/null}"'
@@ -59,7 +59,7 @@ class Kubectl:
         self._command = [found, *(("--context", context) if context else ()), "--namespace", namespace]
 
     async def run(self, *arguments: str) -> str:
-        """Return what it prints; raise a `WorldError` with its last line if it fails."""
+        """Run kubectl and return its output; raise a `WorldError` with the last line if it fails."""
         async with self.started(*arguments, stderr=PIPE) as process:
             try:
                 out, err = await asyncio.wait_for(process.communicate(), _CALL_S)
@@ -72,8 +72,8 @@ class Kubectl:
 
     @asynccontextmanager
     async def started(self, *arguments: str, stderr: int = DEVNULL) -> AsyncIterator[Process]:
-        """Start it, and kill it at the end of the block if it still runs."""
-        # A session of its own: Ctrl-C must not end what the cleaning up still needs.
+        """Start kubectl, and kill it at the end of the block if it still runs."""
+        # A session of its own: Ctrl-C must not end kubectl while the cleanup needs it.
         options: dict[str, Any] = {"start_new_session": True, "limit": 1 << 22}
         process = await asyncio.create_subprocess_exec(
             *self._command, *arguments, stdin=DEVNULL, stdout=PIPE, stderr=stderr, **options
@@ -82,14 +82,14 @@ class Kubectl:
             yield process
         finally:
             if process.returncode is None:
-                # Not `Process.kill`, which may take the exit status away from the task that waits for it.
+                # Not `Process.kill`, which may take the exit status from the task that waits for it.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
                 await process.wait()
 
 
 class KubernetesEnvironment(DemoEnvironment):
-    """Owner of the pods as they were seen last, of their logs, and of the schedules that were asked for."""
+    """Owner of the pods as last seen, of their logs, and of the schedules that were requested."""
 
     where, title = "node", "Kubernetes"
     poll_every_s = 0.3
@@ -123,7 +123,7 @@ class KubernetesEnvironment(DemoEnvironment):
         return {name: url for name, url in self._urls.items() if name in self._pods and _serves(self._pods[name])}
 
     async def watch(self) -> None:
-        """Until cancelled, look at the pods, forward a port to each scheduler, and follow each processor's log."""
+        """Poll the pods, forward a port to each scheduler, and follow each processor's log, until cancelled."""
         tasks: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -146,7 +146,7 @@ class KubernetesEnvironment(DemoEnvironment):
                 self._urls.pop(name, None)
 
     async def _read_log(self, name: str, *how: str) -> None:
-        """Append the lines that are new; the node's time in each tells a line that is sent again from another one."""
+        """Append the new lines; the node's time in each line distinguishes a repeated line from a new one."""
         known = self._lines.setdefault(name, set())
         since_s = int(time.monotonic() - self._began_s) + 15  # clocks need not agree
         call = ("logs", name, "--container", "processor", "--timestamps", f"--since={since_s}s", *how)
@@ -169,7 +169,7 @@ class KubernetesEnvironment(DemoEnvironment):
             await self._kubectl.run("delete", "pod", name, "--wait=false", *how)
 
     async def _replaced(self, component: str) -> str:
-        """Return the name of the new pod, or of the one that started again, once as many serve as before."""
+        """Return the name of the new or restarted pod, once as many serve as before."""
         wanted = sum(_is(component, pod) and _serves(pod) for pod in self._before.values())
 
         async def look() -> str | None:
@@ -196,7 +196,7 @@ class KubernetesEnvironment(DemoEnvironment):
         await asyncio.gather(*(self._read_log(pod["metadata"]["name"]) for pod in self.serving("processor")))
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Noted before it is asked for: an answer that got lost leaves a schedule behind too.
+        # Recorded before the request: if its answer is lost, the schedule may exist too.
         self._schedules.append(body["name"])
         return await until(lambda: self.api.create(body), f"the schedule {body['name']} is made")
 
@@ -237,10 +237,10 @@ class KubernetesEnvironment(DemoEnvironment):
 
         async def read(id: str) -> None:
             async with gate:
-                with contextlib.suppress(StoreUnavailable):  # it may not be there yet
+                with contextlib.suppress(StoreUnavailable):  # it may not exist yet
                     self._jobs[id] = (await self.api.ask(lambda scheduler: scheduler.get(id))).fields
 
-        # What has ended stays as it is.
+        # An ended job does not change any more.
         await asyncio.gather(*(read(id) for id in ids if id not in self._jobs or self._jobs[id]["state"] in LIVE))
         return {id: self._jobs[id] for id in ids if id in self._jobs}
 
@@ -255,7 +255,7 @@ def _serves(pod: Pod) -> bool:
 
 
 def _start(pod: Pod) -> tuple[str, int]:
-    """Return what tells this start of its containers from others."""
+    """Return the key of this start of the pod's containers."""
     return pod["metadata"]["name"], sum(one["restartCount"] for one in pod["status"].get("containerStatuses", ()))
 
 
@@ -267,7 +267,8 @@ def _status(pod: Pod) -> ProcessStatus:
 async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
     """Return the gap in ms that a living replica sees in the journal, from the old term's last entry to a decision.
 
-    A decision is two after the first entry seen of a later term: that may be from before, the next says that it began.
+    A decision is two entries after the first one seen of a later term: that one may be older, and the next marks the
+    start.
     """
     loop = asyncio.get_running_loop()
     last_s, last_seq = loop.time(), 0
@@ -293,7 +294,7 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
 async def open_kubernetes_environment(
     run: str, say: Callable[[str], None], *, kubectl: Kubectl, folder: Path, kills: int, token: str | None
 ) -> AsyncIterator[DemoEnvironment]:
-    """Open it with the ``token``, or else the one that the pods have; delete its schedules at the end."""
+    """Open it with the ``token``, or else with the token of the pods; delete its schedules at the end."""
     shutil.rmtree(folder / "logs", ignore_errors=True)
     (folder / "logs").mkdir(parents=True)
     environment = KubernetesEnvironment(kubectl, folder / "logs", run)

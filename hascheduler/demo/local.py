@@ -43,9 +43,9 @@ _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 async def open_local_environment(
     folder: Path, transport: str | None, shards: int, run: str, say: Callable[[str], None]
 ) -> AsyncIterator[DemoEnvironment]:
-    """A system of its own, taken down at the end; ``run`` is in the names of its databases."""
+    """Open a system of its own, removed at the end; ``run`` is in the names of its databases."""
     shutil.rmtree(folder / "logs", ignore_errors=True)
-    # Databases of its own: the server may be one that others use.
+    # Databases of its own: others may use the same server.
     home = f"hascheduler-demo-{run}"
     plan = StackPlan(
         folder,
@@ -70,13 +70,13 @@ async def open_local_environment(
 
 @asynccontextmanager
 async def _databases(stack: Stack, names: Sequence[str]) -> AsyncIterator[Sequence[Database]]:
-    """The databases of the shards, for reading evidence; dropped at the end where the server is not the stack's own."""
+    """Yield the databases of the shards, for evidence; drop them at the end if the server is not the stack's own."""
     client = connect(stack.mongodb_uri)
     try:
         yield [open_database(client, name) for name in names]
     finally:
         if os.environ.get("HASCHEDULER_MONGODB_URI"):
-            await stack.stop()  # a replica would make its collections again
+            await stack.stop()  # a live replica would create its collections again
             for name in names:
                 with faults("dropping the database"):
                     await client.drop_database(name)
@@ -84,8 +84,11 @@ async def _databases(stack: Stack, names: Sequence[str]) -> AsyncIterator[Sequen
 
 
 class LocalEnvironment(DemoEnvironment):
-    """A takeover is measured from the signal to the first decision that
-    the next term wrote down, in each shard that the replica led. ``layout`` is None for one shard."""
+    """The environment of local processes; ``layout`` is None for one shard.
+
+    A takeover lasts from the signal to the first recorded decision of the next term, in each shard that the replica
+    led.
+    """
 
     where = "pid"
     prefix = ""
@@ -163,10 +166,10 @@ class LocalEnvironment(DemoEnvironment):
         }
 
     async def complete_outputs(self) -> None:
-        """Nothing to do: the handlers write to the files themselves."""
+        """Do nothing: the handlers write to the files themselves."""
 
     async def _decided_ms(self, shard: str, term: int, from_ms: int) -> int:
-        """When a later term wrote its first decision down, once it has."""
+        """Return when a later term recorded its first decision, once it has."""
         which = {"term": {"$gt": term}, "kind": "decisions", "at_ms": {"$gte": from_ms}}
 
         async def look() -> int | None:
@@ -177,9 +180,9 @@ class LocalEnvironment(DemoEnvironment):
 
 
 def tenants_of_each_shard(layout: Layout) -> Sequence[str]:
-    """Return the same number for each shard, in the order of the shards: taken in turns, they spread schedules evenly.
+    """Return equally many tenants for each shard, in the order of the shards: in turns, they spread schedules evenly.
 
-    Each has a partition of its own, so that no other goes with it when it moves.
+    Each has a partition of its own, so that no other moves with it.
     """
     found: dict[int, dict[int, str]] = {index: {} for index in range(len(layout.shards))}
     numbers = count(1)

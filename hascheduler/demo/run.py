@@ -19,9 +19,9 @@ from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord
 from hascheduler.simulate.report import percentile
 
 OpenEnvironment = Callable[[str, Callable[[str], None]], AbstractAsyncContextManager[DemoEnvironment]]
-"""Opens an environment: gets an id for this run, and a function that shows a line to the user."""
+"""Opens an environment from an id for this run and a function that shows a line to the user."""
 _AFTER_KILL_MS = 6_000
-"""A job that its processor took along moves on after the heartbeat timeout of 5 s."""
+"""A job of the killed processor moves on after the heartbeat timeout of 5 s."""
 _SHOWN_MAX = 10
 _GOOD, _FAULTY, _UNDECIDED = 0, 1, 3
 """Exit statuses; 2 is the caller's fault everywhere."""
@@ -32,7 +32,7 @@ _LINE_EVERY_S = 2.0
 async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep: bool, pause_s: float) -> int:
     """Run the scenario and print the report; with ``keep`` leave everything running until cancelled.
 
-    Returns the exit status: 0 if nothing was lost or doubled, 1 if something was, 3 if pending jobs would tell.
+    Return the exit status: 0 if nothing was lost or doubled, 1 if something was, 3 if pending jobs leave it open.
     """
     effects, record = Effects(), RunRecord()
     view = Dashboard(console, effects, record)
@@ -53,7 +53,7 @@ async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep:
 
 
 class Dashboard:
-    """How things stand, until cancelled: a live panel on a terminal, plain lines elsewhere; events above it in both."""
+    """The live state, until cancelled: a panel on a terminal, plain lines elsewhere; events above it in both."""
 
     def __init__(self, console: Console, effects: Effects, record: RunRecord) -> None:
         self._console = console
@@ -83,7 +83,7 @@ class Dashboard:
                 await asyncio.sleep(1 / _REFRESH_PER_SECOND)
 
     def _figures(self, now_ms: int) -> str:
-        """Up to now: nominal times that are over, jobs that started, those that run, and their lag."""
+        """Return the figures so far: nominal times that have passed, jobs started and running, and their lag."""
         due = sum(1 for one in self._record.expectations if one.logs for _ in one.jobs_until(now_ms))
         started = len({effect.job_id for effect in self._effects.all})
         running = self._latest.cluster["counts"]["running"] if self._latest else 0
@@ -120,7 +120,7 @@ def _holder(led: Mapping[str, Any]) -> str:
 
 
 def _members(environment: DemoEnvironment, latest: ClusterSnapshot | None) -> Table:
-    """One line for each replica and processor, by its newest start: its state, and its stream's lag or its slots."""
+    """Return a line for each replica and processor, by its newest start, with its state and stream lag or slots."""
     table = Table("name", environment.where, "state", "", box=None, padding=(0, 2, 0, 0))
     cluster: Mapping[str, Any] = latest.cluster if latest else {"replicas": [], "leader": None}
     replicas = {one["name"]: one for one in sorted(cluster["replicas"], key=lambda one: str(one["started_at"]))}
@@ -142,7 +142,7 @@ def _members(environment: DemoEnvironment, latest: ClusterSnapshot | None) -> Ta
 
 
 def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> int:
-    """Print what was expected and what happened; return the exit status, as of `run_demo`."""
+    """Print what was expected and what happened; return the exit status of `run_demo`."""
     until_ms = record.until_ms
     assert until_ms is not None, "the scenario has ended"
     verdict = evaluate(record.expectations, effects, record.jobs, until_ms=until_ms, killed=record.killed)
@@ -183,7 +183,7 @@ def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> 
 def _print_table(
     console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
 ) -> None:
-    """Print a table of which the first ``left`` columns are text, and the others numbers."""
+    """Print a table with ``left`` columns of text, and the others of numbers."""
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < left else "right")
@@ -207,7 +207,7 @@ def _print_lags(console: Console, kills: Sequence[Kill], effects: list[Effect]) 
 
 
 def _print_shards(console: Console, record: RunRecord, effects: list[Effect]) -> None:
-    """Print what each kill was to each shard: it has a leader of its own, so most kills are nothing to it."""
+    """Print the effect of each kill on each shard: each has its own leader, so most kills do not affect it."""
     rows = []
     for shard in record.shards:
         its = [effect for effect in effects if record.shard_of.get(effect.schedule) == shard]

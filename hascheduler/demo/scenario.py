@@ -1,4 +1,4 @@
-"""The steps of a demo, on any environment, and the schedules that it runs."""
+"""The steps of a demo on any environment, and the schedules that it runs."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import format_instant, parse_duration
 
 _PATIENCE_S = 60.0
-"""How long the last jobs are waited for while none of them ends; a backlog that shrinks is waited for longer."""
+"""How long to wait for the last jobs while none of them ends; a shrinking backlog is waited for longer."""
 _WAIT_MAX_S = 600.0
 _SAY_EVERY_S = 15.0
 _LOOK_S = 0.2
@@ -28,7 +28,7 @@ _GRACE = "10m"
 class Kill:
     """One process that was ended, between two times of the environment's clock.
 
-    ``took_ms``: how long nothing was decided in each shard that it led, by name; empty if it led none.
+    ``took_ms`` is how long nothing was decided in each shard that it led, by name; empty if it led none.
     """
 
     what: str
@@ -39,17 +39,17 @@ class Kill:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What has happened so far. `DemoScenario` fills it; the dashboard and the report read it."""
+    """The events so far. `DemoScenario` fills it; the dashboard and the report read it."""
 
     expectations: list[Expectation] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     killed: dict[str, int | None] = field(default_factory=dict)
-    """By the id of a processor, which is new with each start, the time from which its output lines may be lost."""
+    """By processor id, which is new with each start, the time from which its output lines may be lost."""
     jobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shards: Sequence[str] = ()
-    """The names of several."""
+    """The names of several shards."""
     shard_of: dict[str, str] = field(default_factory=dict)
-    """Of several shards the one of each schedule, by name."""
+    """The shard of each schedule, by name, if there are several shards."""
     until_ms: int | None = None
     """Set at the end: the nominal times up to it are compared with what happened."""
 
@@ -63,7 +63,7 @@ class DemoScenario:
     pause_s: float
 
     async def run(self) -> None:
-        """A pause, the leader ended in each of the environment's ways, a processor killed, a pause, the end."""
+        """Pause, end the leader in each of the environment's ways, kill a processor, pause, and end."""
         await self.environment.leader()
         await self._look_for_a_backlog()
         await self._create_schedules()
@@ -82,7 +82,7 @@ class DemoScenario:
             self.say(f"a backlog: {waiting} jobs wait already; those of this demo come in between, late, and end later")
 
     async def _wait_for_all(self, jobs: Collection[str]) -> None:
-        """Wait until all have ended; no longer than they make progress, and not for ever."""
+        """Wait until all have ended; give up once they make no progress."""
         loop = asyncio.get_running_loop()
         began_s = progress_s = said_s = loop.time()
         fewest = len(jobs) + 1
@@ -150,7 +150,7 @@ class DemoScenario:
         return str(busiest["id"]) if busiest and busiest["occupied"] else None
 
     async def _finish(self) -> None:
-        """Fix the end, wait for all jobs due by then to end, and read them."""
+        """Set the end, wait for all jobs due by then to end, and read them."""
         until_ms = self.environment.wall_ms()
         self.record.until_ms = until_ms
         self.say("the end is set; waiting for everything that was due by now")
@@ -161,13 +161,13 @@ class DemoScenario:
 
 
 def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Two dozen intervals of many lengths, some jobs that take a while, and a dozen one-offs.
+    """Return two dozen intervals of many lengths, some jobs that take a while, and a dozen one-offs.
 
-    Their names begin with ``prefix``, and ``tenants`` own them in turns. However long a takeover takes, nothing may be
+    Their names begin with ``prefix``, and ``tenants`` own them in turns. However long a takeover takes, no fire may be
     late enough to be given up.
     """
     bodies: list[dict[str, Any]] = []
-    # First, as one whose time has passed would be refused, and on a busy machine all of them take their time.
+    # One-offs come first: a busy machine is slow, and one whose time has passed is refused.
     for number in range(1, _ONE_OFFS + 1):
         at = format_instant(now_ms + _ONE_OFF_EVERY_MS * number)
         name = f"{prefix}once-{number}"
@@ -176,7 +176,7 @@ def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) 
         for number in range(1, count + 1):
             name = f"{prefix}every-{every}-{number}"
             job = {"definition": "log", "target": name, "payload": {"message": "tick"}}
-            # Spread over the interval, so that there is always something due soon.
+            # Spread over the interval, so that something is always due soon.
             anchor = format_instant(now_ms + parse_duration(every) * number // count)
             bodies.append({"name": name, "trigger": {"type": "interval", "every": every, "anchor": anchor}, "job": job})
     for number in range(1, _NAPS + 1):

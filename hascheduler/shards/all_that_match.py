@@ -1,11 +1,11 @@
 """Changes of all jobs or schedules that match, in one shard after the other.
 
-All shards count first, and what people agreed to (``expected``) is compared with the sum. Then each shard changes what
+First all shards count, and the sum is compared with the agreed count (``expected``). Then each shard changes what
 matches in it, until one has more left than a request may do, or the time is over. A caller repeats the request with
 ``next``:
 
-* of jobs, ``next`` is an instant, the same for every shard: what a shard has done already no longer matches there;
-* of schedules, which are changed by name, it is ``SHARD~NAME``: the index of a shard and the name to go on after.
+* for jobs, ``next`` is an instant, the same for every shard: what a shard has changed already no longer matches there;
+* for schedules, which are changed by name, it is ``SHARD~NAME``: the index of a shard and the name to go on after.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ from hascheduler.shards.peers import Place, WholeAnswer, ask_all
 async def _change(layout: Layout, places: Sequence[Place], body: Any, exchange: Exchange, *, by_name: bool) -> None:
     scope, receive, send = exchange
     if not isinstance(body, dict):
-        await places[0].ask(*exchange)  # which says what is wrong
+        await places[0].ask(*exchange)  # its refusal says what is wrong
         return
     try:
         answer = await _changed(places, body, scope, receive, by_name=by_name)
     except STRANGE:
         answer = unfit()
-    # Here too if other replicas have recorded their parts.
+    # This replica audits the whole, even if other replicas have audited their parts.
     note_of(scope).unaudited = body.get("dry_run") is True
     await answer.send(send)
 
@@ -82,7 +82,7 @@ async def _changed(
         if isinstance(one, WholeAnswer):
             if not answer.changed and not answer.asked_to_stop:
                 return one
-            break  # the answer is what was changed; whoever repeats the request gets the refusal
+            break  # answer with the changes so far; a repeated request gets the refusal
         for name in ("changed", "asked_to_stop", "refused"):
             setattr(answer, name, getattr(answer, name) + int(one[name]))
         answer.error = answer.error or one["error"]
@@ -99,8 +99,10 @@ async def _changed(
 
 
 def _position(after: Any, shard_count: int) -> tuple[int, Any]:
-    """Return the index of the shard to go on in, and the name to go on after. A name alone is of a deployment that had
-    one shard then."""
+    """Return the index of the shard to go on in, and the name to go on after.
+
+    A name alone comes from a deployment that had one shard then.
+    """
     index, mark, name = after.partition("~") if isinstance(after, str) else ("", "", "")
     if mark and index.isascii() and index.isdecimal() and int(index) < shard_count:
         return int(index), name or None

@@ -1,10 +1,10 @@
-"""Requests that the ring sends to its shards, and one answer made of those of several.
+"""Requests that the ring sends to its shards, and one answer made of several.
 
 Each shard is asked by its own public route, with the caller's token. A refusal of one shard is the answer of all; if it
-is 503, its detail begins with the shard's name. Whatever a shard answers, it is no defect here.
+is 503, its detail begins with the shard's name. No answer of a shard, however wrong, is treated as a defect here.
 
 In an answer about the whole cluster the replicas, leader, journal and stream are those of the home, and each shard has
-a row. A shard that no replica answers for is shown so, and hides no other.
+a row. A shard without a replica that answers is shown as such, and hides no other.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from hascheduler.shards.peers import Place, WholeAnswer, ask_all, in_doubt, unan
 Body = Mapping[str, Any]
 Exchange = tuple[Scope, Receive, Send]
 Merge = Callable[[Layout, Sequence[Place], Any, Exchange], Awaitable[None]]
-"""Answers a request to several shards. It is given the shards with the home first, and the body."""
+"""Answers a request to several shards; it is given the shards with the home first, and the body."""
 
 PATIENCE_S = 20.0
 """How long a shard may take to answer: less than the 30 s of the request itself."""
 STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, InvalidInput)
-"""What reading the answer of another release raises."""
+"""The errors that reading the answer of another release may raise."""
 _TENANT_LENGTH_MAX = 256
 _NOT_OF_PART = frozenset({b"content-length", b"transfer-encoding", b"accept-encoding"})
 _NOT_OF_OWN = _NOT_OF_PART | {b"content-type", b"content-encoding", b"if-match", b"if-none-match", b"idempotency-key"}
@@ -43,7 +43,7 @@ _NOT_OF_OWN = _NOT_OF_PART | {b"content-type", b"content-encoding", b"if-match",
 
 
 def own_request(scope: Scope, method: str, path: str, query: str = "", *, caller: Caller | None = None) -> Scope:
-    """Return a request without a body that the caller of ``scope`` makes, or in shards that are hosted here another."""
+    """Return a request without a body by the caller of ``scope``, or by another ``caller`` for shards hosted here."""
     headers = [each for each in scope["headers"] if each[0] not in _NOT_OF_OWN]
     state = scope["state"] if caller is None else {**scope["state"], "caller": caller}
     asked = {"method": method, "path": path, "raw_path": quote(path, safe="/:~@").encode()}
@@ -56,8 +56,10 @@ async def _stay() -> Message:
 
 
 def replayed(body: bytes = b"", receive: Receive = _stay) -> Receive:
-    """Return a `Receive` that gives ``body``, and then that the client has left, for which several shards may wait.
-    The client of an own request stays."""
+    """Return a `Receive` of ``body`` and then of the client's leaving, for which several shards may wait.
+
+    Without ``receive`` the client never leaves, as in an own request.
+    """
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def give() -> Message:
@@ -76,7 +78,7 @@ def tenant_named(value: object) -> str | None:
 
 
 async def answer_of(place: Place, scope: Scope, receive: Receive, patience_s: float | None = None) -> WholeAnswer:
-    """Return the shard's answer, whole; 503 with its name if it breaks off or takes longer than ``patience_s``."""
+    """Return the shard's whole answer; 503 with its name if it breaks off or takes longer than ``patience_s``."""
     answer = WholeAnswer()
     try:
         async with asyncio.timeout(patience_s):
@@ -102,12 +104,12 @@ async def part_of(
 
 
 def whole(answer: Response) -> WholeAnswer:
-    """Return an answer made here as if a shard had given it."""
+    """Return an answer made here in the form of a shard's answer."""
     return WholeAnswer(answer.status_code, list(answer.raw_headers), [bytes(answer.body)])
 
 
 def named(answer: WholeAnswer, shard: str) -> WholeAnswer:
-    """Return a refusal; if it is 503, with the shard's name in its detail."""
+    """Return a refusal, with the shard's name in its detail if it is 503."""
     if answer.status not in (0, HTTPStatus.SERVICE_UNAVAILABLE):
         return answer
     try:
@@ -123,7 +125,7 @@ def named(answer: WholeAnswer, shard: str) -> WholeAnswer:
 
 
 def naming_refusals(shard: str, routes: ASGIApp) -> ASGIApp:
-    """Return the routes of that shard, whose answers of status 503 have its name before what they say."""
+    """Return the routes of that shard, which put its name at the start of the detail of each 503."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         refused = WholeAnswer()
@@ -153,7 +155,7 @@ def read(answer: WholeAnswer, shard: str) -> Body | WholeAnswer:
 
 
 def refusal_in(answers: Sequence[Body | WholeAnswer]) -> WholeAnswer | None:
-    """Return a refusal of one shard; one because of the request before a 503."""
+    """Return the refusal of one shard; prefer one that is not 503, as it is about the request."""
     refused = [each for each in answers if isinstance(each, WholeAnswer)]
     return min(refused, key=lambda each: each.status == HTTPStatus.SERVICE_UNAVAILABLE, default=None)
 
@@ -165,7 +167,7 @@ def unfit(
 
 
 def fitted(combine: Callable[[], Body], answers: Sequence[WholeAnswer] = ()) -> WholeAnswer:
-    """Return what ``combine`` returns, with the warnings of ``answers``; 503 if they don't fit together."""
+    """Return the result of ``combine``, with the warnings of ``answers``; 503 if they don't fit together."""
     try:
         answer = whole(Response(orjson.dumps(combine()), media_type="application/json"))
     except STRANGE:
@@ -175,7 +177,7 @@ def fitted(combine: Callable[[], Body], answers: Sequence[WholeAnswer] = ()) -> 
 
 
 def merged(combine: Callable[[Layout, Sequence[Body], Scope], Body]) -> Merge:
-    """Return a `Merge` that asks all shards at once, and answers what ``combine`` makes of their bodies."""
+    """Return a `Merge` that asks all shards at once and answers with ``combine`` of their bodies."""
 
     async def merge(layout: Layout, places: Sequence[Place], _body: Any, exchange: Exchange) -> None:
         scope, receive, send = exchange
@@ -214,8 +216,10 @@ async def cluster(_: Layout, places: Sequence[Place], _body: Any, exchange: Exch
 
 
 def cluster_as_one(names: Sequence[str], told: Sequence[Body | None], served: Sequence[Body | None]) -> Body:
-    """Return the cluster of all shards. ``told`` is what each shard answers of itself, ``served`` of its processors,
-    None if it does not answer. `KeyError` if the home does not."""
+    """Return the cluster of all shards; raise `KeyError` if the home does not answer.
+
+    ``told`` has each shard's answer about itself, ``served`` about its processors; None if it does not answer.
+    """
     home: Body = told[0] or {}
     own_name = next((each["name"] for each in home["replicas"] if each["id"] == home["replica_id"]), None)
     known = [each if each is not None and each.keys() >= _READ else None for each in told]
@@ -259,7 +263,7 @@ def sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def processors(answers: Sequence[Body]) -> Body:
-    """Return the processors of all shards. A drained name is absent if no shard has a processor of that name."""
+    """Return the processors of all shards; a drained name is absent if no shard has a processor of that name."""
     items = sorted((item for each in answers for item in each["items"]), key=lambda item: str(item["id"]))
     there, drained = {item["name"] for item in items}, answers[0]["absent"]
     return {**answers[0], "items": items, "absent": [each for each in drained if each["name"] not in there]}
@@ -271,8 +275,7 @@ def failovers(answers: Sequence[Body], limit: int) -> Body:
 
 
 def picture_as_one(names: Sequence[str], told: Sequence[Body | None]) -> Body:
-    """Return the live picture of all shards. None stands for a picture that is missing or old; `KeyError` if that is
-    the home's."""
+    """Return the live picture of all shards; None in ``told`` is a missing or old picture, `KeyError` if the home's."""
     home: Body = told[0] or {}
     answered = [each for each in told if each is not None]
     served = [each and each["processors"] for each in told]

@@ -5,8 +5,8 @@
     first part ─► its shard names the batch ─► all other parts at once ─► results in the order of the request
 
 The first shard names the batch as a single shard does, so that a repeated request gets the same name; the others get
-that name. The key of a job is that of the header with the job's place in the whole batch, as in one shard. If the first
-part is refused, so is the request, and nothing was submitted. If another part is refused, so are its jobs.
+that name. The key of a job is the key in the header with the job's place in the whole batch, as in one shard. If the
+first part is refused, so is the request, and nothing was submitted. If another part is refused, so are its jobs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from hascheduler.shards.peers import Place, WholeAnswer, ask_all
 
 
 async def read_batch(scope: Scope, receive: Receive) -> tuple[bytes, Any]:
-    """Return the body and its value; None as the value if the shard will refuse it. `ProblemError` as the route's."""
+    """Return the body and its value, None if the shard will refuse it; raise `ProblemError` as the route does."""
     declared = dict(scope["headers"]).get(b"content-length", b"")
     is_number = declared.isdigit() and len(declared) <= len(str(LARGE_BODY_BYTES_MAX))
     size = min(int(declared), LARGE_BODY_BYTES_MAX) if is_number else LARGE_BODY_BYTES_MAX
@@ -52,7 +52,7 @@ def tenants_of(body: Any) -> Sequence[str]:
 
 
 async def submit_batch(layout: Layout, places: Sequence[Place], body: Any, exchange: Exchange) -> None:
-    """Submit the batch to the shards of its jobs; `InvalidInput` if it is atomic and needs two of them."""
+    """Submit the batch to the shards of its jobs; raise `InvalidInput` if it is atomic and needs two of them."""
     scope, receive, send = exchange
     tenants = tenants_of(body)
     by_shard: dict[int, list[int]] = {}
@@ -97,7 +97,7 @@ def _encoded(body: Mapping[str, Any], some: Sequence[int], key: str | None) -> b
 
 
 def _results(answer: WholeAnswer, count: int) -> Sequence[Any]:
-    """Return the result of each job of a part: if the part was refused, that refusal."""
+    """Return the result of each job of a part; if the part was refused, the refusal for each."""
     found: Any = orjson.loads(answer.body)
     if answer.status == HTTPStatus.OK:
         return list(found["results"])

@@ -1,12 +1,11 @@
-"""What is not where the layout says, and whose name a schedule has: beside each shard's own report.
+"""Finds documents that are not where the layout says, and schedule names bound wrongly, besides each shard's report.
 
-Each job and schedule is in the shard of its tenant's partition, and each schedule's name is bound to that partition in
-the home. A restore of one database alone, or of a backup into the wrong one, breaks it, and so do people by hand. If a
-schedule or job is in two shards, at least one is out of place; only two jobs of different tenants are not found.
+Each job and schedule must be in the shard of its tenant's partition, and each schedule's name bound to that partition
+in the home. A restore of one database alone, or of a backup into the wrong one, breaks this, and so do edits by hand.
+If a schedule or job is in two shards, at least one is out of place; only two jobs of different tenants are not found.
 
-Of the jobs a look reads only the tenants, by jumps in the index: its cost grows with the number of tenants, not of
-jobs. A second look, by a layout that is read anew, leaves out what was just on its way. A partition that moves is left
-out.
+A scan reads only the tenants of jobs, by jumps in the index: its cost grows with the number of tenants, not of jobs. A
+second scan, by a layout that is read anew, leaves out what was just being moved. A moving partition is left out.
 """
 
 import asyncio
@@ -46,8 +45,10 @@ async def deployment_report(
 
 
 class PlacedScan:
-    """`hascheduler.ports.InvariantScan` of the shard of that index: the report of its ``own`` scan, and what is placed
-    or named wrongly. Owner of where the next bounded look goes on."""
+    """`hascheduler.ports.InvariantScan` of the shard of that index; owner of where the next bounded scan goes on.
+
+    It reports the findings of its ``own`` scan, and what is placed or named wrongly.
+    """
 
     def __init__(self, own: InvariantScan, databases: Sequence[Database], shards: Sequence[str], index: int) -> None:
         self._own = own
@@ -78,7 +79,7 @@ class PlacedScan:
         )
 
     async def _look(self, only: set[str] | None, bounds: ScanBounds, pace: ScanPace, into: FindingCollector) -> bool:
-        """Look at everything, or at ``only`` these documents; return whether there was time for all."""
+        """Scan everything, or ``only`` these documents; return True if there was time for all."""
         layout = await self._layout(into)
         if layout is None:
             return True
@@ -114,17 +115,17 @@ class PlacedScan:
         return None
 
     async def _tenants(self, bounds: ScanBounds, pace: ScanPace) -> AsyncIterator[str]:
-        """Yield the tenants that have jobs here, from where the last look ended."""
+        """Yield the tenants that have jobs here, from where the last scan ended."""
         jobs, count = self._database[Collection.JOBS.value], 0
         while bounds.tenants_max is None or count < bounds.tenants_max:
             with faults("read the tenants of jobs", BATCH_LIMIT_S):
                 which: dict[str, Any] = {"tenant": {"$gt": self._after_tenant}}
                 found = await jobs.find_one(which, ["tenant"], sort=_BY_TENANT)
-                # A list in the place of a text, written by hand, is found by what it holds.
+                # A list in place of a text, written by hand, matches by its items.
                 if found is not None and not isinstance(found["tenant"], str):
                     found = await jobs.find_one(which | {"tenant.0": {"$exists": False}}, ["tenant"], sort=_BY_TENANT)
             tenant = "" if found is None else str(found["tenant"])
-            if tenant <= self._after_tenant:  # a text that is none to the driver might come back for ever
+            if tenant <= self._after_tenant:  # a text that the driver can't read could be returned forever
                 self._after_tenant = ""
                 return
             yield tenant
@@ -148,7 +149,7 @@ class PlacedScan:
     async def _schedules(
         self, layout: Layout, ids: Mapping[str, Any], limit: int | None, pace: ScanPace, into: FindingCollector
     ) -> AsyncIterator[str]:
-        """Look at these schedules; yield after each batch where the next look goes on, and "" after all."""
+        """Scan these schedules; after each batch yield where the next scan goes on, and "" after all."""
         schedules = self._database[Collection.SCHEDULES.value].find({"_id": ids}, ["job.tenant", "created_at_ms"])
         found = schedules.sort("_id", ASCENDING).limit(limit or 0)
         count = 0
@@ -167,7 +168,7 @@ class PlacedScan:
     def _wrong(self, layout: Layout, schedule: Mapping[str, Any], bound: Mapping[str, int | None]) -> Iterator[Finding]:
         name, tenant = schedule["_id"], (as_document(schedule.get("job")) or {}).get("tenant")
         if not isinstance(tenant, str) or not tenant or len(name) > NAME_CHARACTERS_MAX:
-            return  # it can't be read, which the shard's own scan reports
+            return  # unreadable, which the shard's own scan reports
         document, partition = f"{Collection.SCHEDULES}/{name}", partition_of(tenant)
         again = "and it fires", "make it again (hascheduler schedule put)"
         if layout.shard_of[partition] != self._index:

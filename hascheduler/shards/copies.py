@@ -1,15 +1,15 @@
 """Copies of what people define, from the home into every other shard.
 
 A shard decides on its own, so it has its own copy of each definition, lane, calendar, tenant and pause, and its core
-gets them through its own stream. Two ways bring them there:
+gets them through its own stream. Copies are made in two ways:
 
-* the request that writes one copies it before it is answered: who submits after a ``PUT`` finds it in place;
-* the leader of each shard compares its mirror with the home's, and copies what differs: a copy that did not come about
-  (its shard was away, the replica died) is made when both are there again.
+* the request that writes one copies it before it is answered, so a submit after a ``PUT`` finds it in place;
+* the leader of each shard compares its mirror with the home's and copies what differs: a copy that was not made (its
+  shard was unreachable, the replica died) is made once both are reachable again.
 
 *No older document overtakes a newer one.* A copy reads the shard first and the home second, so what it writes is at
-least as new as what it replaces, and it replaces only the revision that it read. Then it compares once more, and mends
-what it undid of another request in between. A document that can't be read is copied too: each shard sets it aside.
+least as new as what it replaces, and it replaces only the revision that it read. Then it compares again, and repairs
+what it undid of another request in between. An unreadable document is copied too: each shard quarantines it.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ COPIED = (
     Collection.DEFINITIONS, Collection.LANES, Collection.CALENDARS, Collection.TENANTS, Collection.PAUSES,
 )  # fmt: skip
 _AT_ONCE_MAX = 500
-"""Copies of one comparison; what is left comes with the next."""
+"""The most copies of one comparison; the next one makes the rest."""
 _COMPARE_EVERY_S = 1.0
 _TRIES = 4
 _AT_ONCE_LIMIT_S = 2.0
 
 
 async def copy(home: Database, shard: Database, collection: Collection, name: str) -> bool:
-    """Make the shard's document of that name equal to the home's; False if others wrote it meanwhile, each time."""
+    """Make the shard's document of that name equal to the home's; False if others kept writing it meanwhile."""
     originals, copies = home[collection.value], shard[collection.value]
     for _ in range(_TRIES):
         with faults("copy what people define"):
@@ -56,7 +56,7 @@ async def copy(home: Database, shard: Database, collection: Collection, name: st
             if there is not None and wanted is not None and _is_newer(wanted, there):
                 await copies.replace_one(version, wanted)
                 continue
-            # Deleted and made again in the home: a mirror takes a lower revision for an echo, unless it saw the end.
+            # Deleted and made again in the home: a mirror ignores a lower revision unless it saw the delete.
             if there is not None and not (await copies.delete_one(version)).deleted_count:
                 continue
             try:
@@ -73,14 +73,14 @@ def _is_newer(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
 
 
 class Copies:
-    """Copies what a request has written in the home into all other shards, before the request is answered."""
+    """The copies of what a request wrote in the home, made in all other shards before the request is answered."""
 
     def __init__(self, home: Database, others: Sequence[Database]) -> None:
         self._home = home
         self._others = others
 
     async def written(self, collection: Collection, name: str) -> None:
-        """Copy that document; a shard that does not answer within a moment gets it from its leader later."""
+        """Copy that document; a shard that does not answer in time gets it from its leader later."""
         await ask_all(self._copied(shard, collection, name) for shard in self._others)
 
     async def _copied(self, shard: Database, collection: Collection, name: str) -> None:
@@ -93,7 +93,7 @@ class Copies:
 
 @dataclass
 class Copier:
-    """Makes the copies of one shard that did not come about, while this replica leads it and has both mirrors."""
+    """The loop that makes one shard's missing copies while this replica leads it and has both mirrors."""
 
     home: Database
     database: Database
@@ -117,7 +117,7 @@ class Copier:
 
 
 def encode_keepable(shards: int, definition: Definition) -> dict[str, Any]:
-    """Return the document of a definition; `InvalidInput` if so many shards can't keep its limits."""
+    """Return the document of a definition; raise `InvalidInput` if that number of shards can't keep its limits."""
     if broken := why_not_keepable(definition, shards):
         raise broken
     return document_of(definition)

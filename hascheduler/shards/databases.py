@@ -1,8 +1,8 @@
 """The databases of all shards of one process, with one client for each MongoDB.
 
-The home has to answer before anything begins. A shard in another MongoDB may come later: until it does, nothing is done
-there, and all other shards go on. No process uses the database of a shard before it has compared its identity with the
-one that the home knows.
+The home has to answer before anything begins. A shard in another MongoDB may answer later: until then this process does
+nothing there, and all other shards go on. No process uses the database of a shard before it has compared its identity
+with the one that the home knows.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class ShardDatabases(AbstractAsyncContextManager["ShardDatabases"]):
         return self.all[0]
 
     def is_at_home(self, index: int) -> bool:
-        """Whether that shard is in the MongoDB of the first one."""
+        """Return True if that shard is in the same MongoDB as the home."""
         return self.all[index].client is self.home.client
 
     async def __aexit__(self, *_: object) -> None:
@@ -61,33 +61,37 @@ class ShardDatabases(AbstractAsyncContextManager["ShardDatabases"]):
         await asyncio.gather(*(client.close() for client in self._clients.values()))
 
     async def home_ready(self, doing: Callable[[Database], Awaitable[None]] = reach) -> bool:
-        """Do that with the home's database, with patience. Return False if a signal came first."""
+        """Run ``doing`` on the home's database, with retries; return False if a signal came first."""
         return await self._ready(0, partial(doing, self.home))
 
     async def prepare_all(self) -> bool:
-        """Do all that a replica does to its databases at its start. Return False if a signal came first. Leave a shard
-        in another MongoDB that does not answer for later (`catch_up`). `InvalidInput` if a database is not the shard's,
-        or if no waiting mends why it does not answer."""
+        """Prepare the databases as a replica does at its start; return False if a signal came first.
+
+        Leave a shard in another MongoDB that does not answer for later (`catch_up`). Raise `InvalidInput` if a database
+        is not the shard's, or if waiting will not help.
+        """
         return await self.home_ready(prepare) and await self._others_ready(self._prepare)
 
     async def compare_all(self) -> bool:
-        """As `prepare_all`, for a processor: compare identities, and write nothing."""
+        """Compare identities as `prepare_all` does, but write nothing: for a processor."""
         return await self._others_ready(self._compare)
 
     async def all_compared(self, *, new: bool) -> bool:
-        """As `compare_all`, for a command that uses the databases at once: all have to answer. With ``new``, a shard of
-        which the home knows no database yet passes."""
+        """Compare identities as `compare_all` does, for a command that uses the databases at once: all must answer.
+
+        With ``new``, accept a shard whose database the home does not know yet.
+        """
         return await self._others_ready(partial(self._compare, new=new), later=False)
 
     async def demand(self, doing: Callable[[], Awaitable[None]]) -> None:
-        """Do something with the home's database, once; if it can't be reached, raise the mistake that explains it."""
+        """Run ``doing`` once on the home's database; if it is unreachable, raise the mistake that explains it."""
         try:
             await self._explained(0, doing)
         except Unreachable as error:
             raise error.mistake from None
 
     async def catch_up(self, index: int) -> None:
-        """Do what was left for later, if anything; `StoreUnavailable` while that fails."""
+        """Do what was left for later, if anything; raise `StoreUnavailable` while that fails."""
         if index in self._late:
             try:
                 await self._late[index]()
@@ -115,7 +119,7 @@ class ShardDatabases(AbstractAsyncContextManager["ShardDatabases"]):
         return await database_ready(partial(self._explained, index, doing), self._settings.startup_patience_ms)
 
     async def _explained(self, index: int, doing: Callable[[], Awaitable[None]]) -> None:
-        """Do something with the database of that shard; its `StoreUnavailable` has the cause, if there is one."""
+        """Run ``doing`` on the database of that shard; its `StoreUnavailable` has the cause, if there is one."""
         tls = tls_options(self._settings.mongodb_tls_ca_file, self._settings.mongodb_tls_cert_file)
         try:
             await explained(doing, self._uris[index], tls)

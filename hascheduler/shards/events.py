@@ -6,14 +6,14 @@
                     └─► shard, hosted elsewhere: a replica ──┴─► FollowedShard ─► held back ─► in the order of the ids
 
 Each shard is followed by its own public route, hosted here or not, with the caller's own token. Ids are instants of the
-MongoDB, one order over all shards, and one id says where a client goes on in each.
+MongoDB, one order over all shards, and one id is the position to go on after in each.
 
-* An event is held back until every shard's stream has come past it, which each tells twice a second (``keepalive``). A
-  shard that tells nothing holds the others back for `HELD_BACK_MAX_S` and no longer.
-* What a shard has sent and nobody has taken has a bound. If that is full, the shard waits, and in the end it tells that
-  its client is too slow (``lagging``).
-* A stream that ends goes on after the last position, at another replica if need be. The whole ends if nothing is heard
-  of a shard for 20 s, or if the caller is refused.
+* An event is held back until every shard's stream has passed it, which each reports twice a second (``keepalive``). A
+  silent shard holds the others back for `HELD_BACK_MAX_S` and no longer.
+* The events of a shard that are not yet taken have a bound. If it is reached, the shard waits, and in the end it
+  reports that its client is too slow (``lagging``).
+* A stream that ends goes on after the last position, at another replica if need be. The whole ends if a shard is silent
+  for 20 s, or if the caller is refused.
 """
 
 import asyncio
@@ -67,10 +67,10 @@ async def in_order(
     loop = asyncio.get_running_loop()
     yield b"retry: %d\n\n" % _RETRY_MS
     held: list[tuple[str, float, bytes]] = []
-    sent_s = -silence_s  # the first comment tells at once where a client may go on
+    sent_s = -silence_s  # the first comment has the client's position at once
     while True:
         news.clear()
-        # Before the events are taken: of what comes in between, the order is not known yet.
+        # Read before the events are taken: the order of later ones is not known yet.
         past, now_s = min(each.position for each in followed), loop.time()
         is_over = any(each.is_over for each in followed)
         for piece in [piece for each in followed for piece in each.taken()]:
@@ -99,7 +99,7 @@ async def in_order(
 
 
 def _gap(piece: Piece, past: str) -> bytes:
-    """A client that goes on there must not pass over what another shard has yet to send."""
+    """Return a reset with a position that does not skip what another shard has yet to send."""
     position, data = min(piece.id, past or piece.id), piece.data
     with suppress(*STRANGE):
         data = orjson.dumps({**orjson.loads(data), "position": position})
@@ -148,7 +148,7 @@ def _event(type: str, data: object) -> bytes:
 
 
 def _history_as_one(histories: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The newest seconds of all are the same ones; further back one may know less."""
+    """Return the summed history, aligned at the newest second; a shorter history counts as 0 further back."""
     series = {}
     for name in histories[0]["series"]:
         from_newest = zip_longest(*(reversed(each["series"][name]) for each in histories), fillvalue=0)

@@ -1,4 +1,4 @@
-"""The streams of several shards, each followed by its own public route, and one stream that is made of them."""
+"""The streams of several shards, each followed by its own public route, and the one stream made of them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ _HEADERS = (
 _KEPT_MAX = 500
 _PIECE_BYTES_MAX = 4 * 1024 * 1024
 _SILENT_S_MAX = 10.0
-"""A shard says where it is twice a second. One that says nothing for so long is asked again, at another replica."""
+"""A shard reports its position twice a second. After this silence it is asked again, at another replica."""
 _PATIENCE_S = 20.0
 _AGAIN_S = 0.05
 _AGAIN_MAX_S = 2.0
@@ -37,7 +37,7 @@ _PASSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABL
 
 
 class Piece(NamedTuple):
-    """One server-sent event as it came. It is without a type if it only tells how far its shard is."""
+    """One server-sent event as it came; without a type if it only tells how far its shard is."""
 
     id: str
     type: str
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 
 @dataclass(eq=False)
 class FollowedShard:
-    """The stream of one shard. Owner of what it has sent and nobody has taken."""
+    """The stream of one shard; owner of the events that it sent and that are not yet taken."""
 
     place: Place
     scope: Scope
@@ -55,7 +55,7 @@ class FollowedShard:
     news: asyncio.Event
     patience_s: float
     position: str = ""
-    """Every event up to there is in ``kept``, or was."""
+    """Every event up to this position is, or was, in ``kept``."""
     kept: asyncio.Queue[Piece] = field(default_factory=lambda: asyncio.Queue(_KEPT_MAX))
     heard_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     refusal: WholeAnswer | None = None
@@ -68,7 +68,7 @@ class FollowedShard:
         return [self.kept.get_nowait() for _ in range(self.kept.qsize())]
 
     async def run(self) -> None:
-        """Follow until the caller is refused, or nothing is heard for ``patience_s``."""
+        """Follow until the caller is refused, or the shard is silent for ``patience_s``."""
         loop = asyncio.get_running_loop()
         pause_s, is_final = _AGAIN_S, False
         while True:
@@ -85,7 +85,7 @@ class FollowedShard:
         self.news.set()
 
     async def _follow(self, loop: asyncio.AbstractEventLoop) -> WholeAnswer | None:
-        """Follow it to the end of one stream; return the refusal if that is the answer."""
+        """Follow one stream to its end; return the refusal if that is the answer."""
         answer = WholeAnswer()
         self._rest = b""
         after = self.position or self.after
@@ -97,7 +97,7 @@ class FollowedShard:
                 await answer.take(message)
                 return
             for piece in self._pieces_in(message.get("body", b"")):
-                limit.reschedule(None)  # while there is no room, it is the client that is slow
+                limit.reschedule(None)  # without room, the client is slow, not the shard
                 if piece.type:
                     await self.kept.put(piece)
                 self.position = max(self.position, piece.id)
@@ -123,13 +123,13 @@ class FollowedShard:
 
 
 async def _never() -> Message:
-    """Wait: that the client leaves cancels all."""
+    """Wait forever: when the client leaves, everything is cancelled."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("nobody ends that")
 
 
 Pieces = Callable[[Sequence[FollowedShard], asyncio.Event], AsyncGenerator[bytes, None]]
-"""Makes one stream of several. It is woken by the event, and yields at least twice a second, be it nothing."""
+"""Makes one stream of several. The event wakes it, and it yields at least twice a second, even if empty."""
 
 
 async def send_as_one(
@@ -141,9 +141,11 @@ async def send_as_one(
     after: str | None = None,
     of_all: bool = True,
 ) -> None:
-    """Send what ``pieces`` makes of the streams of all shards, in one slot of that ``kind``; raise 429 or 503 if there
-    is none. With ``of_all`` it begins once each shard has begun one, and the refusal of one is the answer; else the
-    home has to."""
+    """Send what ``pieces`` makes of the streams of all shards, in one slot of that ``kind``.
+
+    Raise 429 or 503 if no slot is free. With ``of_all``, wait until every shard has begun; the refusal of one is the
+    answer. Otherwise wait only for the home.
+    """
     scope, receive, send = exchange
     with holding_of(scope).hold_open(kind):
         await until_left(_follow_all(places, scope, send, pieces, after, of_all=of_all), receive)

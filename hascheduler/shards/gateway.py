@@ -6,13 +6,13 @@
                                                │              └─► else: a replica that hosts it (`peers`)
                                                └─► all shards: `merging`, `events`, `batches`, and one answer
 
-What is of one tenant has one shard. A request names its tenant by its token, else by its body or query, by the
-partition in an id, or by the reserved name of a schedule; `routes` says by which of them.
+Everything of one tenant is in one shard. A request names its tenant by its token, else by its body or query, by the
+partition in an id, or by the reserved name of a schedule; `routes` defines which of them.
 
-* While a partition is frozen, all that may write in it is answered 503 with ``Retry-After``; reads go on.
+* While a partition is frozen, every request that may write in it is answered 503 with ``Retry-After``; reads go on.
 * A write that another replica sends here goes to the shard of its partition, by the layout known here, or nowhere. So
-  nobody puts anything into a wrong shard by naming one.
-* A 404 counts only once no newer layout says that the partition is elsewhere.
+  naming a wrong shard writes nothing into it.
+* A 404 counts only if the newest layout does not place the partition elsewhere.
 """
 
 import asyncio
@@ -64,8 +64,11 @@ _LOOK_EVERY_S = 0.25
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A request. ``parameter`` is that of its path, ``only`` the index of the one shard that its header names, ``body``
-    what the gateway has read. The messages read are kept: several shards may have to be asked."""
+    """A request; the messages read are kept, as several shards may have to be asked.
+
+    ``parameter`` is the one in its path, ``only`` the index of the shard that its header names, ``body`` what the
+    gateway has read.
+    """
 
     scope: Scope
     receive: Receive
@@ -100,8 +103,11 @@ class _Asked:
 
 @dataclass(slots=True, eq=False)
 class Gateway:
-    """The application of a deployment of several shards; owner of the writes under way. ``places`` are its shards, the
-    home first. ``merged`` makes the answers of all shards to a route one, ``streams`` what they send without end."""
+    """The application of a deployment of several shards; owner of the writes under way.
+
+    ``places`` are its shards, the home first. ``merged`` combines the answers of all shards to a route, ``streams``
+    their endless answers.
+    """
 
     layout: LayoutWatch
     places: Sequence[Place]
@@ -114,8 +120,10 @@ class Gateway:
     _acknowledged: int = field(default=0, init=False)
 
     def acknowledged_epoch(self) -> int:
-        """Return the newest epoch seen of which no write in a partition that is frozen in it is under way here. A
-        request that is held open has written."""
+        """Return the newest seen epoch without a write under way here in a partition that it freezes.
+
+        A request that is held open has already written.
+        """
         if not any(
             self._is_frozen(partitions) and not holding_of(asked.scope).is_held_open
             for asked, partitions in self._under_way.items()
@@ -130,7 +138,7 @@ class Gateway:
             await self.places[0].ask(scope, receive, send)
             return
         route, parameters = found
-        # For the edge, which records them: a shard that is hosted here gets a copy of the scope.
+        # For the edge, which records them: a shard hosted here gets only a copy of the scope.
         scope[PATTERN], scope["path_params"] = route.pattern, dict(parameters)
         try:
             await self._answer(_Asked(scope, receive, send, route, next(iter(parameters.values()), ""), caller))
@@ -156,7 +164,7 @@ class Gateway:
         await self._of_partition(asked, partition_of(tenant))
 
     async def _of_partition(self, asked: _Asked, partition: int) -> None:
-        """Have the shard answer that has the partition; if that is 404, and it has moved meanwhile, the next one."""
+        """Pass the request to the partition's shard; after a 404, to the next one if the partition has moved."""
         await self._require_there(asked, {partition})
         missing = WholeAnswer()
 
@@ -175,16 +183,18 @@ class Gateway:
         await missing.send(asked.send)
 
     async def _located(self, asked: _Asked) -> int | None:
-        """Look in one shard after the other for an id that says nothing, such as one of a deployment that had one shard
-        then; return its partition, or None if the request is answered. A shard may have a worthless copy of what moves,
-        so what is found says only whose it is."""
+        """Search the shards for an id without a partition; return its partition, or None if the request is answered.
+
+        Such ids are from a deployment that had one shard then. A shard may have a worthless copy of what moves, so the
+        found document only tells whose it is.
+        """
         path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
         for index in range(len(self.places)) if asked.only is None else (asked.only,):
             answer = await answer_of(self.places[index], own_request(asked.scope, "GET", path), replayed())
             if answer.status == HTTPStatus.OK:
                 found = orjson.loads(answer.body)
                 return partition_of(found["tenant"] if "tenant" in found else found["job"]["tenant"])
-            if answer.status != HTTPStatus.NOT_FOUND:  # it does not answer, or can't read what it has
+            if answer.status != HTTPStatus.NOT_FOUND:  # it does not answer, or can't read its document
                 with self._writing(asked, None):
                     await self._ask(asked, index)
                 return None
@@ -195,13 +205,13 @@ class Gateway:
         await self.places[index].ask(asked.scope, asked.from_its_beginning(), asked.send)
 
     def _is_frozen(self, partitions: Collection[int] | None) -> bool:
-        """Whether one of these partitions is frozen; None stands for all."""
+        """Return True if one of these partitions is frozen; None stands for all."""
         frozen = self.layout.now.frozen
         return bool(frozen) if partitions is None else not frozen.isdisjoint(partitions)
 
     @contextmanager
     def _writing(self, asked: _Asked, partitions: Collection[int] | None) -> Iterator[None]:
-        """Count a write in these partitions (None: in any) as under way; `ProblemError` while one of them is frozen."""
+        """Count a write in these partitions (None: in any) as under way; `ProblemError` while one is frozen."""
         if not asked.route.writes:
             yield
             return
@@ -214,7 +224,7 @@ class Gateway:
             del self._under_way[asked]
 
     async def _require_there(self, asked: _Asked, partitions: Collection[int]) -> None:
-        """`ProblemError` if the header names another shard than that of all these partitions."""
+        """Raise `ProblemError` if the header names another shard than the one of all these partitions."""
 
         def is_there(layout: Layout) -> bool:
             return {layout.shard_of[partition] for partition in partitions} == {asked.only}
@@ -225,7 +235,7 @@ class Gateway:
     async def _newest(self) -> Layout:
         try:
             return await self.layout.read_again()
-        except InvalidInput as error:  # no fault of who asks
+        except InvalidInput as error:  # not the caller's mistake
             raise StoreUnavailable(f"the layout can't be read: {error}") from error
 
     def _index_of(self, shard: str, path: str) -> int:
@@ -234,7 +244,7 @@ class Gateway:
             raise InvalidInput((path,), f"{quoted(shard)} is no shard", f"one of {', '.join(names)}")
         return names.index(shard)
 
-    # What all share
+    # Shared by all shards
 
     async def _at_home(self, asked: _Asked) -> None:
         if asked.only not in (None, 0):
@@ -248,7 +258,7 @@ class Gateway:
             collection, name = Nouns(noun), asked.parameter
         asks_first = collection is Nouns.CALENDARS and asked.route.method == "DELETE"
         if asked.only not in (None, 0):
-            # Another replica asks the shard whether it can do without the calendar.
+            # Another replica asks if the shard can do without the calendar.
             await (self._ask(asked, asked.only) if asks_first and asked.only else self._at_home(asked))
             return
         answer, is_changed = WholeAnswer(), False
@@ -257,11 +267,11 @@ class Gateway:
             is_changed = is_changed or answer.status < HTTPStatus.BAD_REQUEST
             if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
                 break
-        if is_changed:  # also if a shard has deleted its copy of a calendar for nothing: it comes back
+        if is_changed:  # also if only a shard's copy of a calendar was deleted: this restores it
             await self.copies.written(collection, name)
         await answer.send(asked.send)
 
-    # What is of a tenant
+    # Of one tenant
 
     async def _submit(self, asked: _Asked) -> None:
         await self._of_tenant(asked, await self._tenant(asked, "tenant") or DEFAULT_TENANT)
@@ -307,7 +317,7 @@ class Gateway:
         await self._made(asked, name, partition_of(owner))
 
     async def _of_name_or(self, asked: _Asked, name: str | None, partition: int | None) -> None:
-        if asked.caller.only is not None:  # to it all else is 404
+        if asked.caller.only is not None:  # a tenant's token sees 404 for all else
             partition = partition_of(asked.caller.only)
         elif name is not None:
             partition = await self.names.partition_of(name)
@@ -326,7 +336,7 @@ class Gateway:
         await self._made(asked, asked.field_at("name"), partition)
 
     async def _made(self, asked: _Asked, name: object, partition: int) -> None:
-        """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.home`)."""
+        """Reserve the name before the schedule is made, and once more after that (`hascheduler.shards.names`)."""
         if not isinstance(name, str) or not NAME.match(name):  # it is refused, with the reason
             await self._of_partition(asked, partition)
             return
@@ -343,7 +353,7 @@ class Gateway:
         await answer.send(asked.send)
 
     async def _read(self, asked: _Asked) -> None:
-        """Read the body of a caller who has the power; that of all others is refused unread."""
+        """Read the body if the caller has the power; otherwise it is refused unread."""
         power = Power.WORK if asked.route.rule is Rule.WORK else Power.SUBMIT
         if not asked.caller.may(power):
             return
@@ -351,7 +361,7 @@ class Gateway:
         with suppress(orjson.JSONDecodeError):  # the shard says what is wrong
             asked.body = orjson.loads(body)
 
-    # What is of several tenants
+    # Of several tenants
 
     async def _list(self, asked: _Asked) -> None:
         tenant = asked.caller.only or tenant_named(QueryParams(asked.scope["query_string"]).get("tenant"))
@@ -382,8 +392,7 @@ class Gateway:
             await self.streams[asked.route.pattern](self.places, asked.scope, asked.receive, asked.send)
 
     async def _until_moved(self, asked: _Asked, partition: int) -> None:
-        """Have the partition's shard answer until the partition is elsewhere: then the stream ends, and its client
-        comes back."""
+        """Let the partition's shard answer until the partition moves; then end the stream, so the client reconnects."""
         index, begun = self.layout.now.shard_of[partition], False
 
         async def receive() -> Message:
@@ -444,14 +453,14 @@ def _moving(detail: str) -> ProblemError:
 
 
 def _require_partition(owner: str, partition: int) -> None:
-    """Raise an `InvalidInput` if the schedule of that partition may not be this tenant's."""
+    """Raise `InvalidInput` if this tenant may not own a schedule of that partition."""
     if partition_of(owner) != partition:
         reason = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
         raise InvalidInput(("job", "tenant"), reason, "the same tenant, or a schedule of another name")
 
 
 def _owner_in(asked: _Asked) -> str | None:
-    """Return whose the schedule in the body is to be; None if that of the stored one stays."""
+    """Return the owner of the schedule in the body; None if the stored owner stays."""
     jobs, job = asked.field_at("jobs"), asked.field_at("job")
     made = jobs if isinstance(jobs, list) else [job]
     named = (tenant_named(each.get("tenant")) for each in made if isinstance(each, dict))

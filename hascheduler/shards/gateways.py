@@ -1,8 +1,8 @@
-"""What each replica knows of the layout: a mover waits for all that live, by the clock of the home's server alone.
+"""The layout that each replica knows: a mover waits for all live replicas, by the clock of the home's server alone.
 
-Each writes one document to the home: how many shards it knows, and the newest epoch such that no write of a partition
-that is frozen in it is under way there. Beside these documents is the key by which replicas know each other
-(`hascheduler.api.http.server`): processors have no right to read this collection.
+Each writes one document to the home: how many shards it knows, and the newest epoch without a write under way there in
+a partition that it freezes. The same collection holds the key by which replicas know each other
+(`hascheduler.api.http.server`): processors have no right to read it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 _BEAT_S = 1.0
 _LOOK_S, _BUSY_LOOK_S = 0.5, 0.02
-"""How often it looks whether there is a newer epoch to tell."""
+"""How often it checks for a newer epoch to publish."""
 _LIVES_FOR = timedelta(seconds=5)
 _KEPT_FOR = timedelta(minutes=2)
 """Longer than the heartbeat of a dead replica is kept."""
@@ -45,8 +45,8 @@ async def peer_key(home: Database, new_key: str) -> bytes:
 class GatewayBoard:
     """The document of this replica, and those of the others; `hascheduler.shards.moves.HomeState`.
 
-    ``shards`` is how many this process knows, ``acknowledged`` returns its epoch, ``is_leading`` whether it leads the
-    home.
+    ``shards`` is how many this process knows, ``acknowledged`` returns its epoch, ``is_leading`` is True if it leads
+    the home.
     """
 
     home: Database
@@ -62,7 +62,7 @@ class GatewayBoard:
         self._replicas = self.home[Collection.REPLICAS.value]
         self._told = 0
         self._beat: tuple[datetime, float] | None = None
-        """When the last beat was written, by the server's clock and by this process's."""
+        """When the last heartbeat was written, by the server's clock and by this process's."""
         self._known_at: dict[int, float] = {}
         self._asked = 0, 0.0
 
@@ -71,7 +71,7 @@ class GatewayBoard:
         return self.is_leading()
 
     async def run(self) -> None:
-        """Beat once a second, and at once if there is a newer epoch to tell."""
+        """Send a heartbeat once a second, and at once if there is a newer epoch to publish."""
 
         async def tell() -> None:
             if self._beat is None or self._told != self.acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
@@ -80,7 +80,7 @@ class GatewayBoard:
         await repeat(tell, lambda: _BUSY_LOOK_S if self.watch.is_busy else _LOOK_S, "gateway_untold")
 
     async def beat(self) -> datetime:
-        """Tell what this replica knows; return when, by the server's clock."""
+        """Publish what this replica knows; return when, by the server's clock."""
         epoch, began_s = self.acknowledged(), _now_s()
         known = {"$set": {"shards": self.shards, "epoch": epoch}, "$currentDate": {"at": True}}
         with faults("tell what this gateway knows"):
@@ -98,8 +98,11 @@ class GatewayBoard:
             await self._gateways.delete_one({"_id": self.replica_id})
 
     async def all_know(self, index: int) -> bool:
-        """Whether all replicas know the shard of that index; what was true is true for a second. A replica of an
-        earlier release, or of a single shard, tells nothing here: while its heartbeat is kept, it does not know."""
+        """Return True if all replicas know the shard of that index; cached for a second.
+
+        A replica of an earlier release, or of a single shard, publishes nothing here: while its heartbeat is kept, it
+        does not know.
+        """
         if _now_s() - self._known_at.get(index, -_KNOWN_FOR_S) < _KNOWN_FOR_S:
             return True
         now = await self._server_now()
@@ -116,8 +119,10 @@ class GatewayBoard:
         return True
 
     async def all_have(self, epoch: int, patience_s: float) -> bool:
-        """Whether all gateways that live acknowledge that epoch, or have not done so for ``patience_s`` since this
-        replica first asked for it: what they write then is late."""
+        """Return True if all live gateways acknowledge that epoch, or have had ``patience_s`` to do so.
+
+        The time counts from when this replica first asked for it; a gateway that is behind then writes late.
+        """
         if self._asked[0] != epoch:
             self._asked = epoch, _now_s()
         since = await self._server_now() - _LIVES_FOR

@@ -1,5 +1,7 @@
-"""The layout in the home. The first replica of several shards makes it; every process (replica, processor, `migrate`,
-`check`) compares it with its settings at its start.
+"""The layout in the home.
+
+The first replica of several shards makes it; every process (replica, processor, `migrate`, `check`) compares it with
+its settings at its start.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +33,7 @@ class LayoutStore:
         self._layouts = home[Collection.ROUTING.value].with_options(write_concern=MAJORITY)
 
     async def get(self) -> Layout | None:
-        """Return the newest majority-committed layout; `InvalidInput` if it can't be read."""
+        """Return the newest majority-committed layout; raise `InvalidInput` if it can't be read."""
         with faults("read the layout"):
             found = await self._layouts.find_one({"_id": LAYOUT_ID})
         try:
@@ -41,14 +43,14 @@ class LayoutStore:
             raise InvalidInput(("layout", *error.path), where, error.expected) from None
 
     async def create(self, layout: Layout) -> bool:
-        """Insert the first layout; False if there is one."""
+        """Insert the first layout; return False if there is one."""
         with faults("create the layout"), suppress(DuplicateKeyError):
             await self._layouts.insert_one(encode_layout(layout))
             return True
         return False
 
     async def replace(self, epoch: int, layout: Layout) -> bool:
-        """Replace the layout of that epoch by a later one; False if it is no longer that."""
+        """Replace the layout of that epoch by a later one; return False if the epoch has changed."""
         with faults("change the layout"):
             done = await self._layouts.replace_one({"_id": LAYOUT_ID, "epoch": epoch}, encode_layout(layout))
         return done.matched_count == 1
@@ -63,11 +65,11 @@ class LayoutWatch:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something moves."""
+        """Return True if something moves."""
         return bool(self.now.moving or self.now.leaving)
 
     async def read_again(self) -> Layout:
-        """Return the newest layout of the home. An older one than this process knows comes from a server that lags."""
+        """Return the newest layout of the home; ignore one older than the known layout, from a server that lags."""
         read = await self._store.get()
         if read is not None and read.epoch > self.now.epoch:
             self.now = read
@@ -81,9 +83,9 @@ async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[],
     """Return the layout of these shards, the home's name first; None for one shard, which has none.
 
     Of several replicas that start at once, one makes the layout and the others find it. If the home was used as the
-    only shard, it has all partitions, and shards that are added have none: `hascheduler shards apply` moves some there.
-    `InvalidInput` if the home has more shards than these, or others, a layout that can't be read, or a definition that
-    several shards can't keep.
+    only shard, it has all partitions, and added shards have none: `hascheduler shards apply` moves some there. Raise
+    `InvalidInput` if the home has more shards than these, or others, an unreadable layout, or a definition that several
+    shards can't keep.
     """
     store = LayoutStore(home)
     stored = await store.get()
@@ -107,10 +109,10 @@ async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[],
 
 
 async def stored_layout(store: LayoutStore, shards: int) -> Layout | None:
-    """Return the layout of a deployment of so many shards; None for one shard, which has none.
+    """Return the layout of a deployment of that many shards; None for one shard, which has none.
 
-    `StoreUnavailable` while a deployment of several shards has none yet: a replica is about to make it. `InvalidInput`
-    if the home has another number of shards, or a layout that can't be read.
+    Raise `StoreUnavailable` while a deployment of several shards has none yet: a replica is about to make it. Raise
+    `InvalidInput` if the home has another number of shards, or an unreadable layout.
     """
     layout = await store.get()
     if layout is None and shards > 1:
@@ -137,23 +139,23 @@ async def _is_unused(home: Database) -> bool:
 
 
 async def require_keepable(home: Database, shards: int) -> None:
-    """Raise `InvalidInput`, with its name, for a stored definition that so many shards can't keep."""
+    """Raise `InvalidInput`, with its name, for a stored definition that this many shards can't keep."""
     found = home[Collection.DEFINITIONS.value].find({})
     async for batch in slices(found, "read the definitions"):
         for stored in batch:
             try:
                 broken = why_not_keepable(read_document(Definition, stored["_id"], stored), shards)
             except InvalidInput:
-                continue  # one that can't be read limits nothing, in one shard or several
+                continue  # an unreadable one limits nothing, in one shard or several
             if broken is not None:
                 problem = f"{shards}, and the definition {quoted(stored['_id'])} has a {broken.path[0]} that several"
                 raise InvalidInput(_SETTING, f"{problem} shards can't keep: {broken.problem}", broken.expected)
 
 
 def why_not_keepable(definition: Definition, shards: int) -> InvalidInput | None:
-    """Return what is wrong with the limits of a definition for so many shards; None if they can keep them.
+    """Return what is wrong with the limits of a definition for this many shards; None if they can keep them.
 
-    A shard without any of a rate's count would let its jobs wait for ever. Jobs of different tenants, which may be in
+    A shard with no part of a rate's count would let its jobs wait forever. Jobs of different tenants, which may be in
     different shards, could exclude each other only in one order of all that runs.
     """
     rate = definition.rate_limit

@@ -1,7 +1,7 @@
-"""Which shards this process hosts: all, or with `HASCHEDULER_SHARD_CANDIDATES` the home and those it is a candidate of.
+"""The shards of this process: all, or with `HASCHEDULER_SHARD_CANDIDATES` the home and those it is a candidate of.
 
 Twice a second each replica works out who is a candidate of which shard (`hascheduler.election.preferences`) from the
-names of the replicas that live in the home's mirror, and asks no other::
+names of the live replicas in the home's mirror, and asks no other::
 
     a candidate for a while ──► begin: stream, mirror, core, election ──► mirror complete: it answers and may lead
           ▲                                                                        │
@@ -9,13 +9,13 @@ names of the replicas that live in the home's mirror, and asks no other::
           └──────────── end: hands the lease over as on SIGTERM,  ◄─────────── own mirror shows all candidates ready
                         and forgets the mirror
 
-*Replicas that leave at once never leave a shard to nobody.* The candidates are the first of an order of all names that
-is the same for everybody, so each of them comes before a replica that leaves to them. Whatever the replicas see of each
-other, of those that host a shard the first in that order never leaves it.
+*Replicas that leave at once never leave a shard without a host.* The candidates are the first in an order of all names
+that is the same for everybody, so each of them precedes a replica that leaves to them. Whatever the replicas see of
+each other, the first in that order of those that host a shard never leaves it.
 
-A replica that comes and goes costs little: who took over for it goes on for ``after_ms`` once it is back, a candidate
-begins beside others only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. None of
-this is safety: any replica that hosts a shard may lead it, by its lease and its journal.
+A replica that flaps costs little: its successor goes on for ``after_ms`` once it is back, a candidate joins other
+hosts only after `BEGIN_AFTER_MAX_MS`, and at most `READING_MAX` snapshots are read here at once. Safety depends on
+none of this: any replica that hosts a shard may lead it, by its lease and its journal.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ log = structlog.get_logger(__name__)
 
 READING_MAX = 8
 ALONE_AFTER_MS, BEGIN_AFTER_MAX_MS = 1_000, 5_000
-"""For so long it has been a candidate before it begins with a shard that no ready replica hosts, and with any other."""
+"""How long it must be a candidate before it begins: with a shard that no ready replica hosts, and with any other."""
 LEAVE_AFTER_MS = 30_000
 _TURN_S = 0.5
 _READ_LIMIT_S = 1.0
 
 
 class HostedShard:
-    """One shard as this process has it. Owner of its replica and its services, while the process hosts it.
+    """One shard of this process; owner of its replica and its services while the process hosts it.
 
     ``make`` makes a replica that has not begun, and the services on it. It is given the `Silencing` of that replica.
     """
@@ -57,9 +57,9 @@ class HostedShard:
         self.name = name
         self.replica: Replica | None = None
         self.is_fixed = False
-        """Whether it is hosted from the start to the end of the process."""
+        """True if it is hosted from the start to the end of the process."""
         self.is_wanted: bool | None = None
-        """Whether it should be hosted here, since ``since_ms``; None: that is not known yet."""
+        """True if it should be hosted here, since ``since_ms``; None if that is not known yet."""
         self.since_ms = 0
         self._make = make
         self._services: ApiServices | None = None
@@ -69,36 +69,38 @@ class HostedShard:
 
     @property
     def services(self) -> ApiServices | None:
-        """What answers here; None if another replica has to: the mirror is not complete yet, or the shard is left.
-        One that is hosted from the start answers from the start."""
+        """Return the services that answer here; None if another replica has to.
+
+        That is so until the mirror is complete, and once the shard is left. A fixed shard answers from the start.
+        """
         return self._services if self.is_fixed or self.is_ready else None
 
     @property
     def is_ready(self) -> bool:
-        """Whether its mirror has been complete since it began here."""
+        """Return True if its mirror has been complete since it began here."""
         if self.replica is None or self._is_ending:
             return False
         self._is_ready = self._is_ready or self.replica.view.ready
         return self._is_ready
 
     def begin(self) -> Replica:
-        """Return the replica that hosts it from now on, which the caller runs."""
+        """Return the replica that hosts it from now on; the caller runs it."""
         assert self.replica is None
         self.replica, self._services = self._make(self)
         return self.replica
 
     def silence_while(self, silenced: Callable[[], bool]) -> None:
-        """Ask that for as long as the replica is here."""
+        """Silence this process's liveness while ``silenced`` returns True, for as long as the replica exists."""
         self._is_silenced = silenced
 
     def leave(self) -> None:
-        """Let others answer from now on, and stop the replica; `gone` when it has ended."""
+        """Let others answer from now on, and stop the replica; call `gone` when it has ended."""
         assert self.replica is not None
         self._is_ending = True
         self.replica.stop()
 
     def gone(self) -> None:
-        """Keep nothing of the replica that has ended: its mirror is what takes memory."""
+        """Release the ended replica: its mirror takes the memory."""
         assert self.replica is not None
         self.replica.forget()
         self.replica = self._services = self._is_silenced = None
@@ -107,11 +109,11 @@ class HostedShard:
 
 @dataclass
 class Hosting:
-    """Which shards this process hosts; `telemetry.health.Health` of the whole process.
+    """The shards that this process hosts; `telemetry.health.Health` of the whole process.
 
     ``shards`` are all, the home first, which is hosted from the start to the end. ``hosts_of`` reads the ids of the
     ready replicas of the shard of that index. ``name`` is this replica's, ``most`` how many candidates each other shard
-    has; 0: all are hosted from the start to the end. A shard is left after ``after_ms``. The heartbeats have
+    has; with 0 all are hosted from the start to the end. A shard is left after ``after_ms``. Heartbeats carry
     ``http_endpoint``, which is set before `run`.
     """
 
@@ -140,11 +142,11 @@ class Hosting:
 
     @property
     def replicas(self) -> Sequence[Replica]:
-        """The replicas of the shards that are hosted now, that of the home first."""
+        """Return the replicas of the shards hosted now, the home's first."""
         return [shard.replica for shard in self.shards if shard.replica is not None]
 
     async def run(self) -> None:
-        """Host until `stop`, and until what is hosted then has ended in good order."""
+        """Host until `stop`, and then until every hosted replica has ended in good order."""
         running: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
 
@@ -172,7 +174,7 @@ class Hosting:
         self._stopping.set()
 
     async def turn(self) -> Sequence[HostedShard]:
-        """Look once: leave what is to be left, and return the shards to begin with now."""
+        """Check once: leave the shards that are due, and return those to begin with now."""
         if not self._others or not self.home.view.ready:
             return ()
         now, live = self.clock.mono_ms(), self.home.live_replicas()
@@ -191,14 +193,17 @@ class Hosting:
         return [shard for shard, is_due in zip(waiting, due, strict=True) if is_due][: max(READING_MAX - reading, 0)]
 
     def _may_leave(self, shard: HostedShard, candidates: Collection[str], now: int) -> bool:
-        """Return whether it has been unwanted for long enough, and all candidates are ready in the shard's mirror."""
+        """Return True if it has been unwanted for long enough, and all candidates are ready in the shard's mirror."""
         if shard.replica is None or not shard.replica.view.ready or now - shard.since_ms < self._leave_after_ms:
             return False
         return {status.name for status in shard.replica.live_replicas() if status.ready}.issuperset(candidates)
 
     async def _may_begin(self, shard: HostedShard, living: Set[str], now: int) -> bool:
-        """Return whether it has been wanted for long enough, which is shorter if no ready replica hosts it. The record
-        of one that was killed stays for a minute, so it counts only while it lives in the home, which all host."""
+        """Return True if it has been wanted for long enough, which is shorter if no ready replica hosts it.
+
+        The record of a killed replica stays for a minute, so it counts only while the replica lives in the home, which
+        all host.
+        """
         lasted_ms = now - shard.since_ms
         if lasted_ms >= self._begin_after_ms or lasted_ms < ALONE_AFTER_MS:
             return lasted_ms >= self._begin_after_ms
@@ -215,8 +220,10 @@ class Hosting:
         return "" if all(replica.view.alive for replica in self.replicas) else NOT_TURNING
 
     def not_ready(self) -> str:
-        """Why the process should not be asked now: the home is not ready, or a shard that it should host has not been
-        yet. Once all were, one that falls behind answers for itself."""
+        """Return why the process is not ready: the home is not, or a wanted shard has not been yet; "" if it is.
+
+        Once all were ready, a shard that falls behind answers for itself.
+        """
         if self.home.view.stopping or self._stopping.is_set():
             return ABOUT_TO_END
         if self.home.view.unready_reason or self._is_settled:
@@ -232,5 +239,5 @@ class Hosting:
 
 
 async def _run(replica: Replica) -> None:
-    bind_contextvars(shard=replica.scheduler)  # on the lines of this task and of those that it begins
+    bind_contextvars(shard=replica.scheduler)  # on the log lines of this task and its subtasks
     await replica.run()

@@ -5,8 +5,8 @@ The home has one such document. Every change is a compare-and-set on ``epoch``::
     at rest ─► moving ─► moving, frozen ─► leaving, frozen ─► leaving ─► at rest
                   ▲___________│ thawed
 
-While a partition is *moving* it is where it was; from *leaving* on it is where it was moving to. It is *frozen* while
-live documents of it may be in both shards: else one that was deleted in one of them would come back from the other.
+A *moving* partition is still in its old shard; from *leaving* on it is in the new one. It is *frozen* while live
+documents of it may be in both shards: otherwise one deleted in one shard would come back from the other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ LAYOUT_ID = "routing"
 
 
 class PartitionMove(NamedTuple):
-    """A partition on its way to shard ``to`` since epoch ``began``, which marks the copies that this move makes."""
+    """A partition on its way to shard ``to`` since epoch ``began``, which marks the copies of this move."""
 
     to: int
     began: int
@@ -31,10 +31,10 @@ class PartitionMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """``shards`` are names, the home first; ``shard_of`` has the index of a shard for each partition.
+    """The shard of each partition: ``shards`` are names, the home first; ``shard_of`` has a shard's index for each.
 
-    ``moving`` has the moves under way. ``frozen`` partitions refuse writes for about a second.
-    ``leaving`` has, for each partition that has arrived, the index of the shard in which something of it is left.
+    ``moving`` has the moves under way. ``frozen`` partitions refuse writes for about a second. ``leaving`` has, for
+    each partition that has arrived, the index of the shard that still holds something of it.
     """
 
     epoch: int
@@ -70,14 +70,14 @@ class Layout:
         """Return the first layout of a deployment that had one shard until now."""
         return cls(1, tuple(shards), (0,) * PARTITION_COUNT)
 
-    # The next one
+    # The next layout
 
     def extended(self, shards: Sequence[str]) -> "Layout":
         """Add shards, which have no partition yet."""
         return replace(self, epoch=self.epoch + 1, shards=tuple(shards))
 
     def beginning(self, moves: Mapping[int, int]) -> "Layout":
-        """Begin these moves; `InvalidInput` for a partition that moves already."""
+        """Begin these moves; raise `InvalidInput` for a partition that already moves."""
         for partition in moves:
             if not self.is_at_rest(partition):
                 there = self.shards[self.goal_of(partition)]
@@ -93,14 +93,14 @@ class Layout:
         return replace(self, epoch=self.epoch + 1, frozen=self.frozen - {partition})
 
     def arrived(self, partition: int) -> "Layout":
-        """Place the partition where it was moving to; what is left of it leaves the shard before."""
+        """Place the partition in its new shard; what remains of it leaves the old one."""
         placed, moving = list(self.shard_of), dict(self.moving)
         placed[partition] = moving.pop(partition).to
         leaving = {**self.leaving, partition: self.shard_of[partition]}
         return replace(self, epoch=self.epoch + 1, shard_of=tuple(placed), moving=moving, leaving=leaving)
 
     def emptied(self, partition: int) -> "Layout":
-        """End the move: nothing of the partition is left in the shard that it came from."""
+        """End the move: the old shard holds nothing of the partition any more."""
         left = {each: source for each, source in self.leaving.items() if each != partition}
         return replace(self, epoch=self.epoch + 1, frozen=self.frozen - {partition}, leaving=left)
 
@@ -126,14 +126,16 @@ class Layout:
 
 
 def even_moves(layout: Layout) -> Mapping[int, int]:
-    """Return the fewest moves, by partition, after which no shard has two partitions more than another; those that move
-    already stay on their way."""
+    """Return the fewest moves, by partition, after which no shard has two partitions more than another.
+
+    Partitions that already move stay on their way.
+    """
     held: dict[int, list[int]] = {index: [] for index in range(len(layout.shards))}
     for partition in range(PARTITION_COUNT):
         held[layout.goal_of(partition)].append(partition)
     least, more = divmod(PARTITION_COUNT, len(layout.shards))
     by_size = sorted(held, key=lambda index: (-len(held[index]), index))
-    wanted = {index: least + (place < more) for place, index in enumerate(by_size)}  # the largest keep one more
+    wanted = {index: least + (place < more) for place, index in enumerate(by_size)}  # the largest shards keep one more
     free: list[int] = []
     for index, partitions in held.items():
         free += [each for each in partitions if layout.is_at_rest(each)][: max(len(partitions) - wanted[index], 0)]
@@ -144,8 +146,10 @@ def even_moves(layout: Layout) -> Mapping[int, int]:
 def moves_to(
     layout: Layout, shard: str, tenants: Sequence[str] = (), partitions: Sequence[int] = ()
 ) -> Mapping[int, int]:
-    """Return the moves that bring these partitions, and those of these tenants, to that shard. `InvalidInput` for an
-    unknown shard or partition, and for one that moves already."""
+    """Return the moves that bring these partitions, and those of these tenants, to that shard.
+
+    Raise `InvalidInput` for an unknown shard or partition, and for one that already moves.
+    """
     if shard not in layout.shards:
         raise InvalidInput(("--to",), f"there is no shard {quoted(shard)}", f"one of {', '.join(layout.shards)}")
     for partition in partitions:
@@ -182,7 +186,7 @@ def encode_layout(layout: Layout) -> dict[str, Any]:
 
 
 def decode_layout(fields: Document) -> Layout:
-    """Return the layout; `InvalidInput` if the document is malformed."""
+    """Return the layout; raise `InvalidInput` if the document is malformed."""
     require_known_version(fields)
     shards = _listed(fields, "shards", None, lambda each: isinstance(each, str) and each != "", "names")
     placed = _listed(fields, "partitions", None, is_integer, "indexes of shards")

@@ -1,8 +1,8 @@
 """The answers of all shards as one, route by route; `hascheduler.shards.answers` asks for them.
 
 Pages have one order in all shards, so one position is enough: each shard goes on behind it, and a merged page ends at
-the nearest place up to which every shard has answered all. What another shard has beyond that can't be given yet. An
-item counts only from the shard that its tenant is in: while a partition moves, the other one may have a copy of it.
+the nearest place up to which every shard has answered all. What another shard has beyond that is not returned yet. An
+item counts only from the shard of its tenant: while a partition moves, the other one may have a copy of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ _INTEGER = TypeAdapter(int)
 
 
 def at_ms(text: str) -> int:
-    """Return the instant in an answer, which no calendar may have (``… ms``)."""
+    """Return the instant in an answer, which may be beyond any calendar (``… ms``)."""
     return int(text[:-3]) if text.endswith(" ms") else (datetime.fromisoformat(text) - _EPOCH) // _MS
 
 
@@ -59,11 +59,13 @@ def newest_first_text(end: Key | None) -> str | None:
 def pages_as_one(
     pages: Sequence[Sequence[tuple[Key, Body]]], ends: Sequence[Key | None], limit: int, *, descending: bool
 ) -> tuple[list[Body], Key | None]:
-    """Return at most ``limit`` items, and the key after which to go on; None if there are no more. ``ends`` has the key
-    up to which each page has all; None if there are no more in its shard."""
+    """Return at most ``limit`` items, and the key after which to go on; None if there are no more.
+
+    ``ends`` has the key up to which each page has all; None if there are no more in its shard.
+    """
     nearest = [end for end in ends if end is not None]
     end = None if not nearest else max(nearest) if descending else min(nearest)
-    items = dict(pair for page in pages for pair in page)  # one that is copied this moment may be there twice
+    items = dict(pair for page in pages for pair in page)  # an item that is just being copied may appear twice
     keys = sorted(items, reverse=descending)
     known = [key for key in keys if end is None or (key >= end if descending else key <= end)]
     if len(known) > limit:
@@ -91,7 +93,7 @@ def _pages(
         whole = {**pages[0], "items": items, "next": (end and end[0]) if by_name else newest_first_text(end)}
         if "unreadable" in whole:
             unreadable = {each["id"]: each for page in pages for each in page["unreadable"]}
-            # In a list by name they have a place in the order; another list has each on the first page that it can.
+            # A list by name has a place for each; any other list shows each on the first page possible.
             shown = [each for id, each in unreadable.items() if not by_name or end is None or (id,) <= end]
             whole["unreadable"] = shown
         return whole
@@ -107,7 +109,7 @@ _by_name = partial(_pages, lambda item: (item["name"],), query=PageQuery, by_nam
 
 
 def _verdict_key(verdict: Body) -> Key:
-    # As the id of a stored verdict, which orders those of one instant.
+    # The id of a stored verdict orders those of one instant.
     return (at_ms(verdict["decided_at"]), False, verdict_id(verdict["schedule"], at_ms(verdict["nominal_at"])))
 
 
@@ -157,7 +159,7 @@ def _load(loads: Sequence[Body]) -> Body:
     needed: dict[str | None, list[int]] = {}
     slots: dict[str | None, int] = {}
     for load in loads:
-        past = (from_ms - load["from_ms"]) // load["bucket_ms"]  # one that was asked right before a bucket began
+        past = (from_ms - load["from_ms"]) // load["bucket_ms"]  # a shard may have answered right before a bucket began
         for item in load["items"]:
             name, later = item["definition"], [*item["needed"][past:], *[0] * past]
             needed[name] = [mine + more for mine, more in zip(needed.get(name, [0] * len(later)), later, strict=True)]

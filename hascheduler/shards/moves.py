@@ -1,32 +1,33 @@
-"""Moves partitions of tenants from one shard to another while everything runs, for as long as this replica leads the
-home. Neither of the two shards knows of the other: each has a *hold* on the partition, and documents come or go.
+"""Moves partitions of tenants from one shard to another while everything runs and this replica leads the home.
+
+Neither of the two shards knows of the other: each has a *hold* on the partition, and documents come or go.
 
 ::
 
     layout            source     target     the mover                              if it is killed here, its successor
-    moving            open       held       copies what differs, again and again   copies on
+    moving            open       held       copies what differs, again and again   goes on copying
     moving            held       held       waits until the source has released    opens the source, begins again
     moving, frozen    released   held       waits for the gateways, copies again   opens the source, begins again
-    leaving, frozen   released   held       takes what is live out of the source   takes on
-    leaving           released   open       takes the rest, which has ended        takes on
+    leaving, frozen   released   held       takes what is live out of the source   goes on taking
+    leaving           released   open       takes the rest, which has ended        goes on taking
     at rest           released   open
 
 What must hold, and why it does:
 
 * *One shard decides.* The target is held from before the first copy until the layout says that it has the partition;
-  the source decides nothing after its release, which its journal has. Both holds come by in the shards' own streams,
-  so whoever leads there folds them before any copy.
-* *Nothing is lost.* The layout changes hands after a look that brought the target all that the source had, while the
-  source was released and all gateways refused writes. What a request that had stood still writes into the source
-  afterwards is found by its version when it is taken out, and a newer one goes over first.
+  the source decides nothing after its release, which its journal has. Both holds arrive in the shards' own streams, so
+  the leader there folds them before any copy.
+* *Nothing is lost.* The layout changes after a pass that gave the target everything the source had, while the source
+  was released and all gateways refused writes. A stalled request may still write into the source afterwards: its
+  document is found by its version when it is taken out, and a newer version is copied first.
 * *Nothing is doubled.* A live document leaves the source, by its version, before the target opens.
 * *A mover that was asleep does nothing.* It reads the holds before the layout, each batch is written in one transaction
-  with the hold that it read, and both holds are put again before the look that decides, after the layout has changed
-  hands, and when the partition comes to rest. So no batch and no hold of before goes through afterwards.
+  with the hold that it read, and both holds are put again before the deciding pass, after the layout has changed, and
+  when the partition comes to rest. So no earlier batch and no earlier hold goes through afterwards.
 
-While the layout says ``moving`` only the source counts: the target is made equal to it, and loses what the source has
-no more. What is there without a mark came late, by a request that took the target for the partition's shard: it goes to
-the source first. From ``leaving`` on only the target counts, and nothing is taken away there.
+While the layout says ``moving`` only the source counts: the target is made equal to it, and loses what the source no
+longer has. An unmarked document in the target came late, by a request that took the target for the partition's shard:
+it goes to the source first. From ``leaving`` on only the target counts, and nothing is removed there.
 """
 
 import asyncio
@@ -60,13 +61,15 @@ _BATCHES_A_STEP = 20
 _TAKEN_AT_ONCE = 2_500
 """Nothing of a partition starts while its live documents are taken, and each transaction waits for a majority."""
 _NEARLY_EQUAL = 2_000
-"""The source is held once at most so many documents differ: to copy them takes about a quarter of a second."""
+"""The source is held once at most this many documents differ: copying them takes about a quarter of a second."""
 _EQUALIZE_EVERY_MS = 1_000
-"""While the source waits for its release, which takes as long as its jobs do."""
+"""The interval while the source waits for its release, which takes as long as its jobs do."""
 _ACKNOWLEDGED_S = 1.0
 _LATE = ("jobs", "schedules")
-"""What a request may write late. The leader writes verdicts, and has released them: one that the target lacks was
-withdrawn there."""
+"""The collections that a request may write late.
+
+The leader writes verdicts, and has released them: one that the target lacks was withdrawn there.
+"""
 
 
 class _Overtaken(Exception):
@@ -74,7 +77,7 @@ class _Overtaken(Exception):
 
 
 class _FromTo(NamedTuple):
-    """``began`` marks the copies; 0 once the target counts."""
+    """The way of one partition; ``began`` marks the copies, and is 0 once the target counts."""
 
     partition: int
     source: int
@@ -83,7 +86,7 @@ class _FromTo(NamedTuple):
 
 
 class _LastLook(NamedTuple):
-    """What the last look at a partition saw: the next one leaves out what ended long before."""
+    """The result of the last pass over a partition: the next one leaves out what ended long before."""
 
     live: Collection[Key]
     began_ms: int
@@ -99,9 +102,11 @@ class ShardDocuments(NamedTuple):
 
 @dataclass
 class PartitionMover:
-    """Owner of the partitions that are carried now, and of what was seen of them. ``shards`` are in the layout's order.
-    ``keeps_to_parts`` tells whether each shard runs at most its part of every cap. A document is stored at most
-    ``late_ms`` after the instant at which it says that it was submitted."""
+    """Owner of the partitions that are being moved, and of what was seen of them.
+
+    ``shards`` are in the layout's order. ``keeps_to_parts`` returns True if each shard runs at most its part of every
+    cap. A document is stored at most ``late_ms`` after its instant of submission.
+    """
 
     home: GatewayBoard
     layouts: LayoutStore
@@ -115,7 +120,7 @@ class PartitionMover:
         self._seen: dict[int, _LastLook] = {}
         self._carried: set[int] = set()
         self._handing_over = asyncio.Lock()
-        """One partition at a time: a change of the layout by another one would make it look again."""
+        """Hand over one partition at a time: another change of the layout would force a new pass."""
         self._looks = 0
 
     async def run(self) -> None:
@@ -127,7 +132,7 @@ class PartitionMover:
         layout = await self._known_layout() if self.home.leading else None
         if layout is None:
             return
-        # All that have arrived, so that they open, and others while few are carried.
+        # Take all that have arrived, so that they open, and others while few are under way.
         leaving = [each for each in layout.leaving if each not in self._carried]
         room = max(_AT_ONCE_MAX - len(self._carried) - len(leaving), 0)
         for partition in [*leaving, *[each for each in layout.moving if each not in self._carried][:room]]:
@@ -137,11 +142,11 @@ class PartitionMover:
             await self.sweep(layout, self._looks // _LOOKS_A_SWEEP % len(layout.shards))
 
     def is_moving(self) -> bool:
-        """Return whether this replica carries a partition."""
+        """Return True if this replica is moving a partition."""
         return bool(self._carried)
 
     async def step(self, partition: int) -> bool:
-        """Take the next step of that partition; False if it is at rest."""
+        """Take the next step of that partition; return False if it is at rest."""
         layout = await self._known_layout()
         way = None if layout is None else _way(layout, partition)
         if way is None:
@@ -190,20 +195,20 @@ class PartitionMover:
     async def _advance(self, layout: Layout, way: _FromTo, here: Hold | None, there: Hold | None) -> None:
         seen = self._seen.get(way.partition)
         if there is None or not there.is_held or not there.is_silent:
-            # A deployment that has just grown may still run too much: no more begins where nothing was until now.
+            # A deployment that has just grown may still exceed caps: an empty shard must not start more.
             if await self.home.all_know(way.target) and (way.target in layout.shard_of or await self.keeps_to_parts()):
                 await self._put(way.target, way, there, is_held=True, is_silent=True)
         elif here is None:
             await self._put(way.source, way, None, is_held=False)
         elif here.is_held and seen is None:
-            # What the mover before this one had seen is gone, and a look at everything takes longer than a pause may.
+            # The earlier mover's pass is lost, and a full pass takes longer than a pause may.
             await self._replaced(layout, layout.thawed(way.partition))
             await self._put(way.source, way, here, is_held=False)
         elif here.is_released and there.is_released:
             await self._hand_over(layout, way, here, there)
         elif not here.is_held:
             differing, _ = await self._equalize(way, here, there)
-            # Under full load they may never get few: another look helps only if fewer differ than at the last one.
+            # Under full load they may stay many: another pass helps only if fewer differ than in the last.
             is_enough = differing <= _NEARLY_EQUAL or (seen is not None and differing >= seen.differing)
             if is_enough and there.is_released:
                 await self._put(way.source, way, here, is_held=True)
@@ -227,7 +232,7 @@ class PartitionMover:
         await self._leave(layout, way, here, there)
 
     async def _equalize(self, way: _FromTo, here: Hold, there: Hold) -> tuple[int, bool]:
-        """Make the target equal to the source; return how many documents differed, and whether none does now."""
+        """Make the target equal to the source; return how many documents differed, and True if none does now."""
         source, target = self.shards[way.source].tenants, self.shards[way.target].tenants
         before, began_ms = self._seen.get(way.partition), self.clock.wall_ms()
         tenants = await self._tenants(way)
@@ -245,10 +250,10 @@ class PartitionMover:
         for batch in _batches([*foreign]):
             await target.take(there, {key: foreign[key] for key in batch})
         differing = [key for key, each in wanted.items() if key in foreign or not each.is_same(found.get(key))]
-        differing.sort(key=lambda key: key not in found)  # a job that is there may give away the key of one that is not
+        differing.sort(key=lambda key: key not in found)  # a present job may free the key of an absent one
         now = differing[: _BATCH * _BATCHES_A_STEP]
         left_out = await self._copied(source, target, there, now, mark=way.began)
-        if left_out:  # the look did not see that an earlier job has lost its key: the next one looks at all
+        if left_out:  # the pass missed that an earlier job lost its key: the next pass is full
             self._seen.pop(way.partition, None)
         elif len(now) == len(differing):
             self._seen[way.partition] = _LastLook(
@@ -276,14 +281,16 @@ class PartitionMover:
             log.info("partition_emptied", partition=way.partition, epoch=emptied.epoch)
 
     async def _take(self, way: _FromTo, here: Hold, there: Hold, *, live_only: bool) -> bool:
-        """Take documents out of a shard that the partition has left; return whether none is left there. A version that
-        the target has not seen goes there first."""
+        """Take documents out of a shard that the partition has left; return True if none remains there.
+
+        A version that the target has not seen is copied there first.
+        """
         source, target = self.shards[way.source].tenants, self.shards[way.target].tenants
         tenants = await self._tenants(way)
         known, found = await asyncio.gather(
             *(each.versions(tenants, None, (), live_only=live_only) for each in (target, source))
         )
-        if live_only:  # one that has just ended in the source has not in the target
+        if live_only:  # a job that just ended in the source is still live in the target
             found |= await source.versions_of(known.keys() - found.keys())
         else:  # the schedules have left before their verdicts
             found |= await source.verdicts([key.id for key in known if key.collection == "schedules"])
@@ -295,12 +302,12 @@ class PartitionMover:
             left -= await source.take(here, {key: found[key] for key in batch})
         return not left
 
-    # What both need
+    # Shared by both
 
     async def _known_layout(self) -> Layout | None:
         layout = await self.layouts.get()
         if layout is not None and len(layout.shards) > len(self.shards):
-            return None  # a replica that knows all of its shards is about to lead the home
+            return None  # a replica that knows all shards of the layout is about to lead the home
         return layout
 
     async def _holds_on(self, way: _FromTo) -> tuple[Hold | None, Hold | None]:
@@ -315,7 +322,7 @@ class PartitionMover:
     async def _copied(
         self, source: MongoTenantStore, target: MongoTenantStore, hold: Hold, keys: Sequence[Key], *, mark: int
     ) -> bool:
-        """Copy the documents; return whether jobs were left out for their keys."""
+        """Copy the documents; return True if jobs were left out because of their keys."""
         is_left_out = False
         for batch in _batches(keys):
             left = batch
@@ -328,7 +335,7 @@ class PartitionMover:
         self, index: int, way: _FromTo, before: Hold | None, *, is_held: bool, is_silent: bool = False,
         is_released: bool = False,
     ) -> Hold:  # fmt: skip
-        """Put a hold in the place of ``before``: as released, if it was and nothing was decided since."""
+        """Replace the hold ``before``; the new one is released only if that was and nothing was decided since."""
         rev = 1 if before is None else before.rev + 1
         hold = Hold(partition_key(way.partition), rev, is_held, is_silent, rev if is_released else 0)
         if not await self.shards[index].holds.put(hold):
@@ -351,14 +358,16 @@ def _way(layout: Layout, partition: int) -> _FromTo | None:
 
 
 def _is_late(there: Version, here: Version | None) -> bool:
-    """Return whether a request wrote that document into the target, and the source has not seen it."""
+    """Return True if a request wrote that document into the target, and the source has not seen it."""
     return not there.mark if here is None else there.is_after(here)
 
 
 def _changed(wanted: Mapping[Key, Version], found: Mapping[Key, Version], since_ms: int) -> Sequence[str]:
-    """Return the schedules whose verdicts of long ago may have changed: those that have another revision in the target,
-    as an edit withdraws some, and those that have gone on from before that instant. What was decided of them long ago
-    may have been carried out only now, by a successor."""
+    """Return the schedules whose old verdicts may have changed.
+
+    Those are schedules with another revision in the target, as an edit withdraws some, and those that have gone on from
+    before that instant: a successor may have applied an old decision only now.
+    """
     schedules = {key: each for key, each in wanted.items() if key.collection == "schedules"}
     return [
         key.id

@@ -1,17 +1,18 @@
 """Binds the name of each schedule to a partition, so that no two shards have schedules of one name.
 
-Jobs have the name of their schedule in their ids. So it is reserved before a schedule is made, and once more
+Jobs have the name of their schedule in their ids. So a name is reserved before its schedule is made, and once more
 afterwards, and a sweep frees names whose shard has neither the schedule nor a job any more.
 
 ::
 
     create    reserve ─► the shard's own route makes it ─► reserve again      each raises ``use``
-    sweep     read ─► look into the shard ─► delete what was read             only what nobody used for a minute
+    sweep     read ─► check the shard ─► delete what was read                 only what nobody used for a minute
 
 *Of two creates in two partitions at most one succeeds*: the one that does not get the name after its insert deletes
-what it made. *No schedule loses its name*: a sweep deletes what it read before it looked, so a create that reserved
-since keeps its name. One that stands still for a minute before its insert finds at its second reservation that the name
-is another's, or binds it anew. A sweep leaves a partition that moves alone, and reads the layout before and after.
+what it made. *No schedule loses its name*: a sweep deletes the version that it read before it checked the shard, so a
+create that reserved since keeps its name. A create that stalls for a minute before its insert finds at its second
+reservation that the name is another's, or binds it again. A sweep skips a moving partition, and reads the layout before
+and after.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -59,9 +60,9 @@ class Names:
         return None if found is None else bound_partition(found)
 
     async def reserve(self, name: str, partition: int) -> bool:
-        """Bind the name to that partition, or confirm that it is; False if it is bound to another one."""
+        """Bind the name to that partition, or confirm it; return False if it is bound to another one."""
         with faults("reserve a name"):
-            for _ in range(2):  # the first may have met an insert of the same name
+            for _ in range(2):  # the first try may race with an insert of the same name
                 with suppress(DuplicateKeyError):
                     used = {"$inc": {"use": 1}, "$set": {"at_ms": self._now()}}
                     await self._names.update_one({"_id": name, "partition": partition}, used, upsert=True)
@@ -69,7 +70,7 @@ class Names:
         return False
 
     async def reserve_all(self, shard: Database) -> None:
-        """Reserve the names of all schedules of a deployment's only shard, also those that only jobs are left of."""
+        """Reserve the names of all schedules of a deployment's only shard, and names that only jobs still have."""
         schedules = shard[Collection.SCHEDULES.value].find({}, ["job.tenant"])
         async for batch in slices(schedules, "read the names of schedules"):
             await self._insert((each["_id"], (as_document(each.get("job")) or {}).get("tenant")) for each in batch)
@@ -79,7 +80,7 @@ class Names:
             await self._insert((each["_id"], each.get("tenant")) for each in batch)
 
     async def run(self, leading: Callable[[], bool], layout: ReadLayout, shards: Sequence[Database]) -> None:
-        """Sweep for as long as this process leads the home, a part of the names at a time."""
+        """Sweep while this process leads the home, some of the names at a time."""
 
         async def sweep() -> None:
             if leading():
@@ -88,7 +89,7 @@ class Names:
         await repeat(sweep, lambda: _SWEEP_EVERY_S, "names_unswept")
 
     async def sweep(self, read_layout: ReadLayout, shards: Sequence[Database]) -> int:
-        """Free those of the next thousand names that nothing has any more; return how many."""
+        """Free the unused ones of the next thousand names; return how many."""
         layout = await read_layout()
         with faults("look for unused names"):
             found = self._names.find({"_id": {"$gt": self._swept}}).sort("_id", ASCENDING).limit(_AT_ONCE)
@@ -97,7 +98,7 @@ class Names:
         by_shard: dict[int, dict[str, Any]] = {}
         for name in read:
             partition, at_ms = bound_partition(name), name.get("at_ms")
-            # A clock that is set back is no reason to wait for it.
+            # Don't wait for a clock that was set back.
             is_old = is_integer(at_ms) and abs(self._now() - at_ms) >= _UNUSED_FOR_MS
             if layout is not None and partition is not None and is_old and layout.is_at_rest(partition):
                 by_shard.setdefault(layout.shard_of[partition], {})[name["_id"]] = name.get("use")
@@ -109,7 +110,7 @@ class Names:
         return sum(each.deleted_count for each in freed)
 
     async def _insert(self, tenants: Iterable[tuple[str, Any]]) -> None:
-        """Reserve each name for that tenant's partition, unless it is reserved."""
+        """Reserve each name for its tenant's partition, unless it is reserved."""
         used = {"use": 1, "at_ms": self._now()}
         reserved = [{"_id": name, "partition": partition_of(of), **used} for name, of in tenants if isinstance(of, str)]
         with faults("reserve the names of schedules"):
@@ -122,7 +123,7 @@ class Names:
 
 
 def bound_partition(stored: Mapping[str, Any]) -> int | None:
-    """Return the partition that a stored name is bound to; None if its document was broken by hand."""
+    """Return the partition that a stored name is bound to; None if its document was damaged by hand."""
     partition = stored.get("partition")
     return partition if is_integer(partition) and 0 <= partition < PARTITION_COUNT else None
 

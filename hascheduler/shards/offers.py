@@ -3,20 +3,20 @@
 ==================  =============================================================  ==================================
 a shard             gets                                                           when
 ==================  =============================================================  ==================================
-that filled its     an even part of all slots but those that the others hold, as   at every look
+that filled its     an even part of all slots but those that the others hold, as   at every check
 offer               far as there is room
-that did not        what it needed and half of what nobody needed, one at least;   at every look, if there is room
+that did not        what it needed and half of what nobody needed, one at least;   at every check, if there is room
                     what it had if no shard wants more
 that holds the      one less, so that its leader does not fill the next free slot  every `TURN_MS` without room, until
-most                before others were offered it                                  others had a look or two
+most                before others were offered it                                  others had one or two checks
 ==================  =============================================================  ==================================
 
-*Room* is the free slots, and as many more as became free since the last look. Without room a shard is offered what it
-holds; too little room goes to the shards that were without the longest. So a shard nearly always has an offered slot
-that is free, and if jobs wait there, it is filled: nobody has to ask. The offers may be more than the free slots, so
-that a burst in one shard finds them at once: what comes at the same moment in two shards waits, or is given back.
+*Room* is the free slots plus the slots that became free since the last check. Without room a shard is offered what it
+holds; if room is short, it goes to the shards that were without the longest. So a shard nearly always has a free
+offered slot, and if jobs wait there, it is filled: nobody has to ask. The offers may exceed the free slots, so that a
+burst in one shard finds them at once: attempts that arrive at the same moment in two shards wait, or are given back.
 
-While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without for ever,
+While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without forever,
 however few slots there are and however long jobs take. Nothing changes while nothing runs.
 """
 
@@ -25,12 +25,12 @@ from dataclasses import dataclass
 
 TURN_MS = 10_000
 _ON_THE_WAY_MS = 2_000
-"""By then, what a leader dispatched before it read a new offer has come."""
+"""By then, attempts that a leader dispatched before it read a new offer have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLoad:
-    """What a shard is offered, what it holds now, and the most that it held since the last look."""
+    """A shard's offer, what it holds now, and the most that it held since the last check."""
 
     offered: int
     held: int
@@ -45,12 +45,12 @@ _Loads = Mapping[int, ShardLoad]
 
 
 class SlotOffers:
-    """Owner of whose turn it is."""
+    """Owner of whose turn it is to get a free slot."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._yields: int | None = None
-        """The shard that is not to fill the next free slot."""
+        """The shard that must not fill the next free slot."""
         self._looks = 0
         """How often others were offered that slot."""
         self._turned_at_ms: int | None = None
@@ -60,7 +60,7 @@ class SlotOffers:
         """When each shard was offered a slot after it had none."""
 
     def next(self, now_ms: int, loads: _Loads, *, freed: int) -> dict[int, int]:
-        """Return the offers; ``freed`` counts the slots that became free since the last look."""
+        """Return the offers; ``freed`` counts the slots that became free since the last check."""
         self._without_since_ms |= {shard: now_ms for shard, load in loads.items() if load.held}
         held = sum(load.held for load in loads.values())
         room = self._slots + freed - held
@@ -91,7 +91,7 @@ class SlotOffers:
             else:
                 offers[shard] = min(load.offered, load.held)
         left = max(self._slots - sum(load.held for load in loads.values() if not load.wants_more), 0)
-        # Those that had theirs for the longest time get what can't be divided last.
+        # The remainder goes last to the shards that have had an offer for longest.
         wanting.sort(key=lambda each: (loads[each].offered, self._with_since_ms.get(each, -1), each))
         for place, shard in enumerate(wanting):
             part, held = left // (len(wanting) - place), loads[shard].held
@@ -103,7 +103,7 @@ class SlotOffers:
 
     def _without_room(self, now_ms: int, loads: _Loads, most: int) -> dict[int, int]:
         if self._looks:
-            self._yields, self._looks = None, 0  # somebody took it
+            self._yields, self._looks = None, 0  # a shard took it
         turned_at_ms = self._turned_at_ms
         if self._yields is None and len(loads) > 1 and (turned_at_ms is None or now_ms - turned_at_ms >= TURN_MS):
             self._turned_at_ms = now_ms
@@ -118,7 +118,7 @@ class SlotOffers:
         return offers
 
     def _in_turn(self, now_ms: int, yields: int, loads: _Loads) -> dict[int, int]:
-        """Offer the slot to the one that was without the longest; at the second look to all but the one that yields."""
+        """Offer the slot to the shard that was without the longest; at the second check to all but the yielding one."""
         others = [shard for shard in self._longest_without(loads) if shard != yields]
         if self._looks == 0:
             others = others[:1]
@@ -132,8 +132,11 @@ class SlotOffers:
 
 
 class ResourceRound:
-    """Owner of which shard, by its place, is offered the resources. After `TURN_MS` they are withdrawn there, and the
-    next one gets them once all attempts have ended that may use them."""
+    """Owner of which shard, by its place, is offered the resources.
+
+    After `TURN_MS` they are withdrawn there, and the next shard gets them once all attempts that may use them have
+    ended.
+    """
 
     def __init__(self, now_ms: int) -> None:
         self.place = 0
@@ -143,8 +146,11 @@ class ResourceRound:
         """The attempts that came before they were withdrawn; None until all of these have come."""
 
     def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], told: bool) -> int | None:
-        """Return the place of the shard that is offered them; None while none is. ``users`` are the attempts at the
-        last place; ``told`` is whether its leader can read the offer, or gets no answer from here."""
+        """Return the place of the shard that is offered them; None while none is.
+
+        ``users`` are the attempts at the last place; ``told`` is True if its leader can read the offer, or gets no
+        answer from here.
+        """
         if not self._withdrawn:
             if now_ms - self._since_ms < TURN_MS:
                 return self.place

@@ -5,15 +5,16 @@
     request ─► Hosted ─┬─► hosted here: the routes, with the services of that shard
                        └─► Peers ─► another replica: identifies, charges and answers ─► none: 503 with the shard's name
 
-The whole request goes, as it came: the caller shows its own token there, and is judged there as here.
+The whole request is passed on unchanged: the caller shows its own token there, and is authorized there as here.
 
 * A request is passed on once: `ONE_SHARD` names the shard, and a replica that does not host it answers 503 with
   `NOT_HOSTED`. Then the next one is asked. A client that sends that header itself gets the same, and nothing else.
-* Only addresses are asked that replicas wrote into the shard's own database, and only the headers `PASSED_ON` go there.
-* What is under way has a bound (the limit ``forwarded``), the time limit of the request, and ends when its client
+* Requests go only to addresses that replicas wrote into the shard's own database, and only with the headers
+  `PASSED_ON`.
+* Requests under way are bounded (the limit ``forwarded``), have the request's time limit, and end when the client
   leaves. An answer is passed on piece by piece.
-* What may have been carried out is not sent again: another replica is asked if no connection came about, if the one
-  that was asked says that it did nothing, or if the request only reads.
+* A request that may have been carried out is not sent again: another replica is asked if no connection was made, if the
+  one that was asked answers that it did nothing, or if the request only reads.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 
 ONE_SHARD = b"x-hascheduler-shard"
-"""The header that names the one shard that has to answer: a replica sends it to another, or a person does."""
+"""The header that names the only shard that may answer: a replica sends it to another, or a person does."""
 NOT_HOSTED = b"x-hascheduler-not-hosted"
 """The header of a 503 by a replica that does not host the shard that `ONE_SHARD` names: nothing was done."""
 
@@ -52,10 +53,9 @@ _T = TypeVar("_T")
 
 class Place(Protocol):
     name: str
-    """The shard's name."""
 
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have the shard answer that request; 503 with its name if no replica that hosts it answers."""
+        """Let the shard answer that request; 503 with its name if no replica that hosts it answers."""
         ...
 
 
@@ -84,7 +84,7 @@ class WholeAnswer:
 
 
 async def ask_all(asked: Iterable[Coroutine[Any, Any, _T]]) -> Sequence[_T]:
-    """Return the answers in this order. If one raises, the others are cancelled first."""
+    """Return the answers in this order; if one raises, the others are cancelled first."""
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(each) for each in asked]
     return [each.result() for each in running]
@@ -111,8 +111,9 @@ _NOT_PASSED_BACK = frozenset(
 
 @dataclass
 class Hosted:
-    """`hascheduler.shards.peers.Place` of a shard that may be hosted here: ``services`` returns its services while it
-    is and they are ready. ``routes`` is the one application of all shards, which answers for the services in a scope.
+    """The `Place` of a shard that may be hosted here; ``services`` returns its services while it is hosted and ready.
+
+    ``routes`` is the one application of all shards, which answers for the services in a scope.
     """
 
     name: str
@@ -133,10 +134,13 @@ class Hosted:
 
 
 class Peers:
-    """Owner of the connections to other replicas. ``addresses`` returns those that host a shard, as ``host:port``, the
-    best first. Without ``tls`` they speak plain HTTP; with it, the certificate of each is for ``tls_name``, or for its
-    own address if that is empty. ``headers_of`` returns what another replica has to know of a request besides, such as
-    its client's address, with the proof that a replica says so."""
+    """Owner of the connections to other replicas.
+
+    ``addresses`` returns the replicas that host a shard, as ``host:port``, the best first. Without ``tls`` they use
+    plain HTTP; with it, the certificate of each is for ``tls_name``, or for its own address if that is empty.
+    ``headers_of`` returns the extra headers for another replica, such as the client's address, with the proof that a
+    replica sends them.
+    """
 
     def __init__(
         self,
@@ -160,10 +164,12 @@ class Peers:
         await self._client.aclose()
 
     async def ask(self, shard: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the answer of a replica that hosts the shard, or answer 503, or 429 if the caller has too many under
-        way. `ConnectionAbortedError` if the answer breaks off."""
+        """Pass on the answer of a replica that hosts the shard; 503 if none answers, 429 above the caller's limit.
+
+        Raise `ConnectionAbortedError` if the answer breaks off.
+        """
         services: ApiServices = scope["state"]["services"]
-        # One that is held open ends as it would here: when this replica is about to end.
+        # A request held open ends as it would here: when this replica is about to stop.
         is_over = None if long_request_s_max(scope) is None else lambda: bool(services.view.stopping)
         async with AsyncExitStack() as held:
             try:
@@ -176,9 +182,9 @@ class Peers:
             found = await until_left(self._first_answer(shard, scope, body), receive, is_over)
             if isinstance(found, httpx.Response):
                 held.push_async_callback(found.aclose)
-                note_of(scope).unaudited = True  # that replica records it
+                note_of(scope).unaudited = True  # the other replica audits it
                 await until_left(_send_on(found, send), receive, is_over)
-            else:  # None if its client has left, or this replica ends
+            else:  # None if its client has left, or this replica stops
                 await (found or in_doubt(shard, scope))(scope, receive, send)
 
     async def _first_answer(self, shard: str, scope: Scope, body: bytes) -> httpx.Response | Response:
@@ -200,7 +206,7 @@ class Peers:
     def _request(self, address: str, shard: str, scope: Scope, body: bytes) -> httpx.Request:
         query: bytes = scope.get("query_string", b"")
         target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
-        # The answer is passed back as it comes: encoded only as the client itself would have it.
+        # The answer is passed back as it comes, so ask for the client's own encodings only.
         encodings = [each for each in scope["headers"] if each[0] == _ENCODINGS] or [(_ENCODINGS, b"identity")]
         return self._client.build_request(
             scope["method"],
@@ -252,11 +258,11 @@ async def _send_on(answer: httpx.Response, send: Send) -> None:
 _KEPT_S = 1.0
 _LIMIT_S = 2.0
 _SILENT_AFTER = timedelta(seconds=5)
-_LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  # as the driver reads dates: without a zone
+_LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  # without a zone, as the driver reads dates
 
 
 class HostAddresses:
-    """Owner of what was read last of the replicas that host one shard."""
+    """Owner of the replicas that host one shard, as last read."""
 
     def __init__(self, database: Database, shard: str) -> None:
         self._leases = database[Collection.LEASES.value]
@@ -267,8 +273,10 @@ class HostAddresses:
         self._reading = asyncio.Lock()
 
     async def read(self) -> Sequence[str]:
-        """Return addresses as ``host:port``: replicas that still beat before silent ones, of these the leader first.
-        They are at most a second old; older while the database does not answer."""
+        """Return addresses as ``host:port``: replicas with a recent heartbeat before silent ones, the leader first.
+
+        They are at most a second old; older while the database does not answer.
+        """
         loop = asyncio.get_running_loop()
         async with self._reading:
             if loop.time() >= self._good_until_s:
@@ -285,8 +293,11 @@ class HostAddresses:
 
 
 def _best_first(replicas: Sequence[Mapping[str, Any]], leader: object) -> Sequence[str]:
-    """Each beat puts off the end of its record by the server's clock: a replica whose end is long before the latest is
-    silent."""
+    """Return the addresses in that order.
+
+    Each heartbeat extends its record by the server's clock: a replica is silent if its end is long before the latest
+    one.
+    """
     found = []
     for each in replicas:
         address, end = each.get("http_endpoint"), each.get("expire_at")

@@ -1,14 +1,14 @@
 """Spreads the leaders of the shards over the replicas. Each process runs this; it never decides who may lead.
 
 Every second it works out who should lead which shard (`hascheduler.election.preferences`), from the replicas that are
-ready in the home's mirror, and leaves alone each shard that this process does not host:
+ready in the home's mirror, and skips each shard that this process does not host:
 
-* If another replica should lead a shard, this one leaves the first try at a free lease to those before it, except to
-  the holder: that one has to end before the lease is free.
-* If this replica leads a shard that another should lead, it hands over in good order, as on SIGTERM, once that has been
-  so for a while: a replica that was just killed counts as ready until its beats have been missed. It hands over one
-  shard at a time, with a pause after each, and so many in ten minutes that a replica that comes and goes costs little.
-* A replica that waits for a shard reads its stream as a leader does, so that nothing waits for its next look.
+* If another replica should lead a shard, this one leaves the first try at a free lease to those before it, except if it
+  is the holder, which has to end before the lease is free.
+* If this replica leads a shard that another should lead for a while, it hands over in good order, as on SIGTERM. (A
+  killed replica counts as ready until its heartbeats have been missed.) It hands over one shard at a time, with a pause
+  after each, and a limited number in ten minutes, so that a replica that flaps costs little.
+* A replica that waits for a shard reads its stream as a leader does, so that nothing waits for its next poll.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _TURN_S = 1.0
 
 @dataclass
 class LeaderPlacement:
-    """Owner of since when a shard that is led here should be led by another, and of when shards were handed over.
+    """Owner of since when another replica should lead a shard that is led here, and of when shards were handed over.
 
     ``shards`` are the names of all, the home's first, and ``hosted`` returns the replicas of those that this process
-    hosts now, that of the home first. ``name`` is this replica's. A shard is handed over after ``after_ms``; 0: never.
-    ``candidates`` is how many replicas host a shard besides the home; 0: all do.
+    hosts now, the home's first. ``name`` is this replica's. A shard is handed over after ``after_ms``; never if 0.
+    ``candidates`` is how many replicas host a shard besides the home; all do if 0.
     """
 
     shards: Sequence[str]
@@ -51,7 +51,7 @@ class LeaderPlacement:
 
     def __post_init__(self) -> None:
         self._since: dict[tuple[str, str], int] = {}
-        """By the shard and the name of the replica that should lead it, and is ready there."""
+        """Since when, by shard and name of the replica that should lead it and is ready there."""
         self._moved_at: deque[int] = deque(maxlen=_IN_SPAN_MAX)
 
     async def run(self) -> None:
@@ -60,7 +60,7 @@ class LeaderPlacement:
             await asyncio.sleep(_TURN_S)
 
     async def turn(self) -> None:
-        """Look once; hand over one shard at most."""
+        """Check once; hand over one shard at most."""
         now, hosted = self.clock.mono_ms(), self.hosted()
         name_of = {status.id: status.name for status in hosted[0].live_replicas() if status.ready}
         orders = preferred_leaders(self.shards, {*name_of.values(), self.name}, self.candidates)
@@ -69,7 +69,7 @@ class LeaderPlacement:
         for replica in hosted:
             order, holder = orders[replica.scheduler], name_of.get(replica.lease_holder)
             if self.name not in order:
-                order = (*order, self.name)  # it is about to leave, or others are about to hear of it
+                order = (*order, self.name)  # it is about to leave, or others are about to see that
             rivals = [name for name in order if name == self.name or name != holder]
             replica.leave_first_try_ms(rivals.index(self.name) * RANK_DELAY_MS)
             first = order[0]

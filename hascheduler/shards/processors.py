@@ -13,8 +13,8 @@ In each shard there is a whole `Processor` with its own id, which knows of no ot
 * A shard whose database does not answer holds up no other: attempts whose handlers have ended have no slot.
 * One leader at a time counts the resources, which jobs share besides the slots: they go round, and the next shard gets
   them once all attempts have ended that came before they were withdrawn.
-* Of more than `SERVED_MAX` shards a processor takes those that the fewest others serve. Now and then it also takes one
-  that nobody serves. It leaves none until its end.
+* Of more than `SERVED_MAX` shards a processor takes those that the fewest others serve. From time to time it also takes
+  one that nobody serves. It leaves none until its end.
 """
 
 import asyncio
@@ -47,8 +47,10 @@ CountServers = Callable[[int], Awaitable[int | None]]
 
 @dataclass(kw_only=True)
 class ManyShardProcessor:
-    """Owner of the processors in the shards; `Health` and `ProcessorState` of the whole process. ``greet`` gets all
-    their ids with every change. `run` ends after `drain`."""
+    """Owner of the processors in the shards; `Health` and `ProcessorState` of the whole process.
+
+    ``greet`` gets all their ids with every change. `run` ends after `drain`.
+    """
 
     id: str
     shards: Sequence[str]
@@ -101,7 +103,7 @@ class ManyShardProcessor:
             processor.offer(offers[shard], self.resources if shard == holder else NO_RESOURCES)
 
     def _resource_holder(self, now_ms: int) -> int | None:
-        """Return the shard that is offered the resources; None while they are on their way to the next one."""
+        """Return the shard that is offered the resources; None while they pass to the next one."""
         shards = list(self._served)
         if not self.resources or len(shards) == 1:
             return shards[0]
@@ -144,7 +146,7 @@ class ManyShardProcessor:
         return {shard: count for shard, count in zip(shards, counts, strict=True) if count is not None}
 
     def _rank(self, shard: int) -> bytes:
-        """Return the place of a shard in an order of this process's own: others begin elsewhere."""
+        """Return the place of a shard in an order of this process's own, so that other processes begin elsewhere."""
         return blake2b(f"{self.id}/{shard}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
     # Health and gauges
@@ -157,7 +159,7 @@ class ManyShardProcessor:
         return next((reason for each in self._served.values() if (reason := each.health.not_alive())), "")
 
     def not_ready(self) -> str:
-        """Return "" if it is ready in one shard: a database that does not answer leaves it the others."""
+        """Return "" if it is ready in one shard: if one database does not answer, the other shards are left."""
         if self._draining.is_set():
             return DRAINING
         reasons = [each.health.not_ready() for each in self._served.values()]

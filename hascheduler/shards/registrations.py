@@ -1,7 +1,7 @@
-"""In which shard a worker over HTTP is of most use when it registers, and when an idle one is let go for another shard.
+"""Chooses the shard for a registering worker over HTTP, and lets idle workers go if another shard needs them.
 
 Each shard is asked by its public routes how many jobs wait and who runs such jobs; the answers are kept for a second.
-Workers that were sent there since count as free, so that those that come together are spread. A shard that does not
+Workers that were sent there since count as free, so that workers that arrive together are spread. A shard that does not
 answer is left out. The id that a shard gives a worker names the shard, so that all other requests of the worker find it
 (`hascheduler.model.processor`). A worker that is let go is deregistered, and registers again.
 """
@@ -29,7 +29,7 @@ _FRESH_S = 1.0
 IDLE_S = 10.0
 _KEPT_MAX = 10_000
 _COUNTED_MAX = 8
-"""Of a worker with more definitions, all jobs that wait are counted."""
+"""If a worker has more definitions, all waiting jobs are counted."""
 
 
 class _Lack(NamedTuple):
@@ -41,8 +41,10 @@ class _Lack(NamedTuple):
 
 
 class Registrations:
-    """Owner of what the shards answered in the last second, of the slots of workers that were sent to them since, and
-    of since when workers idle, as seen here."""
+    """Owner of the shards' last answers, of the slots of workers sent to them since, and of since when workers idle.
+
+    Answers are kept for a second; idle times are as seen here.
+    """
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
@@ -52,10 +54,10 @@ class Registrations:
         self._looked_at_s = -_FRESH_S
 
     async def shard_for(self, body: Any, scope: Scope) -> int:
-        """Return the index of the shard that lacks a worker the most which registers with this body."""
+        """Return the index of the shard that most lacks a worker with this registration."""
         definitions = body.get("definitions") if isinstance(body, dict) else None
         if not isinstance(definitions, list) or not all(isinstance(each, str) for each in definitions):
-            return 0  # which refuses it
+            return 0  # the home refuses it
         lacks = await self._lacks(definitions[:DEFINITIONS_MAX], scope)
         index = max(lacks, key=lambda index: (*lacks[index], random()), default=0)  # noqa: S311  # no secret
         slots = body.get("slots")
@@ -64,13 +66,15 @@ class Registrations:
         return index
 
     def _sent_to(self, index: int) -> int:
-        """Return how many slots the workers have that were sent there, each within a second of the next one."""
+        """Return how many slots workers sent there have, each sent within a second of the next one."""
         at_s, slots = self._sent.get(index, (-_FRESH_S, 0))
         return slots if asyncio.get_running_loop().time() - at_s < _FRESH_S else 0
 
     async def lets_go(self, processor: str, index: int, scope: Scope, *, is_idle: bool) -> bool:
-        """Return whether that shard's worker, whose request shows whether it is idle, has been deregistered because
-        another shard lacks it. One worker a second is looked at."""
+        """Return True if that shard's idle worker was deregistered because another shard lacks it.
+
+        The worker's request shows whether it is idle. At most one worker a second is checked.
+        """
         now_s = asyncio.get_running_loop().time()
         if not is_idle:
             self._idle_since_s.pop(processor, None)
@@ -113,7 +117,7 @@ class Registrations:
         return {index: each for index, each in enumerate(found) if each is not None}
 
     async def _get(self, index: int, path: str, query: str, scope: Scope) -> Any:
-        """Return what the shard tells, at most a second old; None if it tells nothing."""
+        """Return the shard's answer, at most a second old; None if it does not answer."""
         key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
         if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
             asked = own_request(scope, "GET", path, query, caller=_ASKS)

@@ -1,4 +1,4 @@
-"""What a process of the ring does again and again, for as long as it runs."""
+"""Repeats the periodic work of the ring for as long as the process runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,8 +12,10 @@ log = structlog.get_logger(__name__)
 
 
 async def repeat(doing: Callable[[], Awaitable[object]], pause_s: Callable[[], float], outage: str) -> None:
-    """Do it, pause, and so on. Log an outage, or a document that can't be read, once a minute as the event ``outage``,
-    and try again after the pause."""
+    """Run it again and again, with a pause after each.
+
+    Log an outage, or an unreadable document, once a minute as the event ``outage``, and retry after the pause.
+    """
     reminders, loop = Reminders(), asyncio.get_running_loop()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""By what each route of the API goes to a shard: the one table. A test compares it with the OpenAPI document."""
+"""The one table of how each route of the API finds its shard. A test compares it with the OpenAPI document."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
@@ -10,9 +10,9 @@ from starlette.types import Scope
 
 class Rule(Enum):
     HOME = auto()
-    """The home's."""
+    """The home."""
     NOUN = auto()
-    """Changes what all share: the home's, and copied into all shards before the answer goes out."""
+    """The home, as it changes what all share; it is copied into all shards before the answer is sent."""
     SUBMIT = auto()
     """The tenant in the body."""
     BATCH = auto()
@@ -30,7 +30,7 @@ class Rule(Enum):
     WHOLE = auto()
     """All shards, and one answer, whoever asks."""
     STREAM = auto()
-    """The shard in the query, or that of the tenant until it moves; else all shards as one stream."""
+    """The shard in the query, or the tenant's until it moves; else all shards as one stream."""
     WORK = auto()
     """The shard in the processor's id; a registration goes where processors are lacked the most."""
 
@@ -88,7 +88,7 @@ class RuledRoute(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether a request may change something of a tenant."""
+        """Return True if a request may change something of a tenant."""
         return self.method != "GET" and self.pattern != PREVIEW
 
 
@@ -101,7 +101,7 @@ _PATTERNS = [(compile_path(route.pattern)[0], route) for route in _EXACT.values(
 
 
 def matched(scope: Scope) -> tuple[RuledRoute, Mapping[str, str]] | None:
-    """Return the route of a request and its parameters; None for pages, and for what no route is at."""
+    """Return the route of a request and its parameters; None for pages and unknown paths."""
     route = _EXACT.get((scope["method"], scope["path"]))
     if route is not None:
         return route, {}

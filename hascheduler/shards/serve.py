@@ -1,10 +1,10 @@
-"""Puts one process of a deployment together: what it hosts, what answers, and what runs beside.
+"""Puts one process of a deployment together: the shards it hosts, the application that answers, and background tasks.
 
 ::
 
     Ring ─┬─ Hosting ─► HostedShard ─► a replica and the services of one shard, made by the parts of a single shard
           ├─ application: edge ─► Gateway ─► Hosted ─► the one set of routes, with the services of that shard
-          └─ beside: LayoutWatch · GatewayBoard · LeaderPlacement · Copier · CapTurns · PartitionMover · Names
+          └─ background: LayoutWatch · GatewayBoard · LeaderPlacement · Copier · CapTurns · PartitionMover · Names
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from hascheduler.telemetry.health import ReplicaHealth
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
 
 _LATE_MS = 60_000
-"""A document is stored at most so long after the instant at which it says that it was submitted."""
+"""The longest time after its instant of submission at which a document may be stored."""
 
 
 class OneShard:
@@ -67,7 +67,7 @@ class OneShard:
         self.gauges = ReplicaGauges(lambda: {"": services.view.gauges()})
 
     def answer_at(self, http_endpoint: str) -> None:
-        """Have the heartbeats tell where the API is."""
+        """Publish the address of the API in the heartbeats."""
         self._replica.http_endpoint = http_endpoint
 
     async def run(self, answering: asyncio.Task[None]) -> None:
@@ -80,14 +80,14 @@ class OneShard:
         self._replica.stop()
 
     async def close(self) -> None:
-        """Nothing is left open."""
+        """Do nothing: nothing is left open."""
 
 
 class Ring:
     """One process of several shards. ``application`` answers for all of them.
 
-    ``layout`` is the one that was agreed on at the start, and ``databases`` are prepared. ``peer_key`` is what replicas
-    know each other by, and ``tls`` how they speak to each other; None: over plain HTTP.
+    ``layout`` was agreed on at the start, and ``databases`` are prepared. Replicas know each other by ``peer_key``, and
+    connect with ``tls``; over plain HTTP if None.
     """
 
     def __init__(
@@ -158,12 +158,15 @@ class Ring:
         )
 
     def answer_at(self, http_endpoint: str) -> None:
-        """Have the heartbeats in all hosted shards tell where the API is."""
+        """Publish the address of the API in the heartbeats of all hosted shards."""
         self._hosting.http_endpoint = http_endpoint
 
     async def run(self, answering: asyncio.Task[None]) -> None:
-        """Host until `stop`. Once what is hosted then has ended in good order, end ``answering``, the server of the
-        application, and only then what runs beside: a mover counts on this gateway for as long as it answers."""
+        """Host until `stop`, and end in good order.
+
+        Once the hosted replicas have ended, end ``answering``, the server of the application, and only then the
+        background tasks: a mover counts on this gateway for as long as it answers.
+        """
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(each, name=name) for name, each in self._beside()]
             await self._hosting.run()
@@ -181,7 +184,7 @@ class Ring:
         await self._peers.close()
 
     def _turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
-        """Refuse a submit unread if the shard of its tenant would, as far as that is hosted here."""
+        """Refuse a submit unread if the shard of its tenant would, provided that the shard is hosted here."""
         shard = None if tenant is None else self._hosting.shards[self._watch.now.index_of(tenant)]
         services = None if shard is None else shard.services
         return None if services is None else services.admission.turned_away(tenant, length)
@@ -192,7 +195,7 @@ class Ring:
         replica = self._parts.replica_of(
             name,
             database,
-            # One elsewhere has a clock of its own, which is compared with its MongoDB's.
+            # A shard elsewhere has a clock of its own, compared with its own MongoDB's.
             self._process.clock if self._databases.is_at_home(index) else SystemClock(),
             part=(index, count),
             silencing=silencing,

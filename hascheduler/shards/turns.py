@@ -1,8 +1,8 @@
-"""Caps below the number of shards: each is whole in one shard at a time, and goes round those that want it.
+"""Caps below the number of shards: each is whole in one shard at a time, and goes round the shards that want it.
 
-The home has one document a cap: the owner, whether it is giving the cap away, and who wants it. Each shard has a hold
+The home has one document per cap: the owner, whether it is giving the cap away, and who wants it. Each shard has a hold
 on the cap: held, its core starts nothing that counts against the cap; lifted, it has all of it. Without such a hold the
-first shard has all of it, and the others none. Whoever leads a shard takes its steps::
+first shard has all of it, and the others have nothing. The leader of a shard takes its steps::
 
     document                   the shard            its step
     owner: another             lacks the cap        adds itself to ``wanted``
@@ -17,18 +17,17 @@ r + 1, the hold of r + 1 is put before that, and from then on the store refuses 
 is the owner in the document. The owner changes only after the release: nothing that counts against the cap runs there
 or is promised, and no leader of that shard starts any until a later revision lifts the hold. Revisions come from the
 document alone, which changes by compare-and-set: a process that was asleep, or leads no more, puts an earlier one. So
-neither documents nor holds are ever deleted; there are as many as caps ever were that small.
+neither documents nor holds are ever deleted; there are as many as there ever were caps that small.
 
-*Nobody waits for ever.* Those who want the cap get it in the order of shards. The owner gives it at once if none of
-its jobs waits for any such cap, else after a while. A job may need several: a shard that lacks one keeps those after
-it, in the order of their keys, only shortly, so of two shards that each have what the other lacks one gets both.
+*Nobody waits forever.* Those who want the cap get it in the order of shards. The owner gives it at once if none of its
+jobs waits for any such cap, else after a while. A job may need several: a shard that lacks one keeps those after it, in
+the order of their keys, only shortly, so of two shards that each have what the other lacks one gets both.
 
-If the home alone was put back to an earlier state, a hold that is ahead of the document stays as it is.
+If the home alone was restored to an earlier state, a hold that is ahead of the document stays as it is.
 
-Whether every shard keeps to its part of each cap: a shard without partitions gets the first one only then.
-
-A deployment that has just grown may still run the whole cap in the old shards, and nothing that runs is stopped. Every
-core has the new parts once all replicas know all shards, so the excess only ends.
+A shard without partitions gets the first one only if every shard keeps to its part of each cap (`keeps_to_parts`). A
+deployment that has just grown may still run the whole cap in the old shards, and nothing that runs is stopped. Every
+core has the new parts once all replicas know all shards, so the excess only shrinks.
 """
 
 from collections import Counter
@@ -57,14 +56,14 @@ log = structlog.get_logger(__name__)
 
 _TURN_S = 0.2
 _KEPT_MS = 5_000
-"""For so long an owner keeps the cap while its jobs wait."""
+"""How long an owner keeps the cap while its jobs wait."""
 _KEPT_IN_VAIN_MS = 1_000
-"""As above, if they may wait for a cap that comes before this one."""
+"""The same if they may wait for a cap that comes before this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapTurn:
-    """Whose turn it is with a cap. ``rev`` grows with each change of ``owner`` or ``is_giving``."""
+    """The turn of one cap. ``rev`` grows with each change of ``owner`` or ``is_giving``."""
 
     key: str
     rev: int
@@ -91,14 +90,16 @@ class MongoTurnStore:
         made = {"rev": 1, "owner": first, "giving": False}
         change: dict[str, Any] = {"$setOnInsert": made, "$addToSet": {"wanted": shard}}
         with faults("want a cap"):
-            for _ in range(2):  # the first may have met another one that was just being inserted
+            for _ in range(2):  # the first try may race with another insert
                 with suppress(DuplicateKeyError):
                     await self._turns.update_one({"_id": key}, change, upsert=True)
                     return
 
     async def replace(self, before: CapTurn, after: CapTurn) -> bool:
-        """Change the owner, ``is_giving`` and the revision; False if the revision is no longer that of ``before``. A
-        new owner wants the cap no more."""
+        """Change the owner, ``is_giving`` and the revision; return False if the revision has changed since ``before``.
+
+        A new owner no longer wants the cap.
+        """
         now = {"rev": after.rev, "owner": after.owner, "giving": after.is_giving}
         change = {"$set": now} if after.owner == before.owner else {"$set": now, "$pull": {"wanted": after.owner}}
         with faults("change whose turn it is with a cap"):
@@ -107,8 +108,10 @@ class MongoTurnStore:
 
 
 class CapTurns:
-    """Owner of when the shards that this process leads got their caps. ``holds`` are the stores of ``shards``, in their
-    order; ``hosted`` returns the replicas of those that this process hosts now."""
+    """Owner of when the shards that this process leads got their caps.
+
+    ``holds`` are the stores of ``shards``, in their order; ``hosted`` returns the replicas of those hosted now.
+    """
 
     def __init__(
         self,
@@ -129,7 +132,7 @@ class CapTurns:
         await repeat(self.turn, lambda: _TURN_S, "turns_delayed")
 
     async def turn(self) -> None:
-        """Take the next step of each cap. An error of one shard is raised once all others had their turn."""
+        """Take the next step of each cap; raise an error of one shard once all others had their turn."""
         led = {replica.scheduler: replica for replica in self._hosted() if replica.view.leading}
         if not led:
             return
@@ -152,7 +155,7 @@ class CapTurns:
             raise failed
 
     async def _step(self, turn: CapTurn, hold: Hold | None, short: Collection[str]) -> None:
-        """Take the owner's next step. ``hold`` is what this process has seen of its hold."""
+        """Take the owner's next step; ``hold`` is its hold as this process has seen it."""
         store, others = self._holds[turn.owner], turn.wanted - {turn.owner}
         seen_rev = 0 if hold is None else hold.rev
         has_it = turn.owner == self._shards[0] if hold is None else seen_rev == turn.rev
@@ -170,7 +173,7 @@ class CapTurns:
             await store.put(Hold(turn.key, turn.rev, is_held=False))
 
     def _keeps(self, turn: CapTurn, short: Collection[str], *, has_it: bool) -> bool:
-        """Return whether the owner keeps the cap although others want it."""
+        """Return True if the owner keeps the cap although others want it."""
         now = self._clock.mono_ms()
         rev, since = self._since.get(turn.key, (0, now))
         if rev != turn.rev or not has_it:
@@ -178,13 +181,13 @@ class CapTurns:
         return bool(short) and now - since < (_KEPT_IN_VAIN_MS if min(short) < turn.key else _KEPT_MS)
 
     def _next(self, owner: str, wanted: Collection[str]) -> str:
-        """Return the first after the owner, in the round of shards, that wants the cap."""
+        """Return the first shard after the owner, in the round of shards, that wants the cap."""
         at = self._shards.index(owner)
         return next((each for each in self._shards[at + 1 :] + self._shards[:at] if each in wanted), owner)
 
 
 def readable_turns(documents: Iterable[Mapping[str, Any]]) -> Sequence[CapTurn]:
-    """Return the turns that can be read; a cap whose document was broken by hand stays where it is."""
+    """Return the turns that can be read; a cap whose document was damaged by hand stays where it is."""
     turns = []
     for document in documents:
         try:
@@ -199,8 +202,10 @@ def readable_turns(documents: Iterable[Mapping[str, Any]]) -> Sequence[CapTurn]:
 async def keeps_to_parts(
     shards: Sequence[Database], definitions: Mapping[str, Definition], max_concurrency: int | None
 ) -> bool:
-    """Return whether no shard runs more jobs than its part of any cap that is divided evenly. One shard at a time has a
-    smaller cap, so a new one does not have it yet."""
+    """Return True if no shard runs more jobs than its part of any cap that is divided evenly.
+
+    A smaller cap is in one shard at a time, so a new shard does not have it yet.
+    """
     for index, shard in enumerate(shards):
         for running, cap in _counted(await _running(shard), definitions, max_concurrency):
             part = cap // len(shards) + (index < cap % len(shards))
@@ -212,7 +217,7 @@ async def keeps_to_parts(
 def _counted(
     running: Mapping[str, int], definitions: Mapping[str, Definition], max_concurrency: int | None
 ) -> Iterator[tuple[int, int]]:
-    """Yield, for each cap, how many jobs run that count against it, and the cap."""
+    """Yield, for each cap, how many running jobs count against it, and the cap."""
     of_tier = Counter[int]()
     for name, count in running.items():
         definition = definitions.get(name, Definition(name=name))

@@ -3,8 +3,8 @@
 The API, the leader and a processor of production run on stores in memory (`hascheduler.testing.memory`), in one event
 loop whose clock jumps.
 
-The pytest fixture ``virtual_scheduler`` gives one to a test (`hascheduler.pytest_plugin`). The scheduler is imported
-when one of the names below is first used, so that the stores in memory need neither the API nor the daemon.
+The pytest fixture ``virtual_scheduler`` gives one to a test (`hascheduler.pytest_plugin`). The scheduler is imported on
+first use of one of the names below, so that the stores in memory need neither the API nor the daemon.
 """
 
 from importlib import import_module

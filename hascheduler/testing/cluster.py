@@ -2,8 +2,8 @@
 
 Owner of the parts and of their tasks. The replica, its API and the processors are those of production; only the ports
 are replaced. Periods that keep a real cluster honest (lease, heartbeats) are stretched to hours, so that a quiet week
-costs little; a processor that dies is found dead after the real heartbeat timeout all the same. Nothing expires: the
-database keeps every job of a test.
+costs little, but a dead processor is found after the real heartbeat timeout. Nothing expires: the database keeps every
+job of a test.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ from hascheduler.testing.virtual_loop import VirtualLoop
 HOST = "scheduler.test"
 HEARTBEAT_TIMEOUT_MS = 5_000
 START_TIMEOUT_MS = 5_000
-"""As `hascheduler.settings` has them by default."""
+"""Both are the defaults of `hascheduler.settings`."""
 _HOUR_MS = 3_600_000
 _LEAP_MAX_S = 3_600.0
-"""A leap is a pause of the whole process: it has to end before a heartbeat, a beat or a lease is missed."""
+"""A leap is a pause of the whole process: it has to end before a heartbeat or a lease is missed."""
 _QUIET_S = 0.6
-"""Longer than any loop waits between two looks at what there is to do."""
+"""Longer than any loop waits between two polls."""
 _SETTLE_MAX_S = 5.0
 _TURN_S = 0.05
 _INSTANT_S = 1e-6
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class VirtualClock:
-    """`hascheduler.ports.Clock` that reads the loop's; both clocks go on together."""
+    """`hascheduler.ports.Clock` that reads the loop's clock; wall and monotonic time pass together."""
 
     def __init__(self, loop: VirtualLoop, epoch_ms: int) -> None:
         self._loop = loop
@@ -90,7 +90,7 @@ class RunningProcessor:
 
 
 class VirtualCluster:
-    """Made and used inside its loop. `start` comes first, `stop` last."""
+    """The replica, its API and its processors, made and used inside the loop; call `start` first, `stop` last."""
 
     def __init__(self, loop: VirtualLoop, clock: VirtualClock, policy: PolicyConfig, slots: int) -> None:
         self._loop = loop
@@ -111,13 +111,13 @@ class VirtualCluster:
         self.app = with_edge(_routes(), self._made_services())
 
     async def start(self) -> None:
-        """Returns when the replica leads."""
+        """Start the replica; return when it leads."""
         self.replica_task = self._begin(self.replica.run(), "replica")
         self._begin(self._audit_writer.run(), "audit log")
         await self._until(lambda: self.replica.view.cluster().leading and self.replica.view.ready)
 
     async def stop(self) -> None:
-        """In good order as far as it goes: this ends a test, and waits for no handler."""
+        """Stop in good order as far as possible, without waiting for handlers: this ends a test."""
         for running in list(self.processors):
             self._cut_off(running)
             await asyncio.wait([running.task], timeout=60)
@@ -131,7 +131,7 @@ class VirtualCluster:
     # Processors
 
     async def start_processor(self, handlers: Handlers) -> RunningProcessor:
-        """Returns when the leader knows it."""
+        """Start a processor; return when the leader knows it."""
         id = f"processor-{next(self._count)}"
         connection = MemoryConnection(self.database)
         config = ProcessorConfig(
@@ -156,7 +156,7 @@ class VirtualCluster:
         return running
 
     async def renew_processor(self, handlers: Handlers) -> None:
-        """A processor with these handlers in the place of the one that was there, which drains."""
+        """Start a processor with these handlers in place of the present one, which drains."""
         before, self.processors = self.processors, []
         for running in before:
             running.processor.drain()
@@ -174,7 +174,10 @@ class VirtualCluster:
                 return
 
     def _kill(self, running: RunningProcessor) -> None:
-        """SIGKILL: nothing it does from now on reaches the database, and the leader learns of it by its silence."""
+        """Kill the processor as SIGKILL does.
+
+        Nothing it does from now on reaches the database, and the leader learns of it only by missed heartbeats.
+        """
         self._cut_off(running)
         self._begin(self._found_dead(running), f"death of {running.id}")
 
@@ -190,7 +193,7 @@ class VirtualCluster:
     # Parts
 
     def _begin(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        # Not in the context of a handler, where a crash may have begun it.
+        # A crash may begin it inside a handler, so it gets a context of its own.
         task = self._loop.create_task(coroutine, name=name, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -199,7 +202,7 @@ class VirtualCluster:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that asyncio logs none; the replica's ends what the test is doing
+            task.exception()  # read, so that asyncio logs none; the replica's own ends the test's call
 
     def _replica(self, policy: PolicyConfig) -> Replica:
         config = ReplicaConfig(
@@ -261,7 +264,7 @@ class VirtualCluster:
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
-            while not is_so():  # noqa: ASYNC110  # what it asks about has no event
+            while not is_so():  # noqa: ASYNC110  # the condition has no event
                 await asyncio.sleep(0.01)
 
 
@@ -271,16 +274,16 @@ class _NeverWatched:
 
 @cache
 def _routes() -> FastAPI:
-    """One for all clusters of this process: to make it takes longer than most tests."""
+    """Return the application of all clusters of this process: making it takes longer than most tests."""
     return create_routes()
 
 
 class PassingTime:
     """Time at the pace of the loops while anything happens, in leaps while nothing does.
 
-    A replica and a processor look around several times a second. To run all of that for a week would take minutes, so
-    where nothing runs and nothing has happened for a moment, time leaps to the next thing that is due: the loops then
-    find themselves late, as after a pause of the whole process, which they are built to survive.
+    A replica and a processor poll several times a second. Running all of that for a week would take minutes. So if
+    nothing runs and nothing has happened for a moment, time leaps to the next thing that is due. The loops then find
+    themselves late, as after a pause of the whole process, which they are built to survive.
     """
 
     def __init__(self, loop: VirtualLoop, clock: VirtualClock, cluster: VirtualCluster) -> None:
@@ -290,14 +293,14 @@ class PassingTime:
         self._reached_ms = clock.wall_ms()
 
     def reached(self) -> datetime:
-        """Where an advance goes on from: the end of the last one, and not the moment after it in which it settled."""
+        """Return where an advance goes on from: the end of the last one, not the moment after in which it settled."""
         now_ms = self._clock.wall_ms()
         if now_ms - self._reached_ms > _SETTLE_MAX_S * 1_000 + 1_000:
             self._reached_ms = now_ms
         return datetime.fromtimestamp(self._reached_ms / 1_000, UTC)
 
     async def advance_to(self, instant: datetime) -> None:
-        """What is due at ``instant`` itself happens too; handlers that still sleep then go on sleeping."""
+        """Pass time until ``instant``, with what is due then; handlers that still sleep then go on sleeping."""
         until_s = self._loop.time() + (instant.timestamp() * 1_000 - self._clock.wall_ms()) / 1_000
         while (left_s := until_s - self._loop.time()) > _INSTANT_S:
             await self._pass(left_s)
@@ -307,7 +310,7 @@ class PassingTime:
         self._reached_ms = max(self._reached_ms, WallMs(round(instant.timestamp() * 1_000)))
 
     async def drain(self, within: timedelta, job_id: str | None = None) -> list[str]:
-        """Pass time until all jobs have ended, or that one has; the ids of those that have not ``within`` the span."""
+        """Pass time until all jobs, or that one, have ended; return the ids of those still live after ``within``."""
         until_s = self._loop.time() + within.total_seconds()
         while live := self._live(job_id):
             left_s = until_s - self._loop.time()
@@ -325,7 +328,7 @@ class PassingTime:
                 await asyncio.sleep(0)
 
     async def _nothing_happens(self, for_s: float) -> bool:
-        """Lets so much time pass, or less where something is written."""
+        """Pass that time, or less if something is written; return True if nothing was."""
         history = self._cluster.database.history
         seen = history.newest
         until_s = self._loop.time() + for_s

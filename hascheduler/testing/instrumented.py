@@ -1,4 +1,4 @@
-"""The handlers of a test, with what the test wants to go wrong in them, and a record of every call."""
+"""The handlers of a test, with the faults that the test plans for them, and a record of every call."""
 
 import asyncio
 import inspect
@@ -18,7 +18,7 @@ CrashPoint = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a handler: when it began, and what it was given."""
+    """One call of a handler: when it began, and its arguments."""
 
     at: datetime
     definition: str
@@ -28,7 +28,7 @@ class Call:
 
 @dataclass(slots=True)
 class Plan:
-    """What is in store for the attempts of one definition."""
+    """The faults planned for the attempts of one definition."""
 
     errors: deque[Exception] = field(default_factory=deque)
     crashes: deque[CrashPoint] = field(default_factory=deque)
@@ -46,12 +46,12 @@ class InstrumentedHandlers:
         self.calls: list[Call] = []
 
     def put(self, definition: str, function: Handler) -> None:
-        """`InvalidInput` for what is no name of a definition, and for what can't be called with a job."""
+        """Register a handler; raise `InvalidInput` for an invalid name or a function that can't take a job."""
         Handlers().handler(definition)(function)
         self._handlers[definition] = function
 
     def registry(self, loop: VirtualLoop) -> Handlers:
-        """As a processor takes them."""
+        """Return the handlers as a processor takes them."""
         registry = Handlers()
         for definition, function in self._handlers.items():
             registry.handler(definition)(self._instrumented(function, loop))

@@ -1,4 +1,4 @@
-"""`VirtualScheduler`: what a test holds in its hands."""
+"""`VirtualScheduler`: the scheduler that a test uses."""
 
 import asyncio
 import logging
@@ -28,12 +28,12 @@ T = TypeVar("T")
 _F = TypeVar("_F", bound=Handler)
 
 _BOOT_S = 30
-"""The replica comes up so long before the time at which the test begins."""
+"""How long before the start time of the test the replica starts."""
 _REASONS_MAX = 20
 
 
 class StillWaiting(AssertionError):
-    """Jobs have not ended in the time that they were given; the text says of each what it waits for."""
+    """Jobs have not ended in the given time; the text says what each waits for."""
 
     def __init__(self, within: timedelta, live: int, jobs: Sequence[Job], reasons: Sequence[str]) -> None:
         self.jobs = tuple(jobs)
@@ -58,10 +58,10 @@ class VirtualScheduler:
             scheduler.advance("7d")
             assert len(scheduler.calls("report")) == 7
 
-    ``handlers`` are registries as processors load them, ``slots`` how many jobs run at once, ``policy`` is what
-    ``HASCHEDULER_POLICY`` would be. Time passes in `advance`, `advance_to`, `drain` and `wait` alone. Handlers run for
-    real: an ``asyncio.sleep`` of a coroutine takes virtual time; a plain function runs in a thread, with the clock
-    standing still. What the API refuses is `hascheduler.client.Refused`. One thread uses it, outside any running loop.
+    ``handlers`` are registries as processors load them, ``slots`` is how many jobs run at once, ``policy`` is the value
+    of ``HASCHEDULER_POLICY``. Time passes only in `advance`, `advance_to`, `drain` and `wait`. Handlers run for real:
+    an ``asyncio.sleep`` of a coroutine takes virtual time; a plain function runs in a thread while the clock stops. If
+    the API refuses a request, `hascheduler.client.Refused` is raised. Use it from one thread, outside any running loop.
     """
 
     __test__ = False
@@ -78,7 +78,7 @@ class VirtualScheduler:
         self._handlers_changed = False
         self._running: _Running | None = None
         self._is_closed = False
-        # Only warnings are logged while the scheduler is there, unless the tests have configured structlog themselves.
+        # Log only warnings while the scheduler exists, unless the tests have configured structlog themselves.
         self._configured_log = not structlog.is_configured()
         if self._configured_log:
             structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
@@ -97,7 +97,7 @@ class VirtualScheduler:
         self.close()
 
     def close(self) -> None:
-        """Ends all that runs. May be repeated."""
+        """End everything that runs; may be repeated."""
         self._is_closed = True
         running, self._running = self._running, None
         try:
@@ -120,30 +120,30 @@ class VirtualScheduler:
         return register
 
     def handle(self, definition: str, function: Handler) -> None:
-        """Register ``function``, in the place of one that was there."""
+        """Register ``function`` in place of any present handler."""
         self._handlers.put(definition, function)
         self._handlers_changed = True
 
     def calls(self, definition: str | None = None) -> list[Call]:
-        """Every call of a handler so far, in order; those too whose processor died."""
+        """Return every call of a handler so far, in order, those whose processor died included."""
         return [call for call in self._handlers.calls if definition in (None, call.definition)]
 
     # Time
 
     @property
     def now(self) -> datetime:
-        """Aware, in UTC."""
+        """Return the virtual time, aware, in UTC."""
         if self._running is None:
             return self._start
         return datetime.fromtimestamp(self._running.clock.wall_ms() / 1_000, UTC)
 
     def advance(self, span: Span) -> None:
-        """Let so much time pass, with all that comes due in it and at its end."""
+        """Pass that much time, with everything that comes due in it and at its end."""
         running = self._up()
         running.run(running.time.advance_to(running.time.reached() + _span(span, "span")))
 
     def advance_to(self, instant: datetime | str) -> None:
-        """Let time pass until then; `InvalidInput` for an instant that has passed."""
+        """Pass time until then; raise `InvalidInput` if that instant has passed."""
         running = self._up()
         until = _instant(instant, "instant")
         if until < running.time.reached():
@@ -152,15 +152,15 @@ class VirtualScheduler:
         running.run(running.time.advance_to(until))
 
     def drain(self, within: Span = "1d") -> list[Job]:
-        """Let time pass until every job has ended, its retries too. All jobs, as `jobs` lists them.
+        """Pass time until every job has ended, retries included; return all jobs, as `jobs` lists them.
 
-        `StillWaiting` where some have not ended ``within`` that span: it says of each what it waits for.
+        Raise `StillWaiting` if some have not ended ``within`` that span; it says what each waits for.
         """
         self._wait(_span(within, "within"), None)
         return self.jobs()
 
     def wait(self, job: Job | str, within: Span = "1d") -> Job:
-        """Let time pass until that job has ended: the job then. `StillWaiting` as in `drain`."""
+        """Pass time until that job has ended; return it. Raise `StillWaiting` as `drain` does."""
         job_id = job if isinstance(job, str) else job.id
         self._wait(_span(within, "within"), self.job(job_id).id)
         return self.job(job_id)
@@ -180,12 +180,12 @@ class VirtualScheduler:
         return running.run(running.client.submit(definition, payload, idempotency_key=idempotency_key, **options))
 
     def job(self, job_id: str) -> Job:
-        """The job as it stands, with its payload, result and attempts."""
+        """Return the job as it is, with its payload, result and attempts."""
         running = self._up()
         return running.run(running.client.get(job_id))
 
     def jobs(self, **filter: Unpack[JobListFilter]) -> list[Job]:
-        """All that match, in the order of their submission, without payloads and results."""
+        """Return all that match, in the order of their submission, without payloads and results."""
         running = self._up()
 
         async def listed() -> list[Job]:
@@ -194,25 +194,25 @@ class VirtualScheduler:
         return sorted(running.run(listed()), key=lambda job: (job.submitted_at, job.id))
 
     def cancel(self, job: Job | str) -> str:
-        """``cancelled``, ``already_running`` (its handler is asked to stop) or ``already_done``."""
+        """Cancel it; return ``cancelled``, ``already_running`` (its handler is asked to stop) or ``already_done``."""
         running = self._up()
         return running.run(running.client.cancel(job if isinstance(job, str) else job.id))
 
     def why(self, job: Job | str) -> str:
-        """What a job waits for, in a sentence."""
+        """Return what a job waits for, in a sentence."""
         job_id = job if isinstance(job, str) else job.id
         return str(self.request("GET", f"/v1/jobs/{job_id}/why")["summary"])
 
     def add_schedule(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Make a schedule; ``fields`` are those of ``POST /v1/schedules``: ``trigger``, ``job``, …"""
+        """Create a schedule; ``fields`` are those of ``POST /v1/schedules``: ``trigger``, ``job``, …"""
         return dict(self.request("POST", "/v1/schedules", {"name": name, **fields}))
 
     def put_definition(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Make or replace a definition; ``fields`` are those of ``PUT /v1/definitions/{name}``: ``retry``, …"""
+        """Create or replace a definition; ``fields`` are those of ``PUT /v1/definitions/{name}``: ``retry``, …"""
         return dict(self.request("PUT", f"/v1/definitions/{name}", fields))
 
     def verdicts(self, schedule: str) -> list[dict[str, Any]]:
-        """What became of each nominal time of a schedule, oldest first, as the API shows it."""
+        """Return the verdict on each nominal time of a schedule, oldest first, as the API shows it."""
         found: list[dict[str, Any]] = []
         after = ""
         while True:
@@ -223,36 +223,36 @@ class VirtualScheduler:
             after = f"&after={page['next']}"
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """Any request of the HTTP API: its decoded answer. `Refused` where the status is 400 or more."""
+        """Send any request of the HTTP API; return its decoded answer. Raise `Refused` for a status of 400 or more."""
         running = self._up()
         return running.run(running.request(method, path, body))
 
     # What goes wrong
 
     def fail_next(self, definition: str, error: Exception | None = None, *, times: int = 1) -> None:
-        """The next ``times`` attempts raise ``error`` in the handler's place."""
+        """Make the next ``times`` attempts raise ``error`` in the handler's place."""
         error = error or RuntimeError("a failure that the test injected")
         self._handlers.plans[definition].errors.extend([error] * _times(times))
 
     def crash_next(self, definition: str, when: CrashPoint = "after", *, times: int = 1) -> None:
-        """The processor dies in each of the next ``times`` attempts: ``"after"`` the handler has returned and before
-        anything knows of it, or ``"before"`` it is called.
+        """Kill the processor in each of the next ``times`` attempts.
 
-        All that ran in it dies too. Another processor starts at once; the leader finds the dead one after the heartbeat
-        timeout of 5 s, and what it held runs again: at once after its first loss, later after a pause. That is no
-        failed try; a job has failed when it was lost as often as its definition's ``retry.lost_attempts`` allows.
+        ``"after"`` kills it after the handler has returned and before the result is reported, ``"before"`` before the
+        handler is called. All other attempts in that processor die too. Another processor starts at once. The leader
+        finds the dead one after the heartbeat timeout of 5 s, and its jobs run again: at once after the first loss,
+        later after a pause. A loss is no failed try; a job fails once it was lost as often as its definition's
+        ``retry.lost_attempts`` allows.
         """
         if when not in ("before", "after"):
             raise InvalidInput(("when",), repr(when), "'before' or 'after'")
         self._handlers.plans[definition].crashes.extend([when] * _times(times))
 
     def take(self, definition: str, span: Span) -> None:
-        """From now on each attempt takes that long before its handler is called: for timeouts and for overlap."""
+        """Make each attempt take that long before its handler is called, from now on: for timeouts and overlap."""
         self._handlers.plans[definition].takes_s = _span(span, "span").total_seconds()
 
     def lose_answers(self, of: str = "finish", *, times: int = 1) -> None:
-        """The database carries out the next ``times`` writes that ``"start"`` or ``"finish"`` an attempt, and the
-        processor gets no answer."""
+        """Carry out the next ``times`` writes that ``"start"`` or ``"finish"`` an attempt, but lose their answers."""
         if of not in ("start", "finish"):
             raise InvalidInput(("of",), repr(of), "'start' or 'finish'")
         for processor in self._up().cluster.processors:
@@ -290,7 +290,7 @@ class VirtualScheduler:
 
 
 class _Running:
-    """The loop and what lives in it."""
+    """The loop and everything that runs in it."""
 
     def __init__(self, start: datetime, policy: PolicyConfig, slots: int) -> None:
         self.loop = VirtualLoop()
@@ -304,7 +304,7 @@ class _Running:
         self.time = PassingTime(self.loop, self.clock, self.cluster)
 
     def run(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Run the loop until it is done; raises the replica's own error, should the replica end."""
+        """Run the loop until it is done; raise the replica's own error if the replica ends."""
         return self.loop.run_until_complete(self._beside_the_replica(doing))
 
     async def request(self, method: str, path: str, body: object) -> Any:

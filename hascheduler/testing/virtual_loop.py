@@ -1,11 +1,11 @@
 """An event loop on virtual time: when nothing is ready to run, its clock jumps to the next timer.
 
-Owner of the virtual clock. A week passes in as long as its callbacks take. Two things happen in real time, and the
-clock stands still for them: threads (a plain function that handles a job, `asyncio.to_thread`), and the sockets of a
-handler that runs, until they have been silent for `IO_GRACE_S`.
+Owner of the virtual clock. A week passes in as long as its callbacks take. Two things take real time, and the clock
+stops for them: threads (a plain function that handles a job, `asyncio.to_thread`), and the sockets of a running
+handler, until they have been silent for `IO_GRACE_S`.
 
-How long plain functions take in real time changes nothing: they run beside each other, and what they return is taken in
-the order in which they began, each when nothing else is ready to run.
+How long plain functions take in real time changes nothing: they run in parallel, and their results are taken in the
+order in which they began, each when nothing else is ready to run.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from hascheduler.errors import HaschedulerError
 
 IO_GRACE_S = 1.0
-"""Real seconds that sockets may be silent before the clock goes on: long enough for an answer from this machine."""
+"""Real seconds that sockets may be silent before the clock goes on: enough for an answer from this machine."""
 THREAD_LIMIT_S = 60.0
-"""Real seconds that the clock stands still for a thread: a handler that takes longer hangs."""
+"""Real seconds that the clock stops for a thread: a handler that takes longer hangs."""
 
 
 T = TypeVar("T")
@@ -33,43 +33,43 @@ class ClockStuck(HaschedulerError):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Run it with `run_until_complete` from one thread. `time` is virtual, in seconds from 0."""
+    """An event loop to run with `run_until_complete` from one thread; `time` is virtual, in seconds from 0."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
         self._threads = 0
-        # Of plain functions, in the order in which they began; and whether their threads have returned.
+        # The turns of plain functions, in the order in which they began: True once the thread has returned.
         self._turns: dict[asyncio.Future[None], bool] = {}
         self._handlers = 0
         self._patience_s = IO_GRACE_S
         self._handler_timers: list[float] = []
         self._jumping = _JumpingSelector(self)
         super().__init__(self._jumping)
-        # Jumps add up to an instant that may be a rounding error below the timer's.
+        # The sum of the jumps may be a rounding error below the timer's instant.
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
         return self._now_s
 
     def leap(self, seconds: float) -> None:
-        """Let so much time pass at once: each timer that comes due in it fires once and late, as after a pause."""
+        """Let that much time pass at once: each timer due in it fires once and late, as after a pause."""
         assert seconds >= 0
         self._now_s += seconds
 
     @property
     def may_leap(self) -> bool:
-        """Whether no handler waits for an answer from outside."""
+        """Return True if no handler waits for an answer from outside."""
         return not (self._threads or self._turns or self._waits_for_sockets(self._jumping.sockets))
 
     def next_handler_timer_s(self) -> float:
-        """When a handler wants to go on, or its attempt is to be stopped; infinite where none does."""
+        """Return when a handler goes on or its attempt has to stop, whichever is first; infinite if neither is due."""
         while self._handler_timers and self._handler_timers[0] <= self._now_s:
             heapq.heappop(self._handler_timers)
         return self._handler_timers[0] if self._handler_timers else float("inf")
 
     @contextmanager
     def handling(self, deadline_s: float | None) -> Iterator[None]:
-        """While a handler runs in the present task; its attempt is stopped at ``deadline_s``."""
+        """Mark that a handler runs in the present task; its attempt is stopped at ``deadline_s``."""
         _IN_HANDLER.set(True)
         if deadline_s is not None:
             heapq.heappush(self._handler_timers, deadline_s)
@@ -80,7 +80,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._handlers -= 1
 
     async def standing_still(self, thread: Awaitable[T]) -> T:
-        """What a plain function's thread returns or raises, when its turn has come."""
+        """Return or raise the outcome of a plain function's thread, once it is its turn."""
         turn: asyncio.Future[None] = self.create_future()
         self._turns[turn] = False
         try:
@@ -88,7 +88,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         finally:
             self._turns[turn] = True
             while not turn.done():
-                with suppress(asyncio.CancelledError):  # it has come to its end already
+                with suppress(asyncio.CancelledError):  # the function has ended already
                     await asyncio.shield(turn)
 
     def call_at(  # type: ignore[override]  # with arguments of any types
@@ -107,7 +107,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def wait(self, select: Callable[[float | None], list[Any]], timeout_s: float | None, sockets: int) -> list[Any]:
-        """What is ready. The one place where time passes: by ``timeout_s``, where nothing is; None: no timer is set."""
+        """Return what is ready. If nothing is, pass ``timeout_s``; if that is None (no timer), raise `ClockStuck`.
+
+        This is the one place where time passes.
+        """
         if timeout_s is not None and timeout_s <= 0:
             return select(0)
         first = next(iter(self._turns), None)
@@ -140,7 +143,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """The system's selector; how long it waits is the loop's business."""
+    """The system's selector; the loop decides how long it waits."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -148,7 +151,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     @property
     def sockets(self) -> int:
-        """Without the loop's own pipe, through which threads wake it."""
+        """Return the number of sockets without the loop's own pipe, through which threads wake it."""
         return len(self.get_map()) - 1
 
     def select(self, timeout: float | None = None) -> list[Any]:

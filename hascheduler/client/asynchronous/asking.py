@@ -1,4 +1,4 @@
-"""How requests are asked: repeated while that may help, and looked for first if their outcome is unknown."""
+"""Sends requests: retries them while that may help, and first finds out what happened if their outcome is unknown."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class AsyncAsker:
-    """Asks the replicas of an exchange, each request until there is an answer, for as long as its patience lasts."""
+    """The connection to the replicas of an exchange: sends each request until it is answered or patience runs out."""
 
     def __init__(self, exchange: Exchange, http: httpx.AsyncClient, patience_s: float) -> None:
         self._exchange = exchange
@@ -56,7 +56,7 @@ class AsyncAsker:
             await asyncio.sleep(pause_s)
 
     async def _look(self, doubt: Retryable) -> Any:
-        """Return what became of the last try whose outcome is unknown."""
+        """Return the result of the last try whose outcome is unknown."""
         try:
             return await self._ask_once(doubt.look)
         except Retryable as met:
@@ -73,7 +73,7 @@ class AsyncAsker:
         return self._exchange.heard(request, replica, response)
 
     async def follow(self, request: Request[Any]) -> AsyncIterator[str]:
-        """The lines of an answer that has no end, as they come; one connection, and no second try."""
+        """Yield the lines of an endless answer as they come; one connection, and no second try."""
         replica = self._exchange.replica
         try:
             async with self._http.stream(**self._exchange.sent(request, replica)) as response:
@@ -108,7 +108,7 @@ class AsyncPart:
         return await self._get(page_of(read), path, **parameters)
 
     async def _each(self, read: Callable[[JsonObject], T], path: str, /, **parameters: Any) -> AsyncIterator[T]:
-        """The items of a list, page after page."""
+        """Yield the items of a list, page after page."""
         after: str | None = None
         while True:
             part = await self._page(read, path, **parameters, limit=PAGE, after=after)
@@ -119,5 +119,5 @@ class AsyncPart:
                 return
 
     def _follow(self, path: str, more_s: float, /, **parameters: Any) -> AsyncIterator[str]:
-        """The lines of an answer that has no end; the replica may be silent for ``more_s`` longer than in others."""
+        """Yield the lines of an endless answer; the replica may be silent for ``more_s`` longer than usual."""
         return self._asker.follow(asked(as_it_is, "GET", path, query_of(**parameters), more_s=more_s))

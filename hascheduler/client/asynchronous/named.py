@@ -1,4 +1,4 @@
-"""What has a name: schedules, definitions, lanes, calendars and tenants are written as a whole, or patched, by name."""
+"""Named documents: schedules, definitions, lanes, calendars and tenants are written whole, or patched, by name."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -16,8 +16,11 @@ IfNone = Literal["*"] | None
 
 
 class AsyncNamedApi(AsyncPart, Generic[T]):
-    """``if_match`` is the ``rev`` that a change is meant for: if another change came first it is refused, 412; so it is
-    with ``if_none_match="*"`` if there is one already. ``read`` makes one of what the replica answers."""
+    """The methods of one kind of named document.
+
+    ``if_match`` is the ``rev`` that a change applies to: if another change came first, it is refused (412). With
+    ``if_none_match="*"`` it is refused if the document exists. ``read`` makes a document of the replica's answer.
+    """
 
     def __init__(self, asker: AsyncAsker, collection: str, read: Callable[[JsonObject], T]) -> None:
         super().__init__(asker)
@@ -28,34 +31,34 @@ class AsyncNamedApi(AsyncPart, Generic[T]):
         return await self._get(self._read, self._path(name))
 
     async def find(self, name: str) -> T | None:
-        """As `get`, and None if there is none."""
+        """Return the document as `get` does; None if there is none."""
         read: Callable[[JsonObject], T | None] = self._read
         return await self._ask(read, "GET", self._path(name), absent=lambda: None)
 
     def list(self) -> AsyncIterator[T]:
-        """All, by name."""
+        """Yield all, by name."""
         return self._each(self._read, f"/v1/{self._collection}")
 
     async def page(self, *, limit: int | None = None, after: str | None = None) -> ListPage[T]:
-        """A page of at most ``limit``, by name: the first ones, or those after a name."""
+        """Return a page of at most ``limit``, by name: the first ones, or those after a name."""
         return await self._page(self._read, f"/v1/{self._collection}", limit=limit, after=after)
 
     async def put_document(
         self, name: str, document: Mapping[str, Any], *, if_match: Rev = None, if_none_match: IfNone = None
     ) -> T:
-        """Write it as a whole, as a file or a program holds it: the replica says what is wrong with it."""
+        """Write the whole document, as a file or a program holds it; the replica validates it."""
         path, headers = self._path(name), matching(if_match, if_none_match)
-        look = look_for(path, document, self._read) if headers else None  # it would meet its own revision
+        look = look_for(path, document, self._read) if headers else None  # a retry would conflict with its own revision
         return await self._ask(self._read, "PUT", path, body=dict(document), headers=headers, look=look)
 
     async def patch(self, name: str, changes: Mapping[str, Any], *, if_match: Rev = None) -> T:
-        """Parts of it, as a JSON merge patch on what the API shows: objects merge, None removes."""
+        """Change parts of it by a JSON merge patch on what the API shows: objects merge, None removes."""
         path, headers = self._path(name), {**MERGE_PATCH, **matching(if_match)}
         look = None if if_match is None else look_for(path, changes, self._read, nulls_remove=True)
         return await self._ask(self._read, "PATCH", path, body=dict(changes), headers=headers, look=look)
 
     async def delete(self, name: str, *, if_match: Rev = None) -> bool:
-        """False if there was none."""
+        """Delete it; return False if there was none."""
         return await self._asker.ask(delete(self._path(name), matching(if_match)))
 
     def _path(self, name: str, verb: str = "") -> str:
@@ -63,14 +66,17 @@ class AsyncNamedApi(AsyncPart, Generic[T]):
 
 
 class AsyncNounsApi(AsyncNamedApi[N]):
-    """Those whose class is in `hascheduler.schema`: ``await scheduler.lanes.put(Lane(name="slow", weight=2))``."""
+    """The methods of a class of `hascheduler.schema`: ``await scheduler.lanes.put(Lane(name="slow", weight=2))``."""
 
     def __init__(self, asker: AsyncAsker, collection: str) -> None:
         super().__init__(asker, collection, lambda answer: _nouns().read_noun(collection, answer))
 
     async def put(self, noun: N, *, if_match: Rev = None, if_none_match: IfNone = None) -> N:
-        """Make or replace it; fields that were not set get their defaults. To edit what was read, put a copy of it
-        (``definition.model_copy(update={"max_concurrency": 4})``) with its ``rev`` as ``if_match``."""
+        """Create or replace it; fields that were not set get their defaults.
+
+        To edit what was read, put a copy of it (``definition.model_copy(update={"max_concurrency": 4})``) with its
+        ``rev`` as ``if_match``.
+        """
         body = _nouns().said(noun)
         return await self.put_document(noun.name, body, if_match=if_match, if_none_match=if_none_match)
 

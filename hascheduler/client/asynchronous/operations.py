@@ -1,5 +1,7 @@
-"""``scheduler.cluster``: what the replicas see, and who changed what; ``scheduler.tokens``: who may ask for what;
-``scheduler.work``: take jobs and end them over HTTP, for processors without the broker and the database."""
+"""``scheduler.cluster``: the state of the cluster and the audit log; ``scheduler.tokens``: tokens and their roles.
+
+``scheduler.work``: take jobs and end them over HTTP, for processors without the broker and the database.
+"""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,17 +16,17 @@ from hascheduler.client.requests import delete, named, take_back
 from hascheduler.model.values.instants import parse_duration
 
 _SILENCE_MAX_S = 20.0
-"""A replica sends a picture every second."""
+"""How long a replica may be silent; it sends a picture every second."""
 _PROCESSORS = "work/processors"
 
 
 class AsyncClusterApi(AsyncPart):
     async def status(self) -> answers.ClusterResponse:
-        """The leader, the replicas and what is wrong, as the replica that answers sees it."""
+        """Return the leader, the replicas and the alerts, as the replica that answers sees them."""
         return await self._get(answers.ClusterResponse, "/v1/cluster")
 
     async def live(self) -> AsyncIterator[Mapping[str, Any]]:
-        """The same once a second, with processors, alerts and numbers of jobs, each whole, over one connection."""
+        """Yield the whole status once a second, with processors, alerts and job counts, over one connection."""
         event = ""
         async for line in self._follow("/v1/cluster/live", _SILENCE_MAX_S):
             name, _, value = line.partition(": ")
@@ -37,40 +39,40 @@ class AsyncClusterApi(AsyncPart):
         return (await self.processor_list()).items_
 
     async def processor_list(self) -> ProcessorsResponse:
-        """The processors, and beside them the drained names that none of them has."""
+        """Return the processors, and the drained names that none of them has."""
         return await self._get(ProcessorsResponse, "/v1/processors")
 
     async def drain(self, name: str, because: str | None = None) -> DrainResponse:
-        """The processors of that name get no new jobs, until `undrain`; what they have goes on."""
+        """Give processors of that name no new jobs until `undrain`; jobs that they hold go on."""
         return await self._post(DrainResponse, named("processors", name, "drain"), plain(because=because))
 
     async def undrain(self, name: str) -> DrainResponse:
         return await self._post(DrainResponse, named("processors", name, "undrain"))
 
     async def pause(self, because: str, *, schedules_only: bool = False) -> PausedResponse:
-        """Everything: no schedule fires and, unless ``schedules_only``, no job is dispatched, until `resume`."""
+        """Pause everything until `resume`: no schedule fires and, unless ``schedules_only``, no job is dispatched."""
         body = {"because": because, "schedules_only": schedules_only}
         return await self._post(PausedResponse, "/v1/cluster/pause", body)
 
     async def resume(self) -> PausedResponse:
-        """All that `pause` has paused."""
+        """Resume everything that `pause` has paused."""
         return await self._post(PausedResponse, "/v1/cluster/resume")
 
     async def failovers(self, limit: int | None = None) -> tuple[answers.FailoverResponse, ...]:
-        """The changes of leadership, the newest first."""
+        """Return the changes of leadership, the newest first."""
         return (await self._get(FailoversResponse, "/v1/cluster/failovers", limit=limit)).items_
 
     async def whoami(self) -> answers.WhoamiResponse:
-        """What the token of this scheduler may do."""
+        """Return the permissions of this scheduler's token."""
         return await self._get(answers.WhoamiResponse, "/v1/whoami")
 
     def audit(self, **filter: Unpack[AuditFilter]) -> AsyncIterator[answers.AuditResponse]:
-        """Who changed what, the newest first."""
+        """Yield who changed what, the newest first."""
         return self._each(answers.AuditResponse, "/v1/audit", **filter)
 
     def record(self, span: str | float) -> AsyncIterator[str]:
-        """The inputs and decisions of the leader, which has to be asked, for ``span``: for ``hascheduler simulate``."""
-        # It may be silent for all of that time.
+        """Yield the leader's inputs and decisions for ``span``, for ``hascheduler simulate``; ask the leader itself."""
+        # The leader may be silent for all of that time.
         return self._follow("/v1/cluster/recording", parse_duration(span, ("for",)) / 1_000, **{"for": span})
 
 
@@ -78,8 +80,11 @@ class AsyncTokensApi(AsyncPart):
     async def create(
         self, name: str, role: Role, tenant: str = "*", *, expires_in: str | float | None = None
     ) -> answers.NewTokenResponse:
-        """The only answer that shows the token itself. One that a try may have made is revoked before the next; if its
-        id is not told, there is no next: after `Unavailable` look with `list` for one to revoke."""
+        """Create a token; only this answer shows the token itself.
+
+        A token that a failed try may have made is revoked before the next try. If its id is not known, there is no next
+        try: after `Unavailable`, find it with `list` and revoke it.
+        """
         body = plain(name=name, role=role, tenant=tenant, expires_in=expires_in)
         return await self._post(answers.NewTokenResponse, "/v1/tokens", body, look=take_back("tokens"))
 
@@ -87,38 +92,41 @@ class AsyncTokensApi(AsyncPart):
         return self._each(answers.TokenResponse, "/v1/tokens")
 
     async def revoke(self, token_id: str) -> bool:
-        """False if there was none."""
+        """Revoke a token; return False if there was none."""
         return await self._asker.ask(delete(named("tokens", token_id)))
 
 
 class AsyncWorkApi(AsyncPart):
-    """A program in Python has `hascheduler.processor`; this is the exchange below, as other languages speak it."""
+    """The exchange of processors in other languages; a program in Python has `hascheduler.processor`."""
 
     async def register(self, **processor: Unpack[RegisterBody]) -> answers.RegisteredResponse:
-        """A new processor, and how often it has to show life. One of which no answer tells is not used, and expires."""
+        """Register a processor; return it, and how often it has to send a heartbeat.
+
+        If the answer is lost, the registration goes unused and expires.
+        """
         path, look = f"/v1/{_PROCESSORS}", take_back(_PROCESSORS)
         return await self._post(answers.RegisteredResponse, path, dict(processor), look=look)
 
     async def deregister(self, processor: str) -> bool:
-        """What it holds goes to others. False if it was not registered."""
+        """Deregister it, so that its attempts go to others; return False if it was not registered."""
         return await self._asker.ask(delete(named(_PROCESSORS, processor)))
 
     async def fetch(
         self, processor: str, *, wait: float = 0.0, limit: int | None = None, running: Sequence[AttemptName] = ()
     ) -> answers.FetchResponse:
-        """Attempts that are promised to it; the answer is held back for up to ``wait`` seconds until there is one."""
+        """Return attempts promised to it; wait up to ``wait`` seconds until there is one."""
         body = plain(processor=processor, wait=wait, limit=limit, running=list(running))
         return await self._post(answers.FetchResponse, "/v1/work/fetch", body, held_s=wait)
 
     async def start(self, job: str, attempt: int, processor: str) -> answers.StartedResponse:
-        """The payload, for an attempt that is still the processor's; else `Refused`, 409: drop it."""
+        """Return the payload of an attempt that is still the processor's; otherwise raise `Refused`, 409: drop it."""
         body = {"job": job, "attempt": attempt, "processor": processor}
         return await self._post(answers.StartedResponse, "/v1/work/start", body)
 
     async def heartbeat(
         self, processor: str, *, running: Sequence[Report] = (), draining: bool | None = None
     ) -> answers.HeldAttemptsResponse:
-        """Show life, and how far each attempt has come: which of them have to stop."""
+        """Send a heartbeat with the progress of each attempt; return which of them have to stop."""
         body = plain(processor=processor, running=list(running), draining=draining)
         return await self._post(answers.HeldAttemptsResponse, "/v1/work/heartbeat", body)
 
@@ -130,6 +138,6 @@ class AsyncWorkApi(AsyncPart):
         outcome: Literal["succeeded", "failed", "cancelled", "given_back"],
         **options: Unpack[FinishOptions],
     ) -> answers.FinishResponse:
-        """How the attempt ended: ``done``, or ``late`` if the job had gone on without it."""
+        """Report how the attempt ended; return ``done``, or ``late`` if the job had gone on without it."""
         body = plain(job=job, attempt=attempt, processor=processor, outcome=outcome, **options)
         return await self._post(answers.FinishResponse, "/v1/work/finish", body)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class AsyncScheduler(AsyncPart):
-    """Asks the replicas at ``urls``, each a URL or several with commas, in turn if one fails, each request for
-    ``patience`` seconds; with 0 each replica once.
+    """The client of the replicas at ``urls``, each a URL or several with commas, asked in turn if one fails.
 
-    ``answer_timeout`` is for how many one replica may be silent. ``tls`` is for replicas that demand a certificate, in
-    place of ``ca_file``. ``http`` is a client of your own, for proxies; you close it.
+    Each request is retried for ``patience`` seconds; with 0 each replica is asked once. ``answer_timeout`` is for how
+    many seconds one replica may be silent. ``tls`` is for replicas that demand a certificate, in place of ``ca_file``.
+    ``http`` is a client of your own, for proxies; you close it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class AsyncScheduler(AsyncPart):
     def documents(
         self, collection: Literal["definitions", "lanes", "calendars", "tenants", "schedules"]
     ) -> AsyncNamedApi[JsonObject]:
-        """Return them as the API writes them, for programs that hold files."""
+        """Return named documents as the API writes them, for programs that hold files."""
         return AsyncNamedApi(self._asker, collection, as_it_is)
 
     async def submit(
@@ -83,18 +83,18 @@ class AsyncScheduler(AsyncPart):
         wait: float | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Submit a job; with ``wait`` return when it has ended, or after so many seconds (at most 300)."""
+        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300)."""
         body = plain(definition=definition, payload=payload, **options)
         return await self._asker.ask(requests.submit_one("/v1/jobs", body, idempotency_key, wait))
 
     async def submit_many(
         self, jobs: Sequence[BatchJob], *, idempotency_key: str | None = None, atomic: bool = False
     ) -> Submitted:
-        """Submit many at once, each by itself: look at ``refused``. With ``atomic`` all or none, at most 1,000."""
+        """Submit many jobs, each by itself: check ``refused``. With ``atomic``, submit all or none, at most 1,000."""
         return await self._asker.run(flows.submit_many(jobs, idempotency_key, atomic=atomic))
 
     async def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> BatchResponse:
-        """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
+        """Submit at most 1,000 jobs in one request, as a file or a program holds them; return the replica's answer."""
         key = idempotency_key
         return await self._asker.ask(requests.submit_batch(jobs, key, key, BatchResponse, atomic=atomic))
 
@@ -107,60 +107,66 @@ class AsyncScheduler(AsyncPart):
         idempotency_key: str | None = None,
         **options: Unpack[JobOptions],
     ) -> Any:
-        """What the handler returns; `JobFailed`, `JobCancelled` or, after ``timeout`` seconds, `StillRunning`."""
+        """Submit a job and return what its handler returns.
+
+        Raise `JobFailed`, `JobCancelled` or, after ``timeout`` seconds, `StillRunning`.
+        """
         body = {"mode": "on_demand", **plain(definition=definition, payload=payload, **options)}
         return await self._asker.run(flows.call(body, timeout, idempotency_key))
 
     async def get(self, job_id: str, *, wait: float | None = None) -> Job:
-        """With ``wait`` when it has ended, or after so many seconds (at most 300), or at once if too many wait."""
+        """Return the job; with ``wait`` when it has ended, or after that many seconds (at most 300).
+
+        If too many wait at the replica, it answers at once.
+        """
         return await self._asker.ask(requests.get_job(job_id, wait))
 
     async def why(self, job_id: str) -> answers.WhyResponse:
-        """Why it waits: every rule that holds it back, or its place in line."""
+        """Return why the job waits: every rule that holds it back, or its place in line."""
         return await self._get(answers.WhyResponse, job_path(job_id, "why"))
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
-        """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
+        """Return the job when it has ended, however it did; raise `StillRunning` after ``timeout`` seconds."""
         return await self._asker.run(flows.wait(job_id, timeout))
 
     def list(self, **filter: Unpack[JobListFilter]) -> AsyncIterator[Job]:
-        """All that match, the newest by submission first, without payloads and results."""
+        """Yield all jobs that match, the newest by submission first, without payloads and results."""
         return self._each(Job, "/v1/jobs", **filter)
 
     async def page(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[JobListFilter]
     ) -> ListPage[Job]:
-        """A page of at most ``limit`` jobs, the newest by submission first, or those after the ``next`` of a page."""
+        """Return a page of at most ``limit`` jobs, the newest by submission first, or those after ``next``."""
         return await self._page(Job, "/v1/jobs", **filter, limit=limit, after=after)
 
     async def count(self, **filter: Unpack[JobListFilter]) -> answers.JobCountsResponse:
-        """How many jobs match, by state."""
+        """Return how many jobs match, by state."""
         return await self._get(answers.JobCountsResponse, "/v1/jobs:counts", **filter)
 
     async def errors(self, **filter: Unpack[JobErrorFilter]) -> answers.JobErrorsResponse:
-        """The newest failed jobs, grouped by definition and by what went wrong; the largest group first."""
+        """Return the newest failed jobs, grouped by definition and error; the largest group first."""
         return await self._get(answers.JobErrorsResponse, "/v1/jobs:errors", **filter)
 
     def verdicts(
         self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictListFilter]
     ) -> AsyncIterator[answers.ScheduleVerdictResponse]:
-        """The nominal times of all schedules that did not fire, or those with these ``verdicts``, the newest first."""
+        """Yield the nominal times of all schedules that did not fire, or have these ``verdicts``, the newest first."""
         return self._each(answers.ScheduleVerdictResponse, "/v1/verdicts", verdict=verdicts, **filter)
 
     async def cancel(self, job_id: str) -> str:
-        """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
+        """Cancel the job; return ``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
         return await self._post(word_of, job_path(job_id, "cancel"))
 
     async def reprioritize(self, job_id: str, priority: int) -> str:
-        """``ok``, ``already_running`` or ``already_done``."""
+        """Change the job's priority; return ``ok``, ``already_running`` or ``already_done``."""
         return await self._post(word_of, job_path(job_id, "reprioritize"), {"priority": priority})
 
     async def retry(self, job_id: str, *, idempotency_key: str | None = None) -> str:
-        """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
+        """Retry a failed job; return ``ok``, ``not_ended`` or ``not_failed``. Under one key the job is revived once."""
         return await self._post(word_of, job_path(job_id, "retry"), **keyed(idempotency_key))
 
     async def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> JobRetryResponse:
-        """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
+        """Retry the job as `retry` does, and the jobs that never ran because it failed: they wait for it again."""
         path, body, key = job_path(job_id, "retry"), {"with_dependents": True}, keyed(idempotency_key)
         return await self._post(JobRetryResponse, path, body, more_s=MANY_S, **key)
 
@@ -169,9 +175,9 @@ class AsyncScheduler(AsyncPart):
         return await self._asker.run(flows.change_where("jobs:cancel", which))
 
     async def reprioritize_where(self, priority: int, **which: Unpack[JobChange]) -> Changed:
-        """Give all that match and wait another priority."""
+        """Change the priority of all that match and wait."""
         return await self._asker.run(flows.change_where("jobs:reprioritize", which, priority=priority))
 
     async def retry_where(self, **which: Unpack[JobChange]) -> Changed:
-        """Have all failed ones that match run again, each once."""
+        """Retry all failed jobs that match, each once."""
         return await self._asker.run(flows.change_where("jobs:retry", which))

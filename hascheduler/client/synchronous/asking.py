@@ -1,5 +1,5 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/asking.py: change that one.
-"""How requests are asked: repeated while that may help, and looked for first if their outcome is unknown."""
+"""Sends requests: retries them while that may help, and first finds out what happened if their outcome is unknown."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Asker:
-    """Asks the replicas of an exchange, each request until there is an answer, for as long as its patience lasts."""
+    """The connection to the replicas of an exchange: sends each request until it is answered or patience runs out."""
 
     def __init__(self, exchange: Exchange, http: httpx.Client, patience_s: float) -> None:
         self._exchange = exchange
@@ -57,7 +57,7 @@ class Asker:
             time.sleep(pause_s)
 
     def _look(self, doubt: Retryable) -> Any:
-        """Return what became of the last try whose outcome is unknown."""
+        """Return the result of the last try whose outcome is unknown."""
         try:
             return self._ask_once(doubt.look)
         except Retryable as met:
@@ -74,7 +74,7 @@ class Asker:
         return self._exchange.heard(request, replica, response)
 
     def follow(self, request: Request[Any]) -> Iterator[str]:
-        """The lines of an answer that has no end, as they come; one connection, and no second try."""
+        """Yield the lines of an endless answer as they come; one connection, and no second try."""
         replica = self._exchange.replica
         try:
             with self._http.stream(**self._exchange.sent(request, replica)) as response:
@@ -109,7 +109,7 @@ class Part:
         return self._get(page_of(read), path, **parameters)
 
     def _each(self, read: Callable[[JsonObject], T], path: str, /, **parameters: Any) -> Iterator[T]:
-        """The items of a list, page after page."""
+        """Yield the items of a list, page after page."""
         after: str | None = None
         while True:
             part = self._page(read, path, **parameters, limit=PAGE, after=after)
@@ -120,5 +120,5 @@ class Part:
                 return
 
     def _follow(self, path: str, more_s: float, /, **parameters: Any) -> Iterator[str]:
-        """The lines of an answer that has no end; the replica may be silent for ``more_s`` longer than in others."""
+        """Yield the lines of an endless answer; the replica may be silent for ``more_s`` longer than usual."""
         return self._asker.follow(asked(as_it_is, "GET", path, query_of(**parameters), more_s=more_s))

@@ -1,5 +1,5 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/events.py: change that one.
-"""``scheduler.events``: what happens to jobs, as it happens."""
+"""``scheduler.events``: job events as they happen."""
 
 import json
 import time
@@ -16,15 +16,18 @@ _CAUGHT_UP = "caught_up"
 _COMMENT = ""
 """The name of a line that begins with a colon."""
 _SILENCE_MAX_S = 40.0
-"""A replica says something every 15 s at least."""
+"""How long a replica may be silent; it sends something at least every 15 s."""
 
 
 class EventsApi(Part):
     def follow(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> Iterator[JobEvent]:
-        """Events without an end, from now on or from ``after`` an event's id, each at least once: a stream that ends
-        goes on at the next replica. `Unavailable` if none has spoken for ``patience`` seconds."""
+        """Yield events without end, from now on or from ``after`` an event's id, each at least once.
+
+        If a stream ends, go on at the next replica. `Unavailable` if no replica has sent anything for ``patience``
+        seconds.
+        """
         silent_s = 0.0
         while True:
             try:
@@ -42,7 +45,7 @@ class EventsApi(Part):
     def stream(
         self, *, types: Sequence[EventType] = (), after: str | None = None, **filter: Unpack[EventFilter]
     ) -> Iterator[JobEvent]:
-        """As `follow`, over one connection and until that ends; ``caught_up`` has the ``id`` to go on after."""
+        """Yield events over one connection until it ends; ``caught_up`` has the ``id`` to go on after."""
         fields: dict[str, str] = {}
         for line in self._follow("/v1/events", _SILENCE_MAX_S, type=types, **filter, after=after):
             if line:

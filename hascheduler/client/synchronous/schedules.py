@@ -1,5 +1,5 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/schedules.py: change that one.
-"""``scheduler.schedules``: what fires when."""
+"""``scheduler.schedules``: the schedules, their fires and their verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ Labels = Mapping[str, str] | Sequence[str] | None
 
 
 class SchedulesApi(NamedApi[ScheduleResponse]):
-    """The jobs of a schedule that is deleted go on."""
+    """The schedules; the jobs of a deleted schedule go on."""
 
     def __init__(self, asker: Asker) -> None:
         super().__init__(asker, "schedules", ScheduleResponse)
@@ -35,11 +35,11 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         paused: bool | None = None,
         **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
-        """A new schedule, of one ``job`` or of several ``jobs``; before it is sent again it is looked for."""
+        """Create a schedule with one ``job`` or several ``jobs``; before a retry, check whether it exists."""
         return self.create_document(plain(name=name, trigger=trigger, job=job, paused=paused, **more))
 
     def create_document(self, document: Mapping[str, Any]) -> ScheduleResponse:
-        """As `create`, of a schedule as a file or a program holds it, with its ``name``."""
+        """Create a schedule as `create` does, from a document as a file or a program holds it, with its ``name``."""
         name = document.get("name")
         is_name = isinstance(name, str) and name.strip(".")  # else it is refused
         look = look_for(self._path(str(name)), document, ScheduleResponse) if is_name else None
@@ -55,14 +55,14 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         if_none_match: IfNone = None,
         **more: Unpack[ScheduleOptions],
     ) -> ScheduleResponse:
-        """Make the schedule or replace all of its fields: what is left out gets its default."""
+        """Create the schedule or replace all of its fields: a field that is left out gets its default."""
         body = plain(trigger=trigger, job=job, **more)
         return self.put_document(name, body, if_match=if_match, if_none_match=if_none_match)
 
     replace = put
 
     def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> Iterator[ScheduleResponse]:
-        """All, by name; with ``labels`` those that have all of these, and with a filter those that match."""
+        """Yield all, by name; with ``labels`` those that have all of these, and with a filter those that match."""
         return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
 
     def page(
@@ -76,25 +76,25 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         return self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
 
     def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
-        """How many match, by state."""
+        """Return how many match, by state."""
         return self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 
     def pause(self, name: str, because: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
-        """No job from now on; may be repeated."""
+        """Fire no more jobs from now on; may be repeated."""
         return self._change(name, "pause", if_match, {"paused": True}, because=because)
 
     def resume(self, name: str, *, catch_up: bool | None = None, if_match: Rev = None) -> ScheduleResponse:
-        """With ``catch_up`` the times of the pause fire as its misfire rule says; may be repeated."""
+        """Resume it; with ``catch_up`` the times of the pause fire as its misfire rule says; may be repeated."""
         return self._change(name, "resume", if_match, {"paused": False}, catch_up=catch_up)
 
     def reset(self, name: str, start: str | None = None, *, if_match: Rev = None) -> ScheduleResponse:
-        """What fired ahead of time, by a clock that was wrong, fires again from ``start`` on (now); may be repeated."""
+        """Fire again from ``start`` (default now) what fired ahead of time by a wrong clock; may be repeated."""
         return self._change(name, "reset", if_match, None, **{"from": start})
 
     def _change(
         self, name: str, verb: str, if_match: Rev, leaves: Mapping[str, Any] | None, **body: object
     ) -> ScheduleResponse:
-        """``leaves`` is how it shows that the change was made; None: nothing does."""
+        """Make a change; ``leaves`` is what the schedule shows afterwards, None if nothing shows the change."""
         is_shown = leaves is not None and if_match is not None
         look = look_for(self._path(name), leaves or {}, ScheduleResponse) if is_shown else None
         path, headers = self._path(name, verb), matching(if_match)
@@ -103,7 +103,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     def trigger(
         self, name: str, body: options.TriggerNowBody | None = None, *, idempotency_key: str | None = None
     ) -> Job:
-        """One job of it now, under one key one; ``body`` may have a ``payload`` and an ``overlap`` for it."""
+        """Make one job now, one per key; ``body`` may have a ``payload`` and an ``overlap`` for it."""
         return self._asker.ask(submit_one(self._path(name, "trigger"), body or {}, idempotency_key))
 
     def pause_where(self, *, because: str | None = None, **which: Unpack[ScheduleChange]) -> Changed:
@@ -131,44 +131,44 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         overlap: str | None = None,
         dry_run: bool | None = None,
     ) -> answers.BackfillResponse:
-        """A job for each nominal time from ``first`` through ``last`` that has none; ``dry_run`` only counts them."""
+        """Make a job for each nominal time from ``first`` through ``last`` without one; ``dry_run`` only counts."""
         body = plain(**{"from": first, "to": last}, overlap=overlap, dry_run=dry_run)
         return self._post(answers.BackfillResponse, self._path(name, "backfill"), body, more_s=MANY_S)
 
     def preview(
         self, name: str, *, count: int | None = None, start: datetime | str | None = None
     ) -> answers.PreviewResponse:
-        """Its next fires, and what clock changes make of them."""
+        """Return its next fires, and how clock changes affect them."""
         path = self._path(name, "preview")
         return self._get(answers.PreviewResponse, path, count=count, **{"from": start})
 
     def preview_trigger(
         self, trigger: Trigger, *, count: int | None = None, name: str | None = None
     ) -> answers.PreviewResponse:
-        """The fires of a schedule that does not exist yet; what it is to be called decides the jitter."""
+        """Return the fires of a schedule that does not exist yet; its future name decides the jitter."""
         path, query, body = "/v1/schedules/preview", query_of(count=count), plain(trigger=trigger, name=name)
         return self._post(answers.PreviewResponse, path, body, query=query)
 
     def preview_patch(
         self, name: str, changes: Mapping[str, Any], *, count: int | None = None
     ) -> answers.EditPreviewResponse:
-        """What `patch` would make of its fires, without it."""
+        """Return the fires after a `patch`, without applying it."""
         path, query = self._path(name, "preview"), query_of(count=count)
         return self._post(answers.EditPreviewResponse, path, dict(changes), query=query)
 
     def verdicts(self, name: str, verdicts: Sequence[Verdict] = ()) -> Iterator[answers.VerdictResponse]:
-        """What became of its nominal times, the newest first; all, or those with these ``verdicts``."""
+        """Yield the verdicts on its nominal times, the newest first; all, or those with these ``verdicts``."""
         return self._each(answers.VerdictResponse, self._path(name, "verdicts"), verdict=verdicts)
 
     def counts(
         self, name: str, verdicts: Sequence[Verdict] = (), *, limit: int = 1, after: str | None = None
     ) -> answers.VerdictsResponse:
-        """How often each verdict was given, how many times are undecided and why, and the newest ``limit`` verdicts."""
+        """Return how often each verdict was given, how many times are undecided and why, and the newest verdicts."""
         path = self._path(name, "verdicts")
         return self._get(answers.VerdictsResponse, path, verdict=verdicts, limit=limit, after=after)
 
     def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]
     ) -> answers.TimelineResponse:
-        """A page of what became of the times of all schedules ``behind`` now, and of which come ``ahead`` of it."""
+        """Return a page of all schedules' nominal times: the verdicts ``behind`` now, and the times ``ahead`` of it."""
         return self._get(answers.TimelineResponse, "/v1/timeline", **filter, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""Who may ask, what they asked, and how often: tokens, the audit log, the token buckets of tenants."""
+"""Access in memory: tokens, the audit log, the token buckets of tenants."""
 
 from collections.abc import Sequence
 from datetime import timedelta

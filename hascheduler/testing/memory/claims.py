@@ -1,7 +1,7 @@
 """Applies the leader's decisions: first those about schedules, then those about jobs, each job's in their order.
 
-A decision whose job is in another state than it demands is DONE if the document shows that it was applied before, and
-LOST if not.
+If a job is not in the state that a decision demands, the decision is DONE if the document shows that it was applied
+before, and LOST if not.
 """
 
 from collections import defaultdict
@@ -116,8 +116,11 @@ def _release(database: MemoryDatabase, decision: ReleaseHold) -> Settlement:
 def apply_time_outcomes(
     database: MemoryDatabase, outcomes: Sequence[TimeOutcome], at_ms: WallMs, kept_ms: int
 ) -> dict[TimeOutcome, Settlement]:
-    """DONE when it is applied, now or before; REFUSED where no job can be stored; LOST; UNKNOWN where an outcome before
-    it is missing."""
+    """Apply outcomes to their schedules and return how each was settled.
+
+    DONE if it is applied, now or before; REFUSED if no job can be stored; LOST; UNKNOWN if an outcome before it is
+    missing.
+    """
     settled: dict[TimeOutcome, Settlement] = {}
     of_schedule: dict[str, list[TimeOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -136,7 +139,7 @@ def apply_time_outcomes(
 
 
 def _count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlement:
-    """LOST when the schedule is gone, another one of that name, or was edited since its failures were counted."""
+    """Store the count; LOST if the schedule is gone, is another of that name, or was edited since the count."""
     schedule = database.find(Collection.SCHEDULES, decision.schedule)
     if schedule is None or decision.created_at_ms not in (None, schedule.get("created_at_ms")):
         return Settlement.LOST
@@ -155,7 +158,7 @@ def _count_failures(database: MemoryDatabase, decision: CountFailures) -> Settle
 
 
 def _apply_reset(database: MemoryDatabase, decision: ResetCursor) -> Settlement:
-    """LOST when the schedule is gone or another one; DONE when the request is gone, now or before."""
+    """Reset the cursor; LOST if the schedule is gone or another one, DONE if the request is gone, now or before."""
     stored = database.find(Collection.SCHEDULES, decision.schedule)
     if stored is None or stored["created_at_ms"] != decision.created_at_ms:
         return Settlement.LOST
@@ -172,7 +175,7 @@ def _apply_reset(database: MemoryDatabase, decision: ResetCursor) -> Settlement:
             and run.verdict is not Verdict.UNSTORABLE
         }
         done = reset_cursor(schedule, [run for _, (_, run) in sorted(made.items())])
-    except InvalidInput:  # broken by hand since
+    except InvalidInput:  # damaged by hand since
         database.update(Collection.SCHEDULES, stored, {"reset_at_ms": None, "rev": stored["rev"] + 1})
         return Settlement.DONE
     for run, left in done.withdrawn:
@@ -194,7 +197,7 @@ def _carry_out(
     settlement = _write_outcome(database, outcome, at_ms, kept_ms) if step is CursorStep.NEXT else before
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
     assert schedule is not None
-    # Not an edit, so rev stays.
+    # This is no edit, so rev stays.
     fields: dict[str, object] = {"cursor_ms": outcome.nominal_ms, "tally": encode_fire_counts(tally)}
     fields |= encode_offsets(outcome.nominal_ms, outcome.offsets)
     if throttled(outcome):
@@ -227,8 +230,7 @@ def _write_outcome(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs
 
 
 def _cancel_incomplete(database: MemoryDatabase, lost: Fire, at_ms: WallMs, kept_ms: int) -> None:
-    """Cancel what is there of the graph of a fire that will not be, unless it happened all the same, or was decided
-    again after an edit."""
+    """Cancel the incomplete graph of a lost fire, unless it happened anyway or was decided again after an edit."""
     if _is_fired(database, lost):
         return
     for job in list(database.documents(Collection.JOBS)):
@@ -239,7 +241,7 @@ def _cancel_incomplete(database: MemoryDatabase, lost: Fire, at_ms: WallMs, kept
 
 
 def _is_of_another(database: MemoryDatabase, document: Document) -> bool:
-    """Whether a job of an earlier schedule of that name has the id."""
+    """Return True if a job of an earlier schedule of that name has the id."""
     found = database.find(Collection.JOBS, document["_id"])
     maker, makes = (None if found is None else maker_of(found)), maker_of(document)
     return maker is not None and makes is not None and not makes.is_same(maker)
@@ -260,7 +262,7 @@ def _is_fired(database: MemoryDatabase, fire: Fire) -> bool:
 
 
 def _is_unstorable(database: MemoryDatabase, outcome: TimeOutcome) -> bool:
-    """Whether its job is recorded as unstorable, and does not exist."""
+    """Return True if its job is recorded as unstorable and does not exist."""
     if not isinstance(outcome, Fire) or _is_fired(database, outcome):
         return False
     record = database.find(Collection.VERDICTS, verdict_id(outcome.schedule, outcome.nominal_ms))

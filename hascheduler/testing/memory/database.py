@@ -1,8 +1,9 @@
 """The documents, the history of their changes, and a client's connection to both.
 
-None of the database's methods awaits, so whatever a caller does between two awaits is one transaction. Documents are
-never changed in place: what `find` gives is that version for ever, to be read only. Every change of a document is one
-event of the history; a write that changes nothing is none. Events hold the lean fields, as a mirror gets them.
+None of the database's methods awaits, so everything a caller does between two awaits is one transaction. Documents are
+never changed in place: `find` returns one version, which never changes and is only to be read. Every change of a
+document is one event of the history; a write that changes nothing adds none. Events hold the lean fields, as a mirror
+gets them.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 EVENTS_MAX = 100_000
 NESTED_MAX = 178
-"""Objects and lists within each other, without the document itself; MongoDB takes 178 or 179, by the kind of write."""
+"""The deepest nesting of objects and lists, the document itself not counted; MongoDB takes 178 or 179, by the write."""
 _LARGEST = 2**63 - 1
 _A_SECOND = 1_000
 """The number of events in one second of the order."""
@@ -41,7 +42,7 @@ class Dropped:
 
 
 class History:
-    """Every change, in one total order: events and their numbers, which only grow.
+    """All changes in one total order: events and their numbers, which only grow.
 
     Each event has a time of its own, on a clock that only orders: its position is made of its number. Events can be
     forgotten, from the oldest on; a stream that has not read them by then has lost history.
@@ -55,12 +56,12 @@ class History:
 
     @property
     def newest(self) -> int:
-        """The number of the newest event; 0 before the first."""
+        """Return the number of the newest event; 0 before the first."""
         return self._newest
 
     @property
     def last(self) -> Change | Dropped | None:
-        """The newest event, unless it is forgotten."""
+        """Return the newest event; None if it is forgotten."""
         return self._events[-1] if self._events else None
 
     def append(self, event: Change | Dropped) -> None:
@@ -68,21 +69,21 @@ class History:
         self.wake()
 
     def after(self, number: int, limit: int) -> list[Change | Dropped]:
-        """At most ``limit`` events after event ``number``; `HistoryLost` when some of them are forgotten."""
+        """Return at most ``limit`` events after event ``number``; raise `HistoryLost` if some of them are forgotten."""
         forgotten = self._newest - len(self._events)
         if number < forgotten:
             raise HistoryLost(f"the history begins after {forgotten}, and the stream stood at {number}")
         first = number - forgotten
-        # By index: a deque finds its newest as fast as its oldest, where an iterator would pass all before them.
+        # By index: a deque finds its newest as fast as its oldest; an iterator would pass all before them.
         return [self._events[n] for n in range(first, min(first + limit, len(self._events)))]
 
     def forget(self) -> None:
-        """Forget everything that has happened so far."""
+        """Forget every event so far."""
         self._events.clear()
         self.wake()
 
     def wake(self) -> None:
-        """Makes every waiting stream read again."""
+        """Make every waiting stream read again."""
         self.news.set()
         self.news = asyncio.Event()
 
@@ -105,7 +106,7 @@ class MemoryDatabase:
         return self._documents[collection].get(_key(id))
 
     def documents(self, collection: Collection) -> Iterator[Document]:
-        """All of them, in no order that means anything."""
+        """Return all documents, in no particular order."""
         return iter(self._documents[collection].values())
 
     def page(
@@ -117,7 +118,7 @@ class MemoryDatabase:
         newest_first: bool = False,
         which: Callable[[Document], bool] = lambda _: True,
     ) -> list[Document]:
-        """At most ``limit`` of those for which ``which`` holds, by id, only ids beyond ``after``."""
+        """Return at most ``limit`` documents for which ``which`` is true, by id, only ids beyond ``after``."""
         documents = self._documents[collection]
         ids = sorted((key for key in documents if isinstance(key, str)), reverse=newest_first)
         beyond = (id for id in ids if after is None or (id < after if newest_first else id > after))
@@ -126,7 +127,7 @@ class MemoryDatabase:
     # Writing
 
     def insert(self, collection: Collection, document: Document) -> bool:
-        """False, and nothing written, when there is one by that id."""
+        """Insert the document; return False, with nothing written, if there is one with that id."""
         key = _key(document["_id"])
         if key in self._documents[collection]:
             return False
@@ -134,11 +135,11 @@ class MemoryDatabase:
         return True
 
     def replace(self, collection: Collection, document: Document) -> None:
-        """Insert, or put in the place of the one by that id."""
+        """Insert the document, or replace the one with that id."""
         self._put(collection, _key(document["_id"]), stored_form(document))
 
     def update(self, collection: Collection, document: Document, fields: Mapping[str, Any]) -> Document:
-        """Set ``fields`` in the stored ``document``; the new version of it."""
+        """Set ``fields`` in the stored ``document``; return the new version."""
         key = _key(document["_id"])
         changed = {
             name: value
@@ -162,18 +163,18 @@ class MemoryDatabase:
         return document is not None
 
     def drop(self, collection: Collection) -> None:
-        """Everything in it goes at once, and every stream ends there."""
+        """Remove all documents at once; every stream ends there."""
         self._documents[collection].clear()
         self.history.append(Dropped(collection))
 
     # Time
 
     def instant_in(self, span_ms: int) -> datetime:
-        """The instant that is ``span_ms`` from the database's now."""
+        """Return the instant ``span_ms`` after the database's now."""
         return to_datetime(self._now_ms + span_ms)
 
     def pass_time_to(self, now_ms: WallMs) -> None:
-        """Sets the time to ``now_ms`` (never earlier than before), and deletes what has expired by then."""
+        """Set the time to ``now_ms`` (never back), and delete what has expired by then."""
         self._now_ms = max(self._now_ms, now_ms)
         now = to_datetime(self._now_ms)
         for collection in Collection:
@@ -203,8 +204,8 @@ class _Fault:
 class MemoryConnection:
     """One client's connection: the place where answers get lost, on request and never by chance.
 
-    A fault hits this connection, that of one replica or processor, while the others go on. ``database`` itself has
-    none: look at it directly to see what is stored.
+    A fault hits this connection, of one replica or processor, while the others go on. ``database`` itself has no
+    faults: read it directly to see what is stored.
     """
 
     def __init__(self, database: MemoryDatabase) -> None:
@@ -217,15 +218,15 @@ class MemoryConnection:
     # Faults
 
     def fail_next(self, calls: int = 1, *, of: str = "", carried_out: bool = False) -> None:
-        """The next ``calls`` exchanges raise `StoreUnavailable`: before anything is done, or, when ``carried_out``,
-        with the answer lost after all of it is.
+        """Make the next ``calls`` exchanges raise `StoreUnavailable`.
 
-        ``of`` picks those whose name begins with it: ``"work.finish"``, or ``"work"`` for all of that store.
+        Each raises before anything is done, or, if ``carried_out``, after everything is done. ``of`` selects the
+        exchanges whose name begins with it: ``"work.finish"``, or ``"work"`` for all of that store.
         """
         self._faults.append(_Fault(of, calls, carried_out))
 
     def cut(self) -> None:
-        """No exchange gets through until `mend`, and every stream that is open now ends; each may be resumed."""
+        """Let no exchange through until `mend`, and end every open stream; each may be resumed."""
         self._is_cut = True
         self.breaks += 1
         self.database.history.wake()
@@ -235,7 +236,7 @@ class MemoryConnection:
 
     @asynccontextmanager
     async def exchange(self, name: str) -> AsyncIterator[MemoryDatabase]:
-        """One transaction called ``name``. The body must not await: nothing else happens while it lasts."""
+        """Run one transaction called ``name``. The body must not await: nothing else happens while it runs."""
         fault = self._take_fault(name)
         # Other tasks run meanwhile, as with a real server.
         await asyncio.sleep(0)
@@ -263,7 +264,7 @@ class MemoryStore:
 
 
 class RetainingStore(MemoryStore):
-    """One whose documents expire: jobs ``retention_ms`` after their end, records after their time."""
+    """A store whose documents expire: jobs ``retention_ms`` after their end, records after their time."""
 
     def __init__(self, connection: MemoryConnection, retention_ms: int) -> None:
         super().__init__(connection)
@@ -271,36 +272,39 @@ class RetainingStore(MemoryStore):
 
 
 def put_of(collection: Collection, document: Document) -> Change:
-    """The document as a mirror sees it."""
+    """Return the document as a mirror sees it."""
     lean = {name: document[name] for name in LEAN_FIELDS[collection] if name in document}
     return Change(collection, Operation.PUT, document["_id"], lean)
 
 
 def is_after(position: ListPosition | None, place: tuple[int, str]) -> bool:
-    """True if a list, newest first, has ``place`` after ``position``; one without an id begins with its instant."""
+    """Return True if a list, newest first, has ``place`` after ``position``, which may have no id.
+
+    A position without an id is before all of its instant.
+    """
     if position is None:
         return True
     return place[0] <= position.at_ms if position.id is None else place < (position.at_ms, position.id)
 
 
 def _is_same(before: object, after: object) -> bool:
-    """As the database compares: 1 and true are equal to Python only."""
+    """Compare as the database does: 1 and true are equal only in Python."""
     return before == after and repr(before) == repr(after)
 
 
 def _key(id: object) -> Hashable:
     id = _stored(id, NESTED_MAX)
-    # An id may be an object, as the journal's are, and those have no hash.
+    # An id may be an object, as in the journal, and objects have no hash.
     return id if isinstance(id, str) else (type(id).__name__, repr(id))
 
 
 def stored_form(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``document`` as a database would give it back; `InvalidInput` where it could not hold it."""
+    """Return a copy of ``document`` as a database would return it; raise `InvalidInput` if it could not hold it."""
     return {_name(key): _stored(value, NESTED_MAX) for key, value in document.items()}
 
 
 def copied(stored: T) -> T:
-    """A copy of what is stored, which its reader may change."""
+    """Return a copy of a stored value, which the reader may change."""
     copy: Any = stored
     if isinstance(stored, dict):
         copy = {key: copied(item) for key, item in stored.items()}

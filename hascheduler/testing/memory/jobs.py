@@ -69,7 +69,7 @@ class MemoryJobStore(RetainingStore):
     async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
         async with self._connection.exchange("jobs.submit_all") as database:
             for job in jobs:
-                stored_form(new_job_document(job))  # one that can't be stored keeps all back
+                stored_form(new_job_document(job))  # raises if one can't be stored, before any is
             held = [_held(database, job) for job in jobs]
             if not any(held):
                 return [self._submitted(database, job) for job in jobs]
@@ -214,7 +214,7 @@ class MemoryJobStore(RetainingStore):
         if met is not None:
             is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
             return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, copied(met))
-        stored_form(new_job_document(job))  # one that can't be stored takes no key
+        stored_form(new_job_document(job))  # raises if it can't be stored, before it takes a key
         holder = None if job.unique is None else _of_unique_key(database, job.unique.digest)
         if holder is not None:
             fate = fate_of(holder, job)
@@ -237,7 +237,7 @@ class MemoryJobStore(RetainingStore):
 
 
 def _held(database: MemoryDatabase, job: NewJob) -> Document | None:
-    """The job by that id, or that holds its key."""
+    """Return the job with that id, or the one that holds its key."""
     met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
     is_held = met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS > job.submitted_at_ms
     return met if is_held else database.find(Collection.JOBS, job.id)

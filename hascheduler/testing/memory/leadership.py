@@ -1,4 +1,4 @@
-"""Who leads, and what leaders store: leases, the journal, accounts, reports of failovers; heartbeats of replicas."""
+"""Leadership in memory: leases, the journal, accounts, reports of failovers; heartbeats of replicas."""
 
 from collections.abc import Iterator, Sequence
 

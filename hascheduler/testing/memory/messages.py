@@ -1,4 +1,4 @@
-"""A broker inside the process, and messages out and in: one ordered queue a processor, parked messages."""
+"""A broker inside the process, with messages out and in: one ordered queue per processor, parked messages."""
 
 import asyncio
 from collections import deque
@@ -30,7 +30,7 @@ class Letter:
 
 @dataclass(slots=True)
 class Queue:
-    """``news`` wakes the consumer. Messages that a consumer took and did not acknowledge return to the front."""
+    """One processor's messages; ``news`` wakes the consumer. Unacknowledged messages return to the front."""
 
     waiting: deque[Letter] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -42,9 +42,9 @@ class Queue:
 
 
 class MemoryBroker:
-    """Owner of all messages. Each queue holds at most `QUEUE_MAX`, and then refuses; the oldest parked are dropped.
+    """Owner of all messages. A queue holds at most `QUEUE_MAX` and then refuses; the oldest parked ones are dropped.
 
-    ``accepting`` False: it takes no message, as a broker that is down or short of memory.
+    If ``accepting`` is False, it takes no message, as a broker that is down or short of memory.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class MemoryBroker:
 
     @contextmanager
     def watched(self, turned: Callable[[], None]) -> Iterator[None]:
-        """Calls ``turned`` each time that `accepting` is set."""
+        """Call ``turned`` each time `accepting` is set."""
         self._watching.append(turned)
         try:
             yield
@@ -73,27 +73,27 @@ class MemoryBroker:
             self._watching.remove(turned)
 
     def put(self, processor_id: str, body: bytes, headers: Mapping[str, object] | None = None) -> None:
-        """Puts any bytes into the processor's queue, as a foreign publisher might."""
+        """Put any bytes into the processor's queue, as a foreign publisher might."""
         self.queue(processor_id).put(Letter(body, headers or {}))
 
     def queue(self, processor_id: str) -> Queue:
-        """The processor's queue, created if there is none."""
+        """Return the processor's queue, created if there is none."""
         return self._queues.setdefault(processor_id, Queue())
 
     def delete_queue(self, processor_id: str) -> None:
-        """Deletes the queue and its messages; its consumer notices."""
+        """Delete the queue and its messages; its consumer notices."""
         queue = self._queues.pop(processor_id, None)
         if queue is not None:
             queue.is_deleted = True
             queue.news.set()
 
     def waiting(self, processor_id: str) -> int:
-        """How many messages wait in the processor's queue."""
+        """Return how many messages wait in the processor's queue."""
         queue = self._queues.get(processor_id)
         return 0 if queue is None else len(queue.waiting)
 
     def publish(self, processor_id: str, message: Message) -> Confirm:
-        """UNKNOWN if there is no such queue, it is full, or the broker does not accept: then nothing is kept."""
+        """Publish a message; return UNKNOWN and keep nothing if there is no such queue, or it is full or refused."""
         queue = self._queues.get(processor_id)
         if not self.accepting or queue is None or len(queue.waiting) >= QUEUE_MAX:
             return Confirm.UNKNOWN
@@ -126,7 +126,7 @@ class MemoryDeliveries:
     def __init__(self, broker: MemoryBroker, processor_id: str, slots: int) -> None:
         self._broker = broker
         self._processor_id = processor_id
-        # More than can run, so that cancel messages arrive while every slot is occupied.
+        # More than the slots, so that cancel messages arrive while every slot is occupied.
         self._unacknowledged_max = 2 * slots + 16
         self._consuming = False
 

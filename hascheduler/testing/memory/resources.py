@@ -28,7 +28,7 @@ Resource = TypeVar("Resource")
 
 
 class _NamedStore(MemoryStore):
-    """What stores of named documents share."""
+    """The common part of stores of named documents."""
 
     _collection: Collection
 

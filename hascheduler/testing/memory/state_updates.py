@@ -1,4 +1,4 @@
-"""The moves of a job as changes of its stored fields; `TRANSITIONS` says from which states each may start.
+"""The moves of a job as changes of its stored fields; `TRANSITIONS` defines from which states each may start.
 
 Each raises ``rev`` by one, and each that ends an attempt keeps its record: ``{number, processor, dispatched_at_ms,
 started_at_ms, finished_at_ms, outcome, error}``, with its ``traceback`` if it has one and is among the
@@ -19,17 +19,17 @@ from hascheduler.testing.memory.database import Document
 
 
 def may(move: Move, job: Document) -> bool:
-    """Whether ``move`` may start from the state of ``job``."""
+    """Return True if ``move`` may start from the state of ``job``."""
     return job.get("state") in TRANSITIONS[move].sources
 
 
 def may_be_cancelled(job: Document) -> bool:
-    """Whether a cancel changes it: it waits, or runs and was not asked to stop before."""
+    """Return True if a cancel changes it: it waits, or it runs and was not asked to stop before."""
     return may(Move.CANCEL, job) or (may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None)
 
 
 def is_held(job: Document, attempt: int, processor_id: str) -> bool:
-    """Whether that attempt is the job's newest, and that processor has it."""
+    """Return True if that attempt is the job's newest, and that processor has it."""
     return job.get("attempt") == attempt and job.get("processor") == processor_id
 
 
@@ -64,10 +64,10 @@ def back_to_pending(
     retry_at_ms: WallMs | None = None,
     traceback: str | None = None,
 ) -> dict[str, Any]:
-    """The attempt ends with ``outcome``, the job waits for its next one.
+    """End the attempt with ``outcome``, and let the job wait for its next one.
 
-    If the attempt ran, it counts as a failure or as a loss, unless it was given back; a loss has its own pause. If it
-    was not taken up, it counts as that.
+    If the attempt ran, it counts as a failure or as a loss, unless it was given back; a loss has a pause of its own. If
+    it was not taken up, it counts as not started.
     """
     counted = _counted(job, outcome)
     if outcome == AttemptEnd.LOST and counted:
@@ -90,7 +90,7 @@ def back_to_pending(
 def to_terminal(
     job: Document, end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int
 ) -> dict[str, Any]:
-    """The job ends as ``end`` says, and so does its attempt, if a processor holds one."""
+    """End the job with ``end``, and its attempt if a processor holds one."""
     expire_at = to_datetime(at_ms + kept_ms)
     return {
         **_counted(job, attempt_outcome),
@@ -106,7 +106,7 @@ def to_terminal(
 
 
 def cancelled(job: Document, at_ms: WallMs, error: str | None = None, *, kept_ms: int) -> dict[str, Any]:
-    """A job that waits ends, with that ``error``; one that runs is asked to stop; nothing changes of any other."""
+    """Cancel a waiting job with that ``error``, ask a running one to stop, and change no other."""
     if may(Move.CANCEL, job):
         end = AttemptOutcome(JobState.CANCELLED, error=error)
         return to_terminal(job, end, end.state.value, at_ms, kept_ms=kept_ms)
@@ -114,7 +114,7 @@ def cancelled(job: Document, at_ms: WallMs, error: str | None = None, *, kept_ms
 
 
 def revived(job: Document, waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A job that ended starts over; its new attempt number makes every earlier decision about it stale."""
+    """Start an ended job over; its new attempt number makes every earlier decision about it stale."""
     counted: dict[str, Any] = {"attempt": job["attempt"] + 1, "revivals": int(job.get("revivals") or 0) + 1}
     if key is not None:
         counted["retry_keys"] = [*(job.get("retry_keys") or ()), dict(key)][-RETRY_KEYS_KEPT_MAX:]
@@ -122,7 +122,7 @@ def revived(job: Document, waits_for: Sequence[str] = (), key: Mapping[str, Any]
 
 
 def _counted(job: Document, outcome: str) -> dict[str, int]:
-    """The count that an attempt raises which ends so, if it ran."""
+    """Return the count that an attempt with that outcome raises, if it ran."""
     name = _COUNTS.get(str(outcome))
     return {name: int(job.get(name) or 0) + 1} if name and job.get("state") == JobState.RUNNING else {}
 

@@ -1,7 +1,7 @@
 """The change stream, and the gap-free way to begin with it: open first, then read.
 
-The state of a stream is the number of the last event that it delivered. So a cancelled wait loses nothing, and the
-token is that number.
+The state of a stream is the number of the last event that it delivered, which is also its token. So a cancelled wait
+loses nothing.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class MemoryChangeSource:
 
     async def open(self, resume: int | None) -> "MemoryChangeStream":
         async with self._connection.exchange("stream.open") as database:
-            # As MongoDB: from the newest change on, which is delivered again.
+            # As in MongoDB, the newest change is delivered again.
             newest = database.history.newest - isinstance(database.history.last, Change)
         start = newest if resume is None else resume
         return MemoryChangeStream(self._connection, start, self._batch_max, is_fresh=resume is None)
@@ -85,7 +85,7 @@ class MemoryChangeStream:
         return self._is_closed or self._breaks != self._connection.breaks
 
     def _look(self) -> list[Change]:
-        """The next changes, up to the end of the stream; raises if it ended already."""
+        """Return the next changes, up to the end of the stream; raise if it has ended."""
         if self._has_ended():
             raise StoreUnavailable("the change stream is closed or broken")
         changes: list[Change] = []

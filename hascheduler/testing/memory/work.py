@@ -154,7 +154,7 @@ def _expiry(database: MemoryDatabase) -> Mapping[str, Any]:
 def _keep_late_result(database: MemoryDatabase, job: Document, late: Mapping[str, Any]) -> None:
     kept = list(job.get("late_results") or ())
     if any(_whose(other) == _whose(late) for other in kept):
-        return  # once, however often the finish is repeated
+        return  # keep it once, however often the finish is repeated
     kept.append(late)
     database.update(Collection.JOBS, job, {"late_results": kept[-LATE_RESULTS_KEPT_MAX:], "rev": job["rev"] + 1})
 
