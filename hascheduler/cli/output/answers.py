@@ -62,7 +62,7 @@ _PRINTED: dict[str, tuple[Any, Any]] = {
 
 
 def asks(picture: Picture | None = None, **how: Any) -> Callable[[Command], Command]:
-    """Return the decorator of `prints` for a command that gets the replica at ``--url`` as its argument ``scheduler``."""
+    """Return the decorator of `prints` for a command that takes the replica at ``--url`` as ``scheduler``."""
 
     def widen(command: Command) -> Command:
         def run(*, url: str, **values: Any) -> Any:

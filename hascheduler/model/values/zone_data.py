@@ -1,7 +1,7 @@
-"""Time zones from the package ``tzdata``, whatever files the machine has.
+"""Time zones from the package ``tzdata``, independent of the files of the machine.
 
-Replicas must agree about wall times, and the files of an operating system change with its packages. So nothing here
-looks along the search path of `zoneinfo` (``PYTHONTZPATH``, ``/usr/share/zoneinfo``).
+Replicas must agree about wall times, and the files of an operating system change with its packages. So this module
+never searches the path of `zoneinfo` (``PYTHONTZPATH``, ``/usr/share/zoneinfo``).
 """
 
 from functools import lru_cache
