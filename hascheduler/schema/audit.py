@@ -10,7 +10,8 @@ from hascheduler.schema.noun import Part
 
 class AuditRecord(Part):
     """One request that was to change something, whether it did or not. Of its body it has the reason alone, never a
-    secret."""
+    secret.
+    """
 
     id_field = "id"
 

@@ -62,7 +62,7 @@ def decode_failover(document: Mapping[str, Any]) -> Failover:
 
 
 def readable_failovers(documents: Iterable[Mapping[str, Any]]) -> list[Failover]:
-    """Leave out what can't be read."""
+    """Return the reports that can be read."""
     found: list[Failover] = []
     for document in documents:
         with suppress(InvalidInput):
