@@ -24,7 +24,7 @@ from hascheduler.schema.noun import Part
 ATTEMPTS_MAX = 100
 LOST_ATTEMPTS_MAX_DEFAULT = 10
 LOST_AS_FAILED = 0
-"""As a limit of losses: each counts as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
+"""A limit of losses that counts each as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
 LOST_PAUSES_MS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000)
 """After the first loss of a job, the second, and so on; then the last one each time."""
 JITTER_THOUSANDTHS = 200
