@@ -122,7 +122,7 @@ async def serve(settings: Settings) -> None:
 
         with on_signal(serving.stop, STOP_LIMIT_S):
             async with asyncio.TaskGroup() as tasks:
-                # To the very end: a replica that hands its leases over is not dead, and the last answers leave records.
+                # To the very end: a replica that hands over its leases is not dead, and the last answers are recorded.
                 beside = [
                     tasks.create_task(liveness.run(), name="liveness"),
                     tasks.create_task(process.audit_writer.run(), name="audit"),

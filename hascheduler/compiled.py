@@ -1,4 +1,4 @@
-"""Which of the pure rooms run as native code, and if that was made from the present sources.
+"""The pure rooms that run as native code, and a check that it was made from the present sources.
 
 Wheels come with and without native code (see `hatch_build.py`); both have all sources, and decide the same. If a module
 exists in both forms Python takes the native one, so an edit of its source would have no effect: the digest of the

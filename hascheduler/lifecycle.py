@@ -1,7 +1,7 @@
 """The life of a process: it waits for its database at its start, and stops in good order on a signal.
 
 A driver may lose the cancellation of a task, and the loop around it would go on for ever. So each such loop calls
-`leave_if_cancelled` once a round, and each stop has a limit, after which the process ends anyhow.
+`leave_if_cancelled` once a round, and each stop has a limit, after which the process ends in any case.
 """
 
 import asyncio

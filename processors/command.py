@@ -1,6 +1,6 @@
 """``command``: runs one program for each attempt; its payload and the settings are in docs/how-to/ready-made.md.
 
-At the time-out, or if the job is cancelled, all of the program's process group gets SIGTERM, and SIGKILL after 5 s;
+At the timeout, or if the job is cancelled, all of the program's process group gets SIGTERM, and SIGKILL after 5 s;
 after half a second if the processor gives the job up. Processes that the program leaves running in its group are killed
 too. One that makes a session of its own escapes, and if the processor is killed, the program lives on.
 """
@@ -149,7 +149,7 @@ def started(argv: list[str], environment: dict[str, str], payload: CommandPayloa
 
 
 class Output:
-    """Keeps the beginning and the end of the output from a pipe.
+    """The beginning and the end of the output from a pipe.
 
     It is not a transport of the event loop: those take over a pipe in an await, and if that is cancelled, it is unknown
     who must close the pipe.

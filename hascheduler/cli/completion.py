@@ -1,7 +1,8 @@
-"""Completion of resource names in the shell; no names if the replica does not answer within half a second.
+"""Arguments that are names of resources, and their completion in the shell.
 
-Uses the standard library's HTTP client (importing another takes longer than the answer) in a thread that is abandoned
-at the time limit, because the user waits for this after each tab key.
+Nothing is completed if the replica does not answer within half a second. The request uses the standard library's HTTP
+client (importing another takes longer than the answer) in a thread that is abandoned at the time limit, because the
+user waits for this after each tab key.
 """
 
 import json
@@ -27,7 +28,7 @@ def names_of(kind: str) -> Complete:
 
 
 def one_of(choices: Iterable[str]) -> Complete:
-    """Return a completer for those ``names`` that begin with the incomplete word."""
+    """Return a completer for the ``choices`` that begin with the incomplete word."""
     return lambda ctx, args, incomplete: [each for each in choices if each.startswith(incomplete)]
 
 

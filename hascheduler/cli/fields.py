@@ -87,7 +87,7 @@ _LISTED_MAX = 5
 
 
 class _Kind(NamedTuple):
-    """How values of one type are written as an option and shown in a cell; an option for ``many`` may be repeated."""
+    """The form of one type's values, as an option and in a cell; an option for ``many`` may be repeated."""
 
     metavar: str
     read: Callable[[str, Any], Any]

@@ -1,7 +1,7 @@
 """The replica at ``--url``, asked through the SDK; tells the caller's fault from the world's.
 
 A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else without
-a usable answer is the world's: nothing listens, it is too slow, it is no replica, or the replica can't reach its
+a usable answer is the world's: nothing listens, it is too slow, it is not a replica, or the replica can't reach its
 database.
 """
 
@@ -36,7 +36,7 @@ class RevisionChanged(Conflict):
 
 @contextmanager
 def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
-    """Yield the SDK with this user's credentials and one try a request; raise an `InvalidInput` if ``url`` is no URL.
+    """Yield the SDK with this user's credentials and one try a request; raise an `InvalidInput` if ``url`` is not a URL.
 
     Errors of the SDK inside the block are translated by `as_cli_errors`.
     """

@@ -82,7 +82,7 @@ TRANSITIONS: dict[Move, Transition] = {
 
 
 class AttemptEnd(StrEnum):
-    """How an attempt ended, besides the terminal states. A lost or given-back attempt has not failed."""
+    """The end of an attempt, besides the terminal states. A lost or given-back attempt has not failed."""
 
     LOST = "lost"
     """Its processor died, was cut off, or could not prove in time that it was alive."""
@@ -199,7 +199,7 @@ _MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})
 
 
 class ScheduleId(NamedTuple):
-    """Identifies a schedule even if its name is reused.
+    """The identity of a schedule, even if its name is reused.
 
     A schedule may be deleted while its jobs live, and another tenant may create one of that name. Schedules of one name
     differ by their creation, which no edit changes. Jobs that 0.2.0 made have no creation (None); then the tenants are

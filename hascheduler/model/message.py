@@ -103,7 +103,7 @@ def encode_bundle(messages: Sequence[Message]) -> bytes:
 
 
 def decode_bundle(body: bytes) -> list[Message] | None:
-    """Return the messages in ``body``, with their traces; None if it is no bundle, or an unreadable one."""
+    """Return the messages in ``body``, with their traces; None if it is not a bundle, or an unreadable one."""
     if not body.startswith(_BUNDLE_FIRST_BYTES) or len(body) > _BUNDLE_BYTES_MAX:
         return None
     try:
@@ -126,7 +126,7 @@ def _run(message: Message) -> dict[str, Any]:
 _KINDS = {kind.value: kind for kind in MessageKind}
 
 
-_FIRST_HALF, _LAST_HALF = chr(0xD800), chr(0xDFFF)  # the compiler takes no half surrogate pair in a literal
+_FIRST_HALF, _LAST_HALF = chr(0xD800), chr(0xDFFF)  # the compiler refuses half a surrogate pair in a literal
 
 
 def _is_storable(text: str) -> bool:

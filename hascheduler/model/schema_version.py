@@ -132,7 +132,7 @@ class MigrationStep:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What a migration found missing and did; ``before`` is the database's version before it, None if it had none."""
+    """The result of a migration; ``before`` is the version of the database before it, None if it had none."""
 
     before: int | None
     after: int

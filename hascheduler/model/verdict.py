@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 @compact("skipped", "missed", "coalesced", "paused", "excluded", "throttled")
 @dataclass(frozen=True, slots=True)
 class FireCounts:
-    """How many nominal times of a schedule got each verdict since its creation; the unstorable are among the fired."""
+    """The count of a schedule's nominal times by verdict, since its creation; the unstorable are among the fired."""
 
     fired: int = 0
     skipped: int = 0

@@ -168,7 +168,7 @@ class Definition(DefinitionBody, Noun):
 
 @dataclass(frozen=True, slots=True)
 class TimeOver:
-    """When the time of an attempt is over, and the error with which it then has failed; the same for all processors.
+    """The end of an attempt's time, and the error with which it then has failed; the same for all processors.
 
     A ``final`` one is the end of the job's total time: it is not tried again.
     """

@@ -35,7 +35,7 @@ _NAME_TEXT_LENGTH_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class _AnyOf:
-    """Annotates a tuple of which any one is meant.
+    """An annotation of a tuple of which any one is meant.
 
     A body holds a single one, or null; a query, which may hold several, is read from a tuple.
     """

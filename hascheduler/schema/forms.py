@@ -70,7 +70,7 @@ def checked(check: Callable[[Any], Any], given: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """Annotates a field's type: how its published form is read, written and described, and how its stored form is read.
+    """An annotation of a field's type: how its published form is read, written and described, and its stored form read.
 
     ``metavar`` is the name of a value in the help of a command. If ``answer_schema`` is None, answers look like
     requests.
@@ -267,7 +267,7 @@ Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few_labels)]
 # Lists and objects
 
 Listed = Strict(False)
-"""Annotates a tuple, because JSON has lists."""
+"""An annotation of a tuple, because JSON has lists."""
 
 
 def each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -303,7 +303,7 @@ _Amounts = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class AsVector:
-    """Annotates a field that is written as an object of type ``amounts`` and held as a sorted tuple of pairs.
+    """An annotation of a field that is written as an object of type ``amounts`` and held as a sorted tuple of pairs.
 
     A tuple can be hashed.
     """

@@ -177,7 +177,7 @@ def parse_request(part: type[P], given: Any) -> P:
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """Annotates a model that ``read`` makes of its input, instead of pydantic."""
+    """An annotation of a model that ``read`` makes of its input, instead of pydantic."""
 
     read: Callable[[Any, Any], BaseModel]
 
@@ -186,7 +186,7 @@ class ReadBy:
 
 
 AS_REQUEST = ReadBy(parse_request)
-"""Annotates a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``.
+"""The annotation of a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``.
 
 Neither of them passes a validation context.
 """

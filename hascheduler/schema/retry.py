@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again, if at all.
+"""Retries: when a failed attempt is tried again, if at all.
 
 Exponential backoff with a deterministic jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
 2015): the pause before try n + 1 is ``min(max, backoff × factor^(n - 1))``, shortened by up to a fifth. The amount is a
@@ -26,7 +26,7 @@ LOST_ATTEMPTS_MAX_DEFAULT = 10
 LOST_AS_FAILED = 0
 """A limit of losses that counts each as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
 LOST_PAUSES_MS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000)
-"""After the first loss of a job, the second, and so on; then the last one each time."""
+"""The pauses after the first loss of a job, the second, and so on; then the last one each time."""
 JITTER_THOUSANDTHS = 200
 
 

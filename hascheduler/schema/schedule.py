@@ -25,7 +25,7 @@ from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.schema.trigger import Trigger
 
 ZoneOffsets = tuple[tuple[str, int], ...]
-"""By zone: the seconds to add to an instant to get the last wall time that is decided by then."""
+"""The seconds to add to an instant, by zone, to get the last wall time that is decided by then."""
 
 PAST_MAX = 32
 """The most periods of earlier triggers that wait for a leader to decide their times."""

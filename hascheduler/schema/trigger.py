@@ -1,4 +1,4 @@
-"""When a schedule fires, as a value; `hascheduler.triggers` computes its nominal times.
+"""Triggers as values; `hascheduler.triggers` computes their nominal times.
 
 A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal triggers share their cache entries. A
 mirror holds a million of them, so they are plain dataclasses with slots (120 bytes; as a pydantic model 1,060). The

@@ -36,7 +36,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 
 
 def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
-    """Return ``name``; raise an `InvalidInput` at ``path`` if it is no valid name."""
+    """Return ``name``; raise an `InvalidInput` at ``path`` if it is not a valid name."""
     if not _NAME.fullmatch(name):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)
@@ -44,7 +44,7 @@ def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
 
 
 def check_job_id(id: str) -> str:
-    """Return ``id``; raise an `InvalidInput` if it is no valid job id."""
+    """Return ``id``; raise an `InvalidInput` if it is not a valid job id."""
     if not _JOB_ID.fullmatch(id):
         raise InvalidInput(
             ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
@@ -171,7 +171,7 @@ def read_payload(_flag: str, text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Return a JSON value; raise a `ValueError` or `RecursionError` if it is none, such as ``NaN`` and ``Infinity``."""
+    """Return a JSON value; raise a `ValueError` or `RecursionError` for anything else, such as ``NaN`` and ``Infinity``."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 

@@ -35,7 +35,7 @@ _ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _HELD_S = 30.0
-"""How long a replica holds a request back: less than the time-outs of proxies."""
+"""How long a replica holds a request back: less than the timeouts of proxies."""
 _FAILURES_MAX = 10
 """In a row, after a first answer: a command waits for a replica that restarts, not for one that never answered."""
 

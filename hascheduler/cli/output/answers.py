@@ -1,4 +1,4 @@
-"""How commands print: a command returns an answer, ``-o`` selects the form, ``--watch`` asks repeatedly."""
+"""Printing: a command returns an answer, ``-o`` selects the form, ``--watch`` asks repeatedly."""
 
 import time
 from collections.abc import Callable, Mapping

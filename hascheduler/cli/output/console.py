@@ -1,4 +1,4 @@
-"""How results look: tables for people, one JSON document for programs.
+"""The appearance of results: tables for people, one JSON document for programs.
 
 Colours are shown only on a terminal. Texts come from outside, so none is read as markup and none can move the cursor.
 """

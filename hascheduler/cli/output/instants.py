@@ -102,7 +102,7 @@ def day_text(day: datetime) -> str:
 
 
 def clock_text(at: datetime, *, finest: str = "minutes") -> str:
-    """Return ``03:00``, with seconds or milliseconds if ``finest`` says so."""
+    """Return ``03:00``, with seconds or milliseconds if ``finest`` asks for them."""
     return at.replace(tzinfo=None).isoformat(timespec=finest)[11:]
 
 

@@ -1,4 +1,4 @@
-"""How each noun is stored and how a stored document is decoded: one file a noun, with both directions in it.
+"""The stored form of each noun, and its decoding: one file a noun, with both directions in it.
 
 So the schema has one owner. Each codec also names the fields that a mirror needs (``…_FIELDS``), which `lean_fields`
 gathers by collection; the stream and the snapshot project to them, so payloads never travel to a mirror. Any document

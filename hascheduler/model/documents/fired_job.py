@@ -43,7 +43,7 @@ class Payload(NamedTuple):
 
 
 class JobMaker:
-    """Makes the jobs of the nominal times of one stored ``schedule``, which it reads and measures once.
+    """A maker of jobs for the nominal times of one stored ``schedule``, which it reads and measures once.
 
     They count as submitted at their nominal time. ``keyed_by`` are the keys of the limits per key of their definitions.
     ``size`` is the size of all their payloads, rendered or not. ``makes_jobs`` is false if the templates are

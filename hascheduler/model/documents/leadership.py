@@ -37,7 +37,7 @@ def decode_lease(id: object, fields: Document) -> LeaseRecord:
 
 
 def readable_lease(id: object, fields: Document) -> LeaseRecord | None:
-    """Return the lease, or None for a document that is no lease; raise `InvalidInput` if its form is unknown."""
+    """Return the lease, or None for a document that is not one; raise `InvalidInput` if its form is unknown."""
     require_known_version(fields)
     try:
         return decode_lease(id, fields)

@@ -62,7 +62,7 @@ SCHEDULE_FIELDS = (
 """The fields that a mirror needs."""
 
 TOO_MANY_FAILURES = "{} of its jobs failed in a row"
-"""``paused_because`` of a schedule that the leader paused."""
+"""The ``paused_because`` of a schedule that the leader paused."""
 
 LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled", "missed", "cursor_offsets"})
 """The fields whose writing is not an edit, so ``rev`` stays."""
@@ -309,7 +309,7 @@ def encode_basis(basis: Basis) -> list[int | None]:
 
 def decode_basis(value: object) -> Basis:
     match value:
-        # Not `(int() | None) as paused_at_ms`: compiled, that binds no None.
+        # Not `(int() | None) as paused_at_ms`: compiled, that does not bind None.
         case [int(cursor_ms), int(since_ms), None]:
             return Basis(WallMs(cursor_ms), WallMs(since_ms), None)
         case [int(cursor_ms), int(since_ms), int(paused_at_ms)]:

@@ -82,7 +82,7 @@ def _encode_part(part: Single) -> dict[str, Any]:
 
 
 def decode_trigger(stored: object) -> Trigger:
-    """Return the stored trigger. Equal ones are mostly one object, as many schedules have the same."""
+    """Return the stored trigger. Equal ones are mostly one object, because many schedules have the same."""
     fields = as_document(stored)
     if fields is None:
         raise InvalidInput(("trigger",), "not an object")

@@ -22,7 +22,7 @@ def zone_names() -> frozenset[str]:
 
 @lru_cache(1_024)
 def read_zone(name: str) -> ZoneInfo:
-    """Return one of the `zone_names`; `KeyError` for another name, `OSError` or `ValueError` if it can't be read."""
+    """Return one of the `zone_names`; raise `KeyError` for another name, `OSError` or `ValueError` if unreadable."""
     if name not in zone_names():
         raise KeyError(name)
     with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
