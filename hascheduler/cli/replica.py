@@ -36,7 +36,7 @@ class RevisionChanged(Conflict):
 
 @contextmanager
 def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
-    """Yield the SDK with this user's credentials and one try a request; raise an `InvalidInput` if ``url`` is not a URL.
+    """Yield the SDK with this user's credentials and one try a request; raise `InvalidInput` if ``url`` is not a URL.
 
     Errors of the SDK inside the block are translated by `as_cli_errors`.
     """

@@ -171,7 +171,7 @@ def read_payload(_flag: str, text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Return a JSON value; raise a `ValueError` or `RecursionError` for anything else, such as ``NaN`` and ``Infinity``."""
+    """Return a JSON value; raise a `ValueError` or `RecursionError` for others, such as ``NaN`` and ``Infinity``."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 

@@ -83,7 +83,7 @@ def configure_logging(settings: Settings) -> None:
 
 
 class _Output:
-    """A writer of our lines below warnings, where ``handler`` writes the others, without a `logging.LogRecord` for each.
+    """A writer of our lines below warnings, where ``handler`` writes the others, without a `logging.LogRecord` each.
 
     Two records per line would cost more than the rest of the line. If another handler listens too, such as one that the
     module of a job has added, lines go the ordinary way.
