@@ -1,4 +1,4 @@
-"""``hascheduler`` and ``python -m hascheduler``: runs the command line, and says whose fault a failure was.
+"""Runs the command line for ``hascheduler`` and ``python -m hascheduler``, and reports whose fault a failure was.
 
 Exit status: 2 the caller's, 1 the world's, 130 Ctrl-C. Each of those is at most one line on standard error.
 """
@@ -13,7 +13,7 @@ from hascheduler.model.values.redaction import redacted
 
 
 def main() -> None:
-    collect_seldom()  # first: what imports make is many objects, all of which live
+    collect_seldom()  # first: imports make many objects, all of which live
     try:
         app(prog_name="hascheduler")
     except KeyboardInterrupt:
@@ -21,7 +21,7 @@ def main() -> None:
     except (CallerError, WorldError) as error:
         _end_with(error)
     except BaseExceptionGroup as group:
-        # A TaskGroup wraps what its tasks raise. Of several faults the first is enough, unless one is ours.
+        # A TaskGroup wraps its tasks' errors. Of several the first is enough, unless one is our fault.
         faults, rest = group.split((CallerError, WorldError))
         if rest is not None or faults is None:
             raise

@@ -1,7 +1,7 @@
-"""Puts a process together: the only module that knows both the daemon and the technologies.
+"""Assembles a process: the only module that knows both the daemon and the technologies.
 
-``serve`` is one replica, ``work`` one processor; each returns when a SIGTERM or SIGINT has been carried out in good
-order, and a second signal ends the process at once.
+``serve`` is one replica, ``work`` one processor; each returns after a SIGTERM or SIGINT has led to an orderly stop, and
+a second signal ends the process at once.
 """
 
 import asyncio
@@ -62,8 +62,8 @@ log = structlog.get_logger(__name__)
 
 
 async def serve(settings: Settings) -> None:
-    """Run one replica, its loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
-    # Half of all that a replica imports, and nothing of it is for processors, checks and migrations.
+    """Run one replica, its loops and the HTTP API, until a signal; raise `StoreUnavailable` without a database."""
+    # Half of a replica's imports, which processors, checks and migrations do not need.
     from hascheduler.assembly_api import ProcessServices
     from hascheduler.shards.serve import OneShard, Ring
 
@@ -122,7 +122,7 @@ async def serve(settings: Settings) -> None:
 
         with on_signal(serving.stop, STOP_LIMIT_S):
             async with asyncio.TaskGroup() as tasks:
-                # To the very end: a replica that hands its leases over is not dead, and the last answers leave records.
+                # To the very end: a replica that hands over its leases is not dead, and the last answers are recorded.
                 beside = [
                     tasks.create_task(liveness.run(), name="liveness"),
                     tasks.create_task(process.audit_writer.run(), name="audit"),
@@ -144,7 +144,7 @@ async def serve(settings: Settings) -> None:
 
 
 async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop, name: str) -> None:
-    """One processor with these handlers, until a signal has drained it. It starts ``handler_loop`` for them."""
+    """Run one processor with these handlers until a signal has drained it, and start ``handler_loop`` for them."""
     clock = SystemClock()
     config = ProcessorConfig(
         id=f"{name}.{token_hex(4)}",
@@ -178,7 +178,7 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
 
         async def find_place(home: Database) -> None:
             nonlocal layout
-            # The collections and indexes are the replicas' to make: a processor has no right to.
+            # Only replicas make collections and indexes: a processor has no right to.
             await require_readable(home)
             layout = await parts.layout()
 
@@ -207,10 +207,12 @@ async def work(settings: Settings, handlers: Handlers, handler_loop: HandlerLoop
 
 
 async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migration] | None:
-    """`hascheduler.mongo.schema.migrate` of each shard's database, by its name, telling of each step; None where a
-    signal ended it between two of them."""
+    """Run `hascheduler.mongo.schema.migrate` on each shard's database, by its name, reporting each step.
+
+    None if a signal ended it between two steps.
+    """
     async with ShardDatabases(settings) as databases:
-        # Before the first replica there is no layout, and the home knows no databases: then all are made.
+        # Before the first replica there is no layout, and no databases are assigned: then all are made.
         if not await _are_own(settings, databases, new=True):
             return None
         migrating = asyncio.create_task(_migrate_all(databases.all, dry_run=dry_run), name="migrate")
@@ -220,8 +222,11 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Mapping[str, Migratio
 
 
 async def _are_own(settings: Settings, databases: ShardDatabases, *, new: bool) -> bool:
-    """Whether the databases were compared before a signal came: `InvalidInput` where the deployment has another number
-    of shards than the settings, or knows another database as that of one of them."""
+    """Return True if the databases were compared before a signal came.
+
+    Raise `InvalidInput` if the deployment has another number of shards than the settings, or assigns another database
+    to one of them.
+    """
 
     async def compare(home: Database) -> None:
         await reach(home)
@@ -241,12 +246,12 @@ def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
 
 
 async def layout(settings: Settings) -> Layout | None:
-    """Return the layout that the home has; None if the deployment has one shard, or was never used."""
+    """Return the layout in the home; None if the deployment has one shard, or was never used."""
     return await follow_layout(settings, lambda _: True, 0)
 
 
 async def begin_moves(settings: Settings, known: Layout, moves: Mapping[int, int]) -> Layout:
-    """Return the layout in which these moves have begun; `WorldError` if it is no longer the ``known`` one."""
+    """Return the layout in which these moves have begun; raise `WorldError` if it is no longer the ``known`` one."""
     async with ShardDatabases(settings) as databases:
         begun = known.beginning(moves)
         if not await LayoutStore(databases.home).replace(known.epoch, begun):
@@ -255,7 +260,7 @@ async def begin_moves(settings: Settings, known: Layout, moves: Mapping[int, int
 
 
 async def follow_layout(settings: Settings, is_enough: Callable[[Layout], bool], look_s: float) -> Layout | None:
-    """Read the layout again and again until it is enough, and return it; None if there is none."""
+    """Poll the layout until it is enough, and return it; None if there is none."""
     async with ShardDatabases(settings) as databases:
         store, found = LayoutStore(databases.home), None
 
@@ -271,7 +276,7 @@ async def follow_layout(settings: Settings, is_enough: Callable[[Layout], bool],
 
 
 async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
-    """Return what is broken in the databases of all shards, by a thorough look; None if a signal came first."""
+    """Return the broken invariants in the databases of all shards, by a thorough check; None if a signal came first."""
     async with ShardDatabases(settings) as databases:
         if not await _are_own(settings, databases, new=False):
             return None
@@ -287,20 +292,20 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
 
 
 async def require_servers(settings: Settings) -> None:
-    """`InvalidInput` where MongoDB or the broker can't be used; one try."""
+    """Raise `InvalidInput` if MongoDB or the broker can't be used; one try."""
     async with ShardDatabases(settings) as databases:
         await databases.demand(lambda: reach(databases.home))
     await _broker_accessible(settings, must_answer=True)
 
 
 async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -> None:
-    """`InvalidInput` where the broker refuses us, unless the settings ask for patience: its users may come soon."""
+    """Raise `InvalidInput` if the broker refuses us, unless the settings ask for patience: its users may come soon."""
     if settings.transport == "rabbitmq" and not settings.startup_patience_ms:
         await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 
 
 def peer_tls(settings: Settings) -> ssl.SSLContext | None:
-    """How replicas ask each other; None: over plain HTTP, as the API speaks none either."""
+    """Return the TLS that replicas use to ask each other; None for plain HTTP, if the API uses it too."""
     if not settings.http_tls_cert_file:
         return None
     return client_context(*pem_files(settings, "peer_tls_ca_file", "http_tls_cert_file", "http_tls_key_file"))

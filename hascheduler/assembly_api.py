@@ -1,5 +1,6 @@
-"""Puts the HTTP API of a replica together, for `hascheduler.assembly`, which imports it when a replica starts: FastAPI
-and all routes are half of what a replica imports, and a processor, a check and a migration have no use for them.
+"""Assembles the HTTP API of a replica for `hascheduler.assembly`, which imports it when a replica starts.
+
+FastAPI and all routes are half of a replica's imports, and a processor, a check and a migration do not need them.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ from hascheduler.telemetry.tracing import Tracer
 
 @dataclass(frozen=True, slots=True)
 class ProcessServices:
-    """What the services of all shards of one process share: who may ask and how much, what is recorded, new ids."""
+    """The services that all shards of one process share: access and rates, the audit log, new ids."""
 
     clock: Clock
     ids: "JobIds"
@@ -63,7 +64,7 @@ class ProcessServices:
         metrics: HttpMetrics,
         health: Health | None = None,
     ) -> "ProcessServices":
-        """Return those of a process whose tokens and records are in the database ``home``."""
+        """Return the services of a process whose tokens and records are in the database ``home``."""
         audit = MongoAuditStore(home, settings.audit_retention_ms)
         return cls(
             clock,
@@ -82,8 +83,10 @@ class ProcessServices:
 def services_of(
     settings: Settings, process: ProcessServices, shard: str, database: Database, replica: Replica, *, count: int = 1
 ) -> ApiServices:
-    """Return the services of one shard, whose replica here is that one and has not begun. ``count`` is how many shards
-    there are: of several, the id of a job tells its partition."""
+    """Return the services of one shard, whose ``replica`` here has not begun.
+
+    ``count`` is the number of shards: if there are several, the id of a job holds its partition.
+    """
     new_job_id = process.ids.new_job_id
     return ApiServices(
         schedules=MongoScheduleStore(database),
@@ -125,7 +128,7 @@ def services_of(
 def _admission(
     settings: Settings, process: ProcessServices, buckets: BucketStore, replica: Replica
 ) -> AdmissionControl:
-    """Return the admission by that replica's mirror."""
+    """Return the admission that uses that replica's mirror."""
     admission = AdmissionControl(
         replica.view,
         buckets,
@@ -160,7 +163,7 @@ def auth_config(settings: Settings) -> AuthConfig:
 
 
 class JobIds:
-    """Texts that sort by time: milliseconds, a counter within this process, and chance against others."""
+    """Texts that sort by time: milliseconds, a counter within this process, and random characters against others."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -175,5 +178,5 @@ class JobIds:
         return f"job:{self.new()}"
 
     def made(self, id: str) -> bool:
-        """Whether it has one of these, before the partition of a submitted job, or in the id of a triggered one."""
+        """Return True if the id holds one of these, before the partition of a submitted job or in a triggered one."""
         return id.endswith(self._process) or id[:-PARTITION_SUFFIX_LENGTH].endswith(self._process)

@@ -1,4 +1,4 @@
-"""Puts together what a processor works with: its stores and its queue, in its shard or in each that it serves."""
+"""Assembles the stores and the queue of a processor, in its shard or in each shard that it serves."""
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,13 +27,13 @@ from hascheduler.telemetry.tracing import Tracer
 
 @dataclass(frozen=True, slots=True)
 class ProcessorParts:
-    """What a processor uses in every shard."""
+    """The parts that a processor uses in every shard."""
 
     settings: Settings
     databases: Sequence[Database]
-    """Of the shards, the home's first."""
+    """The databases of the shards, the home's first."""
     require_own: Callable[[int], Awaitable[None]]
-    """Raises `StoreUnavailable` until the database of that shard is known to be its own."""
+    """Raises `StoreUnavailable` until the database of that shard is known to belong to it."""
     handlers: Handlers
     handler_loop: HandlerLoop
     clock: Clock
@@ -44,8 +44,8 @@ class ProcessorParts:
     async def layout(self) -> Layout | None:
         """Return the layout of a deployment of several shards; None for a single one.
 
-        `InvalidInput` if the home has another number of shards than the settings, or none by the name that the
-        settings have; `StoreUnavailable` while it does not say: only one that has no layout is the only shard.
+        Raise `InvalidInput` if the home has another number of shards than the settings, or none by the name in the
+        settings. Raise `StoreUnavailable` if it can't be read: only a home without a layout is the only shard.
         """
         layout = await stored_layout(LayoutStore(self.databases[0]), self.settings.shards)
         if layout is not None and self.settings.shard not in layout.shards:
@@ -56,8 +56,11 @@ class ProcessorParts:
     def processor(
         self, config: ProcessorConfig, layout: Layout | None, liveness: LivenessServer
     ) -> Processor | ManyShardProcessor:
-        """Return the processor of this process: its health and gauges are the process's. Of several shards it serves
-        the one that the settings name, and all of them if they name the home."""
+        """Return the processor of this process, with the health and gauges of the process.
+
+        In a deployment of several shards it serves the one that the settings name, and all of them if they name the
+        home.
+        """
         index = 0 if layout is None else layout.shards.index(config.scheduler)
         if layout is None or index:
             processor: Processor | ManyShardProcessor = self._serving(config, index)

@@ -1,6 +1,6 @@
-"""Puts the replica of one shard together, and what it speaks to: its database, the broker, Kubernetes.
+"""Assembles the replica of one shard, with its connections: its database, the broker, Kubernetes.
 
-A shard knows of no other. So this serves a deployment of one shard, and each shard of several, alike.
+A shard does not know the others. So this serves a deployment of one shard, and each shard of several, alike.
 """
 
 import os
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaParts:
-    """What the replicas of all shards of one process share. ``cluster`` is None if leases are in MongoDB."""
+    """The parts that the replicas of all shards of one process share. ``cluster`` is None if leases are in MongoDB."""
 
     settings: Settings
     replica_id: str
@@ -58,9 +58,10 @@ class ReplicaParts:
     ) -> Replica:
         """Return the replica of that shard, which has not begun.
 
-        ``part`` is the shard's place and how many there are: it keeps its part of each cap. ``silencing`` hears whether
-        this replica is out of touch; None: the process's liveness endpoint does, for ever. ``prepare`` is what is left
-        to do before the first stream is opened. ``scan`` may add to what its leader looks for in its database.
+        ``part`` is the shard's place and the number of shards: the replica keeps its part of each cap. ``silencing`` is
+        notified when this replica gets out of touch or back; None: the process's liveness endpoint is, for ever.
+        ``prepare`` is the work left before the first stream is opened. ``scan`` may add to the leader's scans of its
+        database.
         """
         settings = self.settings
         return Replica(
@@ -79,7 +80,7 @@ class ReplicaParts:
                 clock=clock,
                 exchange=_event_exchange(settings),
                 tracer=self.tracer,
-                # Of the transports only the broker carries headers.
+                # Only the broker's transport carries headers.
                 traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
                 failovers=MongoFailoverStore(database),
                 scan=scan(MongoInvariantScan(database, deployment_of(settings, shard))),
@@ -122,7 +123,7 @@ class ReplicaParts:
 
 
 def deployment_of(settings: Settings, shard: str) -> Deployment:
-    """Return what a check of that shard's database has to know."""
+    """Return the facts that a check of that shard's database needs."""
     config = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
@@ -137,7 +138,7 @@ def liveness_endpoint(settings: Settings, liveness: LivenessServer) -> str:
 
 
 def policy_config(settings: Settings) -> PolicyConfig:
-    """What is not set follows the preset."""
+    """Return the policy of the settings, completed from the preset."""
     preset, bonus_max = PolicyConfig.of(settings.policy), settings.on_demand_bonus_max
     if bonus_max is None:
         bonus_max = preset.on_demand_bonus_max
@@ -165,14 +166,14 @@ def _event_exchange(settings: Settings) -> EventExchange | None:
 
 
 def broker_tls(settings: Settings) -> ssl.SSLContext | None:
-    """None where the URL says all there is to say."""
+    """Return the TLS to the broker; None if the URL alone is enough."""
     if not (settings.amqp_tls_ca_file or settings.amqp_tls_cert_file):
         return None
     return client_context(*pem_files(settings, "amqp_tls_ca_file", "amqp_tls_cert_file", "amqp_tls_key_file"))
 
 
 def cluster_of(settings: Settings) -> "KubernetesApi | None":
-    """None where leases are in MongoDB: then the API server is not used."""
+    """Return the API server; None if leases are in MongoDB, because then it is not used."""
     if settings.lease_store == "mongodb":
         return None
     from hascheduler.kubernetes.api import KubernetesApi, in_cluster

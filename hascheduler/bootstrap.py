@@ -1,8 +1,8 @@
-"""How a MongoDB becomes ready for a deployment: its replica set is initiated and grown, and its users are made.
+"""Prepares a MongoDB for a deployment: initiates and grows its replica set, and makes its users.
 
-Every member is asked, the next step is taken, and all are asked again until nothing is left to do. Repeated and
-concurrent runs change nothing that is as it should be, and nothing is ever taken away: no member, no user, no data. A
-set is initiated only after every member said that it belongs to none: a silent one may hold the data of another.
+A run asks every member, takes the next step, and asks all again until nothing is left to do. Repeated and concurrent
+runs change nothing that is already right, and never remove a member, a user or data. A set is initiated only after
+every member answered that it belongs to none: a silent one may hold the data of another.
 """
 
 import asyncio
@@ -46,8 +46,11 @@ _PRIVILEGES: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlan:
-    """``members`` are sorted, so that concurrent runs initiate on the same one. The first of
-    ``databases`` keeps the users. ``passwords`` are those of scheduler, processor and admin."""
+    """The plan of a database.
+
+    ``members`` are sorted, so that concurrent runs initiate on the same one. The first of ``databases`` holds the
+    users. ``passwords`` are those of scheduler, processor and admin.
+    """
 
     members: Sequence[str]
     replica_set: str
@@ -101,10 +104,10 @@ class _BootstrapRun:
         known = [(member.primary != member.host, member.primary) for member in holders if member.primary]
         if not known:
             raise self._missing("the set has no primary")
-        _, primary = min(known)  # first one that says itself that it leads
+        _, primary = min(known)  # first one that reports itself as the leader
         missing = [host for host in plan.members if not any(is_same_member(host, own) for own in present)]
         async with _as_member(plan, primary) as client:
-            # Before a late member arrives, as clients need no more than a primary.
+            # Before a late member arrives, as clients need only a primary.
             if not self._users_made:
                 log.info("users_ready", **await _ensure_users(plan, client, primary))
                 self._users_made = True
@@ -123,7 +126,7 @@ class _BootstrapRun:
 
 
 async def _ask(plan: DatabasePlan, host: str) -> _Member | None:
-    """Return the member's answer, or None while it does not answer."""
+    """Return the member's answer, or None if it does not answer."""
     try:
         async with _as_member(plan, host) as client:
             with faults("ask a member", _ANSWER_LIMIT_S):
@@ -146,7 +149,7 @@ async def _ask(plan: DatabasePlan, host: str) -> _Member | None:
 
 @asynccontextmanager
 async def _connected(plan: DatabasePlan, host: str, credentials: str, options: str) -> AsyncIterator[Client | None]:
-    """Connect to that member alone; None if it does not take the password."""
+    """Connect to that member alone; return None if it does not accept the password."""
     uri = f"mongodb://{credentials}@{host}/?directConnection=true&{options}"
     client = connect(uri, tls_ca_file=plan.tls_ca_file, tls_cert_file=plan.tls_cert_file)
     try:
@@ -165,7 +168,7 @@ async def _connected(plan: DatabasePlan, host: str, credentials: str, options: s
 
 @asynccontextmanager
 async def _as_member(plan: DatabasePlan, host: str) -> AsyncIterator[Client]:
-    """Connect as other members do, by their common key: this user exists before any other, without a set too."""
+    """Connect as other members do, by their common key: this user exists before any other, even without a set."""
     options = "authSource=local&authMechanism=SCRAM-SHA-256"
     async with _connected(plan, host, f"__system:{quote_plus(plan.key)}", options) as client:
         if client is None:
@@ -195,7 +198,7 @@ async def _add_member(client: Client, host: str) -> None:
         if any(member["host"] == host for member in members):
             return
         added = {"_id": 1 + max(member["_id"] for member in members), "host": host}
-        # The version admits one of several concurrent runs; the others try again.
+        # The version admits one of several concurrent runs; the others retry.
         changed = {**configuration, "version": configuration["version"] + 1, "members": [*members, added]}
         await client.admin.command({"replSetReconfig": changed})
     log.info("member_added", member=host)
@@ -215,13 +218,13 @@ def _demand_one_set(holders: Sequence[_Member]) -> set[str]:
 
 
 def is_same_member(wanted: str, own: str) -> bool:
-    """Return True if the set's own name is the wanted one, or that with a domain: as in sets that 0.2.0 made."""
+    """Return True if the set's own name is the wanted one, alone or with a domain, as in sets that 0.2.0 made."""
     (host, _, port), (own_host, _, own_port) = wanted.rpartition(":"), own.rpartition(":")
     return port == own_port and (own_host == host or own_host.startswith(f"{host}."))
 
 
 async def _ensure_users(plan: DatabasePlan, client: Client, primary: str) -> Mapping[str, str]:
-    """Make the users that are missing, change those that differ, and return what was done for each."""
+    """Make the missing users, change those that differ, and return the action for each."""
     done = {}
     with faults("make the users", _CHANGE_LIMIT_S):
         for name in plan.passwords:
@@ -251,7 +254,7 @@ def _compared(privileges: Sequence[Mapping[str, Any]]) -> set[tuple[Any, Any, fr
 
 
 async def _ensure_user(plan: DatabasePlan, client: Client, primary: str, name: str) -> str:
-    """Give the user its role in all databases; a password that is right is not written again."""
+    """Give the user its role in all databases; do not write a password again that is already right."""
     role, databases = ("root", ["admin"]) if name == "admin" else (name, plan.databases)
     home, password = databases[0], plan.passwords[name]
     found = (await client[home].command({"usersInfo": name}))["users"]

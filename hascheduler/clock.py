@@ -6,7 +6,7 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 
 
 class SystemClock:
-    """The machine's clocks. Boot time, where there is one, goes on counting while the machine is suspended."""
+    """The machine's clocks. Boot time, if there is one, keeps counting while the machine is suspended."""
 
     def __init__(self) -> None:
         self._mono = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -1,8 +1,8 @@
-"""Which of the pure rooms run as native code, and whether it was made from the sources that stand beside it.
+"""The pure rooms that run as native code, and a check that it was made from the present sources.
 
-Wheels come with and without native code (see `hatch_build.py`); both have all sources, and decide the same. Of a module
-that is there in both forms Python takes the native one, so an edit of its source would be without effect: the
-digest of the sources that were compiled tells.
+Wheels come with and without native code (see `hatch_build.py`); both have all sources, and decide the same. If a module
+exists in both forms Python takes the native one, so an edit of its source would have no effect: the digest of the
+compiled sources reveals that.
 """
 
 import hashlib
@@ -11,22 +11,24 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 ROOMS = ("mirror", "dispatch", "model.documents", "triggers")
-"""What is compiled of whole rooms: what each event and each decision goes through. Left out is what gains next to
-nothing (`election`, most of `model`)."""
+"""The rooms that are compiled as a whole: every event and every decision passes through them.
+
+Rooms that gain next to nothing are left out (`election`, most of `model`).
+"""
 _MODULES = ("model/values/fields.py", "model/event.py")
-"""Single modules of another room: how the fields of documents are read, and the positions of events."""
+"""Single modules of other rooms: reading the fields of documents, and the positions of events."""
 DIGEST_FILE = "compiled.sha256"
 _PACKAGE = Path(__file__).parent
 
 
 def compiled_sources(package: Path = _PACKAGE) -> list[Path]:
-    """What is compiled, in order."""
+    """Return the compiled sources in order."""
     in_rooms = {path for room in ROOMS for path in _folder(package, room).rglob("*.py")}
     return sorted(in_rooms | {package / name for name in _MODULES})
 
 
 def sources_digest(package: Path = _PACKAGE) -> str:
-    """Differs where any of the sources does."""
+    """Return a digest that differs if any of the sources does."""
     digest = hashlib.sha256()
     for path in compiled_sources(package):
         source = path.read_bytes()
@@ -36,12 +38,12 @@ def sources_digest(package: Path = _PACKAGE) -> str:
 
 @cache
 def compiled_rooms(package: Path = _PACKAGE) -> tuple[str, ...]:
-    """Those of `ROOMS` that this Python runs as native code; none where all is pure Python."""
+    """Return those of `ROOMS` that this Python runs as native code; none if all is pure Python."""
     return tuple(room for room in ROOMS if _is_native(_folder(package, room) / "__init__"))
 
 
 def is_stale(package: Path = _PACKAGE) -> bool:
-    """Whether sources were edited after they were compiled, so that what runs is not what they say."""
+    """Return True if sources were edited after they were compiled, so that the running code differs from them."""
     if not compiled_rooms(package):
         return False
     try:

@@ -1,21 +1,21 @@
-"""Everything that can go wrong, split by whose fault it is.
+"""All errors, split by whose fault they are.
 
 ::
 
     HaschedulerError
     ├── CallerError            the caller's: a clear answer, nothing written
-    │   ├── TooMany            the caller's tenant has asked for too much: come again when it says
+    │   ├── TooMany            the caller's tenant has asked for too much: retry at the given time
     │   ├── InvalidInput       what, where (path) and what would be right
     │   ├── NotFound
     │   └── Conflict           the name is taken, or the state is not the one that was meant
     │       └── RevisionMismatch   it was edited since it was read
-    ├── WorldError             the world's: try again, with backoff and an end
+    ├── WorldError             the world's: retry, with backoff and a limit
     │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
     │   │   └── Unreachable        and why: which address, what is wrong, what to do
     │   ├── HistoryLost        the stream can't be resumed: read everything again
-    │   ├── DatabaseUnfit      MongoDB answers, but is not as this release needs it: only people can mend that
+    │   ├── DatabaseUnfit      MongoDB answers, but is not as this release needs it: only people can repair that
     │   ├── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
-    │   └── Overloaded         this replica has too much to do: come again when it says
+    │   └── Overloaded         this replica has too much to do: retry at the given time
     └── InvariantBroken        ours: ends the replica, the lease lapses, another leads
 
 Expected outcomes (a claim that lost, a job that is already done) are values, never exceptions.
@@ -23,7 +23,7 @@ Expected outcomes (a claim that lost, a job that is already done) are values, ne
 
 
 class HaschedulerError(Exception):
-    """The root; catch one of its three branches instead."""
+    """The base class; catch one of its three branches instead."""
 
 
 class CallerError(HaschedulerError):
@@ -31,7 +31,7 @@ class CallerError(HaschedulerError):
 
 
 class InvalidInput(CallerError):
-    """A value is wrong. ``path`` names it (``("trigger", "every")``), ``expected`` says what would be right."""
+    """A value is wrong: ``path`` names it (``("trigger", "every")``), ``expected`` describes a right one."""
 
     def __init__(self, path: tuple[str | int, ...], problem: str, expected: str = "") -> None:
         self.path = path
@@ -42,7 +42,7 @@ class InvalidInput(CallerError):
 
 
 class NotFound(CallerError):
-    """No ``kind`` goes by that id."""
+    """There is no ``kind`` with that id."""
 
     def __init__(self, kind: str, id: str) -> None:
         self.kind = kind
@@ -55,7 +55,7 @@ class Conflict(CallerError):
 
 
 class RevisionMismatch(Conflict):
-    """The request is meant for another revision of ``kind`` ``id`` than ``rev``, which is the stored one."""
+    """The request is for another revision of ``kind`` ``id`` than ``rev``, the stored one."""
 
     def __init__(self, kind: str, id: str, rev: object) -> None:
         self.rev = rev
@@ -64,7 +64,7 @@ class RevisionMismatch(Conflict):
 
 
 class TooMany(CallerError):
-    """More than the tenant may have; nothing was written. ``retry_after_s`` is when it may, as far as is known."""
+    """More than the tenant may have; nothing was written. ``retry_after_s`` estimates when to retry."""
 
     def __init__(self, problem: str, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
@@ -76,12 +76,14 @@ class WorldError(HaschedulerError):
 
 
 class StoreUnavailable(WorldError):
-    """The database did not answer in time, or whether it carried the write out is unknown."""
+    """The database did not answer in time, or it is unknown if it carried out the write."""
 
 
 class Unreachable(StoreUnavailable):
-    """The database can't be used, and why is known: ``mistake`` is what the settings have wrong, if it is not the
-    world. Where it ``stays``, no waiting mends it."""
+    """The database can't be used, for a known reason.
+
+    ``mistake`` is the error in the settings, if the world is not the reason. If it ``stays``, waiting does not help.
+    """
 
     def __init__(self, mistake: InvalidInput, *, stays: bool = False) -> None:
         self.mistake = mistake
@@ -90,11 +92,11 @@ class Unreachable(StoreUnavailable):
 
 
 class HistoryLost(WorldError):
-    """The change stream can't continue from where it was; only a full resync is gap-free."""
+    """The change stream can't continue from its position; only a full resync is free of gaps."""
 
 
 class DatabaseUnfit(WorldError):
-    """The database has another schema version, an index of another shape, or denies a right: again is no use."""
+    """The database has another schema version, an index of another shape, or denies a right: a retry is no use."""
 
 
 class BrokerUnavailable(WorldError):
@@ -102,7 +104,7 @@ class BrokerUnavailable(WorldError):
 
 
 class Overloaded(WorldError):
-    """There is too much to do already; nothing was written. ``retry_after_s`` is when it may go, as far as is known."""
+    """There is too much to do already; nothing was written. ``retry_after_s`` estimates when to retry."""
 
     def __init__(self, problem: str, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
@@ -110,4 +112,4 @@ class Overloaded(WorldError):
 
 
 class InvariantBroken(HaschedulerError):
-    """Something that must hold does not: a defect of ours. The replica stops rather than guess."""
+    """An invariant does not hold: a defect of ours. The replica stops rather than guess."""

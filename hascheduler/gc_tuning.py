@@ -1,8 +1,7 @@
-"""When Python looks for cyclic garbage: seldom, because there is next to none and much that lives.
+"""Garbage collection: seldom, because there are next to no cycles and many live objects.
 
-What a process makes of each event, message and request is freed with its last reference. The search for cycles
-goes through all that lives again and again: by default after every 700 new objects, a third of the time that following
-a busy stream takes.
+The objects of each event, message and request are freed with their last reference. The search for cycles visits all
+live objects every time: by default after every 700 new objects, a third of the time that following a busy stream takes.
 """
 
 import gc
@@ -15,14 +14,17 @@ _MIDDLE_PASSES = 50
 
 
 def collect_seldom() -> None:
-    """For the whole process, from its start."""
+    """Collect seldom in the whole process, from its start."""
     gc.set_threshold(_NEW_OBJECTS_MAX, _YOUNG_PASSES, _MIDDLE_PASSES)
 
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """What a snapshot brings holds no cycles and stays: to search it again and again is much of the time that reading
-    it takes, and later a pause. It is left out of all collections until the next snapshot."""
+    """Collect nothing while the block reads a snapshot, nor the snapshot's objects until the next one.
+
+    They hold no cycles and stay: repeated searches would be much of the time that reading them takes, and later a
+    pause.
+    """
     gc.disable()
     gc.unfreeze()
     try:

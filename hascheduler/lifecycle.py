@@ -1,7 +1,7 @@
-"""The life of a process: it waits for its database at its start, and ends in good order on a signal.
+"""The life of a process: it waits for its database at its start, and stops in good order on a signal.
 
 A driver may lose the cancellation of a task, and the loop around it would go on for ever. So each such loop calls
-`leave_if_cancelled` once a round, and each stop has a limit, after which the process ends anyhow.
+`leave_if_cancelled` once a round, and each stop has a limit, after which the process ends in any case.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from hascheduler.telemetry.log_lines import Reminders
 log = structlog.get_logger(__name__)
 
 STOP_LIMIT_S = 40.0
-"""More than a stop in good order takes, whatever it has to wait for; a drain has its grace besides."""
+"""More than an orderly stop takes, whatever it has to wait for; a drain has its grace besides."""
 _NAMED_MAX = 20
 
 
 def leave_if_cancelled() -> None:
-    """Raise `CancelledError` if the present task was asked to end, whatever became of the cancellation."""
+    """Raise `CancelledError` if the current task was asked to end, even if the cancellation was lost."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
 
 
 async def in_time(waiting: Awaitable[object], limit_s: float | None) -> bool:
-    """Wait for so long at most; return whether it came."""
+    """Wait at most for that time; return True if it finished."""
     try:
         async with asyncio.timeout(limit_s):
             await waiting
@@ -45,8 +45,9 @@ async def in_time(waiting: Awaitable[object], limit_s: float | None) -> bool:
 async def database_ready(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> bool:
     """Retry ``prepare`` until the database is ready: it may be starting, being initiated or given its users.
 
-    False where a signal came first: a container's first process has no default action for signals, so without a
-    handler it would not end. After ``patience_ms`` its last error is raised, and at once one that no waiting mends.
+    Return False if a signal came first: a container's first process has no default action for signals, so without a
+    handler it would not end. After ``patience_ms`` its last error is raised; an error that waiting does not fix is
+    raised at once.
     """
     waiting = asyncio.create_task(_prepared(prepare, patience_ms), name="wait for MongoDB")
     try:
@@ -92,9 +93,9 @@ def _may_mend(error: BaseException) -> bool:
 
 @contextmanager
 def on_signal(stop: Callable[[], object], limit_s: float | None = None) -> Iterator[None]:
-    """SIGTERM and SIGINT call ``stop``; a second one ends the process as if it had been killed.
+    """Call ``stop`` on SIGTERM and SIGINT; a second signal ends the process as if it had been killed.
 
-    With a limit, the process ends at the latest so long after the first, also if the block has ended by then: threads
+    With a limit, the process ends at the latest that long after the first, even if the block has ended by then: threads
     that never return would keep it alive.
     """
     loop = asyncio.get_running_loop()
@@ -108,7 +109,7 @@ def on_signal(stop: Callable[[], object], limit_s: float | None = None) -> Itera
         stopping = True
         log.info("stopping", signal=signal.Signals(number).name)
         if limit_s is not None:
-            # A thread: the loop may be what hangs.
+            # A thread, because the loop itself may hang.
             limit = threading.Timer(limit_s, _end_anyhow, (loop, limit_s))
             limit.daemon = True
             limit.start()

@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixture ``virtual_scheduler``.
+"""The pytest plugin, with the fixture ``virtual_scheduler``.
 
 Every test run of a project that has this package installed imports this module, so it imports the scheduler only for
-a test that asks for one.
+a test that uses the fixture.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def virtual_scheduler(request: pytest.FixtureRequest) -> "Iterator[VirtualScheduler]":
-    """A `hascheduler.testing.VirtualScheduler`, made as the marker of that name says, and closed after the test."""
-    from hascheduler.testing import VirtualScheduler  # noqa: PLC0415  # most tests of most projects want none
+    """Yield a `hascheduler.testing.VirtualScheduler`, configured by its marker, and close it after the test."""
+    from hascheduler.testing import VirtualScheduler  # noqa: PLC0415  # most tests of most projects do not use it
 
     marker = request.node.get_closest_marker("virtual_scheduler")
     handlers, options = ((), {}) if marker is None else (marker.args, marker.kwargs)

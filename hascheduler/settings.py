@@ -41,7 +41,7 @@ PUBLISHED = "stands in the repository, so everybody knows it"
 INSTEAD_OF_PUBLISHED = (
     f"one of your own, as k8s/make-secrets makes them; a cluster on a laptop sets {PREFIX}DEVELOPMENT_SECRETS=allowed"
 )
-"""What is said of a secret that is none, and what would be right."""
+"""The expected value in the error for a published secret."""
 
 
 def _milliseconds(value: object) -> int:
@@ -65,7 +65,7 @@ def _duration(variable: str, default: str, description: str) -> Any:
 
 
 def _checked(read: Callable[[str], object]) -> BeforeValidator:
-    """The value as it is, if ``read`` takes its text."""
+    """Return the value as it is if ``read`` accepts its text."""
 
     def check(value: object) -> object:
         try:
@@ -100,7 +100,7 @@ def _unbounded(value: object) -> object:
 
 
 def _thousandths(value: object) -> int:
-    """``0.3`` is 300."""
+    """Return 300 for ``0.3``."""
     try:
         thousandths = Decimal(str(value)) * 1_000
     except DecimalException:
@@ -121,7 +121,7 @@ def _patience(value: object) -> int:
 
 
 def is_supervised(environment: Mapping[str, str]) -> bool:
-    """Whether something started this process that would start it again: then what is missing may be about to come."""
+    """Return True if a supervisor would restart this process; then whatever is missing may appear soon."""
     return os.getpid() == 1 or any(name in environment for name in _SUPERVISORS)
 
 
@@ -129,7 +129,7 @@ _SUPERVISORS = ("KUBERNETES_SERVICE_HOST", "INVOCATION_ID", PREFIX + "STARTUP_PA
 """Variables that Kubernetes and systemd set, and the setting that asks for patience."""
 _SUPERVISED_PATIENCE_MS = 60_000
 _ONE_TRY_MS = 0
-_ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  # what nobody else can ask
+_ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  # no other replica can reach these
 _AUTO = "auto"
 _NONE = "none"
 _SHARD_SPAN = re.compile(r"([0-9]{4})(?:-([0-9]{4}))?", re.ASCII)
@@ -140,7 +140,7 @@ MillisecondsOrNone = Annotated[int | None, BeforeValidator(_milliseconds_or_none
 
 
 class Settings(BaseSettings):
-    """Frozen; built by `read_settings`, which turns every mistake into one readable line."""
+    """All settings, frozen; built by `read_settings`, which turns every mistake into one readable line."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
 
@@ -451,7 +451,7 @@ class Settings(BaseSettings):
 
     @property
     def shard_names(self) -> Sequence[str]:
-        """The home's first; so too the next."""
+        """Return the names of the shards, the home's first; `shard_databases` has the same order."""
         return [shard_name(self.shard, index) for index in range(self.shards)]
 
     @property
@@ -460,13 +460,13 @@ class Settings(BaseSettings):
 
     @property
     def shard_uris(self) -> Sequence[str]:
-        """The URI of the MongoDB of each shard."""
+        """Return the URI of the MongoDB of each shard."""
         elsewhere = self._uris_elsewhere()
         return [elsewhere.get(index, self.mongodb_uri.get_secret_value()) for index in range(self.shards)]
 
     @property
     def own_hosts(self) -> frozenset[str]:
-        """The names of this replica that the settings tell of."""
+        """Return the names of this replica in the settings."""
         return frozenset(_listed(f"{self.http_allowed_hosts},{self.http_host},{self.advertise_host}"))
 
     @property
@@ -499,7 +499,7 @@ class Settings(BaseSettings):
                 raise _wrong(variable, f"{PUBLISHED}; expected {INSTEAD_OF_PUBLISHED}")
 
     def _uris_elsewhere(self) -> Mapping[int, str]:
-        """By shard, those of the setting; what is wrong does not repeat a URI, which may have a password."""
+        """Return the URIs of the setting by shard; errors do not quote a URI, which may hold a password."""
         found: dict[int, str] = {}
         for number, entry in enumerate(self.shard_mongodb_uris.get_secret_value().split(), 1):
             names, _, uri = entry.partition("=")
@@ -539,7 +539,7 @@ class Settings(BaseSettings):
 
 
 def read_settings(**overrides: Any) -> Settings:
-    """The environment's settings with ``overrides`` (by field name) on top; what is wrong is an `InvalidInput`."""
+    """Return the environment's settings with ``overrides`` (by field name) on top; raise `InvalidInput` for errors."""
     values = {name: value for name, value in overrides.items() if value is not None}
     for secret in SECRETS:
         path = os.environ.get(f"{PREFIX}{secret}_FILE")
@@ -564,35 +564,35 @@ def read_settings(**overrides: Any) -> Settings:
 
 
 def heartbeat_deadline_ms(settings: Settings) -> int:
-    """A processor that got no heartbeat through for so long stops, before the leader gives its jobs to others."""
+    """Return after how long without a heartbeat a processor stops, before the leader gives its jobs to others."""
     return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
 
 
 def variables() -> list[str]:
-    """The environment variables that set something, secrets' files among them."""
+    """Return the environment variables of all settings, including those for files of secrets."""
     fields = [variable(name, field) for name, field in Settings.model_fields.items()]
     return [*fields, *(f"{PREFIX}{secret}_FILE" for secret in SECRETS)]
 
 
 def variable(name: str, field: FieldInfo) -> str:
-    """The environment variable that sets the field."""
+    """Return the environment variable that sets the field."""
     alias = field.validation_alias
     return str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
 
 
 def is_published(secret: str) -> bool:
-    """Return True if it is one of those that are in the repository."""
+    """Return True if it is one of the secrets in the repository."""
     return secret.startswith(PUBLISHED_PREFIX)
 
 
 def _password(uri: str) -> str:
-    """That of the user in a URI, as the server would get it; "" where there is none."""
+    """Return the user's password in a URI, as the server would get it; "" if there is none."""
     user, _, _ = uri.partition("://")[2].partition("/")[0].rpartition("@")
     return unquote(user.partition(":")[2])
 
 
 def _wrong(variable: str, problem: str) -> ValueError:
-    """A mistake that takes two settings; `read_settings` splits it again."""
+    """Return an error about two settings; `read_settings` splits it again."""
     return ValueError(f"{PREFIX}{variable}: {problem}")
 
 

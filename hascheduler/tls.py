@@ -1,10 +1,10 @@
-"""Certificates: files in, an `ssl.SSLContext` out. What is wrong with a file is one line that names it.
+"""Certificates: files in, an `ssl.SSLContext` out. An error in a file is one line that names it.
 
-TLS 1.2 is the least; a server must show a certificate for its name, signed by a trusted authority.
+TLS 1.2 is the minimum; a server must show a certificate for its name, signed by a trusted authority.
 
-A server takes up new files with the next handshake (`ServedCertificates`): a certificate ends after a year or a month,
-and no connection has to. A client reads the authorities at its start; to change those, let the file hold the old
-and the new one, restart one after the other, and sign with the new one then.
+A server uses new files from the next handshake on (`ServedCertificates`): a certificate ends after a year or a month,
+and no connection has to. A client reads the authorities at its start. To change those, let the file hold the old and
+the new one, restart the processes one after the other, and only then sign with the new one.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _LEAST = ssl.TLSVersion.TLSv1_2
 
 @dataclass(frozen=True, slots=True)
 class PemFile:
-    """``name`` is the setting or option that named it; a ``path`` of "" is none."""
+    """A file with certificates or a key; ``name`` is the setting or option that named it, a ``path`` of "" none."""
 
     name: str
     path: str
@@ -36,7 +36,7 @@ class PemFile:
 
     @property
     def mark(self) -> tuple[int, ...]:
-        """Another one whenever the file is another, wherever links lead by then; () while there is none."""
+        """Return a value that changes whenever another file is there, through any links; () if there is none."""
         try:
             found = os.stat(self.path)
         except (OSError, ValueError):
@@ -58,7 +58,7 @@ class PemFile:
 class ServedCertificates:
     """Owner of a server's ``context``; `renew` brings it up to date with its files.
 
-    `InvalidInput` where a file can't be used, from the start as from `renew`, which leaves all as it was then.
+    Both its creation and `renew` raise `InvalidInput` if a file can't be used, and `renew` then changes nothing.
     """
 
     def __init__(self, cert: PemFile, key: PemFile, client_ca: PemFile) -> None:
@@ -67,13 +67,16 @@ class ServedCertificates:
         self.context = server_context(cert, key, client_ca)
 
     def renew(self) -> bool:
-        """Whether there was something new. Connections go on with what they began with, and authorities of clients are
-        added and not taken away: for that the process has to start again."""
+        """Load the files, and return True if they changed.
+
+        Connections go on with their old certificates. Authorities of clients are added and not removed: for that the
+        process must restart.
+        """
         marks = self._seen()
         if marks == self._marks:
             return False
         cert, key, client_ca = self._files
-        # Aside first: of a certificate and a key that do not fit, one would be in force.
+        # In a new context first: if the certificate and the key do not match, one of them would already be in use.
         server_context(cert, key, client_ca)
         _load_own(self.context, cert, key)
         if client_ca:
@@ -82,8 +85,10 @@ class ServedCertificates:
         return True
 
     async def keep_fresh(self, every_s: float = _LOOK_EVERY_S) -> None:
-        """Load files that have changed, until cancelled. It logs once that files can't be used, and tries them again
-        when they have changed."""
+        """Load files that have changed, until cancelled.
+
+        Unusable files are logged once, and tried again when they have changed.
+        """
         refused: tuple[tuple[int, ...], ...] | None = None
         while True:
             await asyncio.sleep(every_s)
@@ -103,7 +108,7 @@ class ServedCertificates:
 
 
 def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLContext:
-    """For servers; with ``client_ca``, only for clients with a certificate that was signed by it."""
+    """Return a context for servers; with ``client_ca``, clients need a certificate signed by it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = _LEAST
     _load_own(context, cert, key)
@@ -114,9 +119,9 @@ def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLCo
 
 
 def client_context(ca: PemFile, cert: PemFile, key: PemFile) -> ssl.SSLContext:
-    """For clients: trusts ``ca``, where there is none those that this machine trusts, and shows ``cert``."""
+    """Return a context for clients, which trusts ``ca``, or else this machine's authorities, and shows ``cert``."""
     if ca:
-        # Not those of the machine as well: naming an authority means that one.
+        # Not the machine's as well: naming an authority means that one alone.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         _load_trusted(context, ca)
     else:
@@ -131,12 +136,12 @@ def _load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
     cert.demand_readable()
     key.demand_readable()
     try:
-        # Without a password the driver would ask the terminal for one.
+        # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(cert.path, key.path, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise key.refused(f"is not the key of {cert.path}", "the key that goes with it") from None
-        # Of the two files the driver does not say which: the certificate alone is read without a key.
+        # The error does not name the bad file, so the certificate is read alone.
         if _holds_certificate(cert):
             raise key.refused("no key can be read from it", "a PEM file with a key, not encrypted") from None
         raise cert.refused("no certificate can be read from it", "a PEM file with a certificate") from None

@@ -1,1 +1,1 @@
-"""Ready-made processors, one definition a module, and whole processors in other languages, which speak HTTP."""
+"""Ready-made processors, one definition a module, and whole processors in other languages, which use HTTP."""

@@ -1,8 +1,8 @@
 """``command``: runs one program for each attempt; its payload and the settings are in docs/how-to/processors.md.
 
-At the time-out and when the job is cancelled all of the program's process group gets SIGTERM, and SIGKILL after 5 s;
-after half a second if the processor gives the job up. What a program leaves running in its group is killed too. One
-that makes a session of its own escapes, and if the processor is killed, the program lives on.
+At the timeout, or if the job is cancelled, all of the program's process group gets SIGTERM, and SIGKILL after 5 s;
+after half a second if the processor gives the job up. Processes that the program leaves running in its group are killed
+too. One that makes a session of its own escapes, and if the processor is killed, the program lives on.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ _RESERVED = frozenset(
     TAR_OPTIONS RSYNC_RSH
     """.split()  # noqa: SIM905
 )
-# What must be true and is the processor's; the dynamic loader; what loads code or starts programs on request.
+# Variables that the processor sets; the dynamic loader's; those that load code or start programs on request.
 _RESERVED_PREFIXES = ("HASCHEDULER_", "LD_", "DYLD_", "PYTHON", "PERL", "RUBY", "GIT_")
 GRACE_S = 5.0
 # Revoked, fenced or drained: another processor may start the next attempt, and the SDK asks a second time after 2 s.
@@ -62,7 +62,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 
 class CommandFailed(WorldError):
-    """It ran and did not succeed, or could not be started now."""
+    """The program ran and did not succeed, or could not be started now."""
 
 
 class CommandPayload(Part):
@@ -118,7 +118,7 @@ async def command(job: JobContext) -> dict[str, Any]:
 
 
 async def _came(limit_s: float, *events: asyncio.Event) -> bool:
-    """Wait for all events, but not longer than that; return whether they came."""
+    """Wait for all events, at most for that time; return True if they came."""
     try:
         async with asyncio.timeout(limit_s):
             for event in events:
@@ -133,24 +133,27 @@ def started(argv: list[str], environment: dict[str, str], payload: CommandPayloa
         raise InvalidInput(
             ("payload", "cwd"), f"no directory {payload.cwd!r} here", "an absolute path on the processor"
         )
-    with tempfile.TemporaryFile() as stdin:  # a writer into a pipe would have to wait for a child that may never read
+    with tempfile.TemporaryFile() as stdin:  # writing to a pipe would wait for a child that may never read
         stdin.write(payload.stdin.encode("utf-8", "replace"))
         stdin.seek(0)
         pipes: dict[str, Any] = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         try:
-            return subprocess.Popen[bytes](  # an argument list, of a program that was allowed
+            return subprocess.Popen[bytes](  # an argument list, for an allowed program
                 argv, env=environment, cwd=payload.cwd, bufsize=0, start_new_session=True, **pipes
             )
         except (BlockingIOError, MemoryError) as error:
             raise CommandFailed(f"can't be started now: {error}") from None
-        except (OSError, ValueError) as error:  # the second for a NUL character
+        except (OSError, ValueError) as error:  # ValueError for a NUL character
             problem = f"can't be started: {getattr(error, 'strerror', error)}"
             raise InvalidInput(("payload", "argv"), problem, "an executable file and arguments that fit") from None
 
 
 class Output:
-    """Keeps the beginning and the end of what comes through a pipe; not a transport of the event loop, as those take a
-    pipe over in an await, and if that is cancelled, nobody knows who has to close it."""
+    """The beginning and the end of the output from a pipe.
+
+    It is not a transport of the event loop: those take over a pipe in an await, and if that is cancelled, it is unknown
+    who must close the pipe.
+    """
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None
@@ -169,12 +172,12 @@ class Output:
             self.ended.set()
 
     def text(self) -> tuple[str, bool]:
-        """Return what was kept, and whether anything is missing; a line in it then says how much there was."""
+        """Return the text that was kept, with a line about the size if anything is missing, and True in that case."""
         head, tail = bytes(self._head), bytes(self._tail[-HALF_BYTES_MAX:])
         whole = (head + tail).decode("utf-8", "replace")
         if self._size <= 2 * HALF_BYTES_MAX and cut(whole) == whole:
             return whole, False
-        # A character that the cut went through is left out.
+        # A character that was cut in two is left out.
         first = cut(head.decode("utf-8", "replace").removesuffix("\ufffd"), TEXT_JSON_BYTES_MAX // 2)
         begun = next((n for n, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
         last = cut(tail[begun:].decode("utf-8", "replace"), TEXT_JSON_BYTES_MAX // 2, keep_end=True)
@@ -195,16 +198,16 @@ class Output:
         room = HALF_BYTES_MAX - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        if len(self._tail) > 4 * HALF_BYTES_MAX:  # not at each piece: that would move the whole tail for a byte
+        if len(self._tail) > 4 * HALF_BYTES_MAX:  # not for each piece, which would move the whole tail for a byte
             del self._tail[:-HALF_BYTES_MAX]
 
 
 def allowed_executable(argv: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the path to execute, and to be argv[0], as some programs do what they are called; else `InvalidInput`.
+    """Return the path to execute, and to be argv[0], as some programs act by their name; else raise `InvalidInput`.
 
-    It is what is listed, never a link to it, which could change after the check. The directory of a path is resolved
-    before paths are compared, but not the last part: if ``ls`` and ``sh`` are links to one busybox, listing ``ls``
-    must not allow ``sh``. A link that is not listed may run if what it finally leads to is.
+    It is the listed path, never a link to it, which could change after the check. The directory of a path is resolved
+    before paths are compared, but not the last part: if ``ls`` and ``sh`` are links to one busybox, listing ``ls`` must
+    not allow ``sh``. A link that is not listed may run if the file that it finally leads to is listed.
     """
     entries = _entries(environment.get(ALLOW, ""))
     how, arguments = "", list(argv[1:])
@@ -254,10 +257,10 @@ def _entries(setting: str) -> list[list[str]]:
 
 
 def child_environment(env: Mapping[str, str], job: JobContext, own: Mapping[str, str]) -> dict[str, str]:
-    """Return all that the program sees, built from nothing, so that no secret of the processor leaks into it.
+    """Return the program's whole environment, built from nothing, so that no secret of the processor leaks into it.
 
-    The payload sets only names that ``HASCHEDULER_COMMAND_ENV`` lists in ``own``, the processor's environment, and
-    ``APP_*`` there stands for all that begin so.
+    The payload sets only names that ``HASCHEDULER_COMMAND_ENV`` lists in ``own``, the processor's environment;
+    ``APP_*`` there stands for all that begin with ``APP_``.
     """
     listed = [text for part in own.get(ENV, "TZ,LANG,LC_*").split(",") if (text := part.strip())]
     for pattern in listed:

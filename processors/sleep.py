@@ -1,4 +1,4 @@
-"""``sleep``: takes ``{"seconds": 1.5}``, sleeps so long and returns ``{"slept": 1.5}``. For trying things out."""
+"""``sleep``: takes ``{"seconds": 1.5}``, sleeps that long and returns ``{"slept": 1.5}``. For trying things out."""
 
 import asyncio
 

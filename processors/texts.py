@@ -1,4 +1,4 @@
-"""Texts that others wrote (a response, a program's output), cut so that a result or an error can hold them."""
+"""Texts from outside (a response, a program's output), cut to fit into a result or an error."""
 
 import orjson
 
@@ -7,7 +7,7 @@ TEXT_JSON_BYTES_MAX = 100 * 1024
 
 
 def cut(text: str, json_bytes_max: int = TEXT_JSON_BYTES_MAX, *, keep_end: bool = False) -> str:
-    """Return as much of the beginning (or of the end) as fits into so much JSON."""
+    """Return as much of the beginning (or of the end) as fits into that much JSON."""
     while (size := len(orjson.dumps(text))) > json_bytes_max:
         kept = len(text) * json_bytes_max // size
         text = text[len(text) - kept :] if keep_end else text[:kept]

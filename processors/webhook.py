@@ -1,9 +1,9 @@
 """``webhook``: sends one HTTP request for each attempt; its payload and the settings are in docs/how-to/processors.md.
 
 A name is resolved once, its addresses are judged, and the connection goes to exactly one of those: the URL of the
-request is rewritten to the address, so no code below can look the name up again, while the Host header and the TLS
-server name (and with it the check of the certificate) stay those of the name. Redirects, and proxies and credentials
-of the environment, are not followed.
+request is rewritten to the address, so no code below can resolve the name again, while the Host header and the TLS
+server name (and with it the check of the certificate) keep the name. Redirects, and proxies and credentials of the
+environment, are not followed.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ ALLOW = "HASCHEDULER_WEBHOOK_ALLOW"
 ALLOW_PRIVATE = "HASCHEDULER_WEBHOOK_ALLOW_PRIVATE"
 _URL = ("payload", "url")
 _CONNECT_LIMIT_S = 10.0
-"""For each address, so that one that does not answer leaves time for the next."""
+"""The limit for each address, so that one that does not answer leaves time for the next."""
 # The IANA special-purpose registries (RFC 6890 and its updates), written out because the judgement of the standard
 # library differs from one Python release to the next. Of networks that overlap, the first decides.
 _SPECIAL = {
@@ -47,7 +47,7 @@ _SPECIAL = {
         "loopback": "127.0.0.0/8 ::1/128",
         "private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
         "link-local": "169.254.0.0/16 fe80::/10",  # where clouds keep their metadata and credentials
-        "the platform's own (Azure)": "168.63.129.16/32",  # public by its number, the host's agent in truth
+        "the platform's own (Azure)": "168.63.129.16/32",  # a public number, but in fact the host's agent
         "carrier-grade NAT": "100.64.0.0/10",
         "documentation": "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20",
         "multicast": "224.0.0.0/4 ff00::/8",
@@ -69,7 +69,7 @@ _BODY_BYTES_MAX = 64 * 1024
 _FILLED_MAX = 4 * 1024 * 1024
 """A value may be used many times, so a small payload could ask for a body of any size."""
 _HEADERS_KEPT = ("content-type", "content-encoding", "content-length", "date", "etag", "location", "retry-after")
-# A name (the underscore is for names in clusters), or an address; no zone, as what that means differs by machine.
+# A name (the underscore is for names in clusters), or an address without a zone, as zones differ by machine.
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:.]{2,45})\Z")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}\Z")
 # RFC 9110: visible characters, spaces and tabs between them. Latin-1 is left out: receivers disagree about it.
@@ -87,18 +87,18 @@ class WebhookRefused(CallerError):
 
 
 class WebhookUndelivered(WorldError):
-    """There was no answer, or one that says to come again."""
+    """There was no answer, or one that asks to retry later."""
 
 
 def special_kind(address: Address) -> str | None:
-    """Return the kind of an address that is not of the public internet; None for one that is."""
+    """Return the kind of an address that is not on the public internet; None for a public one."""
     inner = _unwrapped(address)
     kind = next((kind for network, kind in _SPECIAL.items() if inner in network), None)
     return kind or ("reserved" if isinstance(inner, IPv6Address) and inner not in _GLOBAL_6 else None)
 
 
 def _unwrapped(address: Address) -> Address:
-    """Return the IPv4 address inside (IPv4-mapped, 6to4, NAT64), if any, and else the address without its zone."""
+    """Return the IPv4 address inside (IPv4-mapped, 6to4, NAT64), if any, or else the address without its zone."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -108,7 +108,10 @@ def _unwrapped(address: Address) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """``hosts`` are names and patterns, none for every name; ``networks`` are let through though not public."""
+    """The allowed destinations.
+
+    ``hosts`` are names and patterns, none for every name; ``networks`` are allowed although they are not public.
+    """
 
     hosts: tuple[str, ...] = ()
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
@@ -131,7 +134,7 @@ class Destinations:
             raise InvalidInput(_URL, f"the host {host!r} is not allowed", f"one that {ALLOW} names on the processor")
 
     def allowed(self, host: str, addresses: Sequence[Address]) -> list[Address]:
-        """Return those that may be connected to, in their order; raise `InvalidInput` if there is none."""
+        """Return the addresses that may be connected to, in their order; raise `InvalidInput` if there is none."""
         networks = self.networks
         allowed = [each for each in addresses if not special_kind(each) or any(_unwrapped(each) in n for n in networks)]
         if not allowed:
@@ -150,7 +153,7 @@ def _matches(host: str, pattern: str) -> bool:
 
 
 async def resolved(host: str, port: int) -> list[Address]:
-    """Return all addresses of ``host``, in the order of preference of this machine."""
+    """Return all addresses of ``host``, in this machine's order of preference."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -159,14 +162,14 @@ async def resolved(host: str, port: int) -> list[Address]:
 
 
 def _destination(text: str) -> str:
-    """Raise what is wrong with the form of a URL, without quoting it: people put passwords and tokens into URLs."""
+    """Return a valid URL, or raise an error that does not quote it: people put passwords and tokens into URLs."""
     expected = "http:// or https://, and a host"
     if len(text) > 4_096:
         raise wrong(f"{len(text)} characters", "at most 4096")
     try:
         url = httpx.URL(text)
         host = url.host and url.raw_host.decode("ascii")
-    except (httpx.InvalidURL, ValueError) as error:  # the second for a name that IDNA can't have
+    except (httpx.InvalidURL, ValueError) as error:  # ValueError for a name that IDNA can't encode
         raise wrong(f"not a URL: {error}", expected) from None
     if url.userinfo:
         raise wrong("the URL has credentials in it", "an Authorization header instead")
@@ -225,11 +228,11 @@ async def webhook(job: JobContext) -> dict[str, Any]:
 
 
 async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve = resolved) -> dict[str, Any]:
-    """Return what the receiver answered, if it is a success; else raise one of the errors above, or `InvalidInput`."""
+    """Return the receiver's answer if it is a success; else raise one of the errors above, or `InvalidInput`."""
     payload = read_request(WebhookPayload, job.payload, ("payload",))
     request = _request(payload, job)
     place = _place(request.url)
-    # No connection is kept: one that was opened under one name must not serve another that shares the address.
+    # Keep no connection: one that was opened for one name must not serve another at the same address.
     limits = httpx.Limits(max_keepalive_connections=0)
     pool = httpx.AsyncHTTPTransport(verify=_trusted(), trust_env=False, limits=limits)
     try:
@@ -253,13 +256,13 @@ async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve 
 
 def _request(payload: WebhookPayload, job: JobContext) -> httpx.Request:
     headers = {"Idempotency-Key": quote(job.idempotency_key, safe=":._~/-"), "X-Hascheduler-Attempt": f"{job.attempt}"}
-    # A compressed body is not wanted: a small one may hold a huge one.
+    # Ask for an uncompressed body: a small compressed one may hold a huge one.
     headers |= {"User-Agent": "hascheduler-webhook", "Accept": "*/*", "Accept-Encoding": "identity"}
     content: bytes | None = None
     if payload.body_template is not None:
         content = filled(payload.body_template, job).encode()
         headers["Content-Type"] = "text/plain; charset=utf-8"
-    elif "body" in payload.model_fields_set:  # a body of null is one too
+    elif "body" in payload.model_fields_set:  # a body of null is a body too
         content = orjson.dumps(payload.body, default=str)
         headers["Content-Type"] = "application/json"
     merged = httpx.Headers(headers)
@@ -271,7 +274,7 @@ async def _answered(
     transport: httpx.AsyncHTTPTransport, request: httpx.Request, destinations: Destinations, resolve: Resolve
 ) -> httpx.Response:
     url = request.url
-    asked_for = url.raw_host.decode("ascii")  # with the dot at its end, if any: to a resolver that matters
+    asked_for = url.raw_host.decode("ascii")  # with the dot at its end, if any: it matters to a resolver
     host = asked_for.lower().rstrip(".")
     destinations.check_host(host)
     addresses = await resolve(asked_for, url.port or (443 if url.scheme == "https" else 80))
@@ -303,12 +306,12 @@ def _judged(payload: WebhookPayload, response: httpx.Response, body: bytes) -> d
 
 
 def _place(url: httpx.URL) -> str:
-    """Return it for messages, without the query, in which people put tokens."""
+    """Return the URL for messages, without the query, in which people put tokens."""
     return one_line(str(url.copy_with(query=None, fragment=None)), 200)
 
 
 def filled(template: str, job: JobContext) -> str:
-    """Return the template with the values of the job in it; nothing that was put in is read as a template again."""
+    """Return the template with the values of the job in it; inserted values are not read as templates again."""
     payload = job.payload if isinstance(job.payload, dict) else {}
     known = {"job_id": job.id, "attempt": job.attempt, "definition": job.definition, "target": job.target}
     known |= {} if job.schedule is None else {"schedule": job.schedule}

@@ -1,4 +1,4 @@
-"""``hascheduler`` itself: its commands, ``--version``, ``--ca-file`` and ``--utc``."""
+"""The command ``hascheduler``: its subcommands, ``--version``, ``--ca-file`` and ``--utc``."""
 
 import logging
 import os
@@ -60,7 +60,7 @@ _WARNINGS = _OnStandardError()
 
 
 def _show_warnings() -> None:
-    """What a replica accepted and warned of, from now on: a line each on standard error, beside the answer."""
+    """Print the warnings of a replica from now on, one line each on standard error, apart from the answer."""
     log = logging.getLogger("hascheduler.client")
     log.propagate = False
     log.addHandler(_WARNINGS)

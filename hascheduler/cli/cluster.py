@@ -1,5 +1,7 @@
-"""The cluster as a whole: ``hascheduler cluster`` shows it, ``hascheduler audit-log`` who changed something or was
-refused; ``pause``, ``resume`` and ``processor list``, ``drain`` and ``undrain`` hold all of it or a processor back.
+"""The cluster as a whole: its state, its audit log, pauses and drains.
+
+``hascheduler cluster`` shows its state, and ``audit-log`` who changed something or was refused. ``pause`` and
+``resume`` apply to all of it, ``processor list``, ``drain`` and ``undrain`` to processors.
 """
 
 from itertools import islice
@@ -42,7 +44,7 @@ def _summary(answer: Answer) -> Text:
         text.append(f"   term {leader['term']}   since {instant_text(leader['since'])}")
     else:
         text.append("nobody leads", style="bold red")
-    if answer.get("paused"):  # a replica of an older release knows of none
+    if answer.get("paused"):  # replicas of an older release send none
         text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
@@ -74,7 +76,7 @@ def _shards(answer: Answer) -> RenderableType:
         **plain("pending", "running", "schedules", "processors"),
         "lag": lambda row: Text(row["unready_reason"], style="red") if row["unready_reason"] else _lag(row),
     }
-    if any(row.get("followers") for row in answer["shards"]):  # a replica of an older release does not tell
+    if any(row.get("followers") for row in answer["shards"]):  # replicas of an older release do not send it
         columns["followed by"] = lambda row: ", ".join(row["followers"]) or "all"
     shards = [{**row["counts"], **row} for row in answer["shards"]]
     return table_of("Shards", shards, columns, spare=("journal", "lag", "schedules"))
@@ -125,7 +127,7 @@ def _quarantine(answer: Answer) -> RenderableType:
 
 
 def _name(id: str) -> str:
-    """What people call it, and `kubectl delete pod` takes: an id is that and `_start`, which is new with each start."""
+    """Return the name that people use and `kubectl delete pod` takes: the id without `_start`, new with each start."""
     return id.rpartition(".")[0] or id
 
 
@@ -167,7 +169,7 @@ def failovers(
 
 
 def pause_line(paused: Answer) -> str:
-    """``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
+    """Return ``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
     what = "all schedules are paused" if paused["schedules_only"] else "everything is paused"
     return f"{what} since {instant_text(paused['since'])} by {paused['by']}: {paused['because']}"
 
@@ -216,11 +218,14 @@ def resume(scheduler: Scheduler, everything: All = False) -> Answer:
 
 
 def processor_state(processor: Answer) -> str:
-    """``lost``, ``resting`` (it did not take up its last jobs), ``not consuming`` its queue, ``drained`` (nothing runs
-    there any more), ``draining`` or ``live``."""
+    """Return the state of a processor in one word or two.
+
+    ``lost``, ``resting`` (it did not start its last jobs), ``not consuming`` its queue, ``drained`` (nothing runs there
+    any more), ``draining`` or ``live``.
+    """
     if not processor["alive"]:
         return "lost"
-    # A replica of an older release knows neither rests nor drains.
+    # Replicas of an older release know neither rests nor drains.
     if not processor["draining"]:
         return "resting" if processor.get("rest") else "live"
     if not processor.get("drained") and not processor.get("consuming", True):

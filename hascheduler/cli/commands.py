@@ -1,6 +1,6 @@
-"""The one table of commands: which module carries which command, and its line in ``--help``.
+"""The one table of commands: which module holds each command, and its line in ``--help``.
 
-A command's module is imported only when that command runs, is completed or shows its own help. Lists of commands come
+A command's module is imported only if that command runs, is completed or shows its own help. Lists of commands come
 from this table alone, so that ``hascheduler --help`` answers at once. A line is the first sentence of the command's own
 help (a test compares them).
 """

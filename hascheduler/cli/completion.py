@@ -1,8 +1,8 @@
-"""Names of resources as arguments, and as offers of the shell: from the replica, or none where it does not answer
-within half a second.
+"""Arguments that are names of resources, and their completion in the shell.
 
-Uses the standard library's HTTP client (importing another takes longer than the answer) in a thread that is abandoned
-at the time limit: the user waits for this after each tab key.
+Nothing is completed if the replica does not answer within half a second. The request uses the standard library's HTTP
+client (importing another takes longer than the answer) in a thread that is abandoned at the time limit, because the
+user waits for this after each tab key.
 """
 
 import json
@@ -23,17 +23,17 @@ Complete = Callable[[Any, list[str], str], list[str]]
 
 
 def names_of(kind: str) -> Complete:
-    """Return what offers the names of all of a kind."""
+    """Return a completer for the names of all resources of a kind."""
     return lambda ctx, args, incomplete: _names(f"{kind}s", ctx, incomplete)
 
 
 def one_of(choices: Iterable[str]) -> Complete:
-    """Return what offers those that begin so."""
+    """Return a completer for the ``choices`` that begin with the incomplete word."""
     return lambda ctx, args, incomplete: [each for each in choices if each.startswith(incomplete)]
 
 
 def _complete_noun(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    """Names of the kind that the group of the command is called after."""
+    """Return names of the kind that the command's group is named after."""
     return _names(f"{ctx.parent.info_name}s", ctx, incomplete)
 
 
@@ -43,7 +43,7 @@ complete_tenant = names_of("tenant")
 
 
 def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
-    """Ids of the newest jobs."""
+    """Return the ids of the newest jobs."""
     return [id for id in _names("jobs", ctx, "") if id.startswith(incomplete)]
 
 
@@ -76,12 +76,12 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
         return
     query = {"limit": "200"}
     if incomplete:
-        # The list begins after a name; "~" comes after every character that names have.
+        # The list begins after a name, and "~" sorts after every character of names.
         query["after"] = f"{incomplete[:-1]}{chr(ord(incomplete[-1]) - 1)}~"
     first = url.partition(",")[0].strip()
     address = f"{first.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
     try:
-        request = Request(address, headers=environment.auth_headers())  # noqa: S310  # the scheme was looked at
+        request = Request(address, headers=environment.auth_headers())  # noqa: S310  # the scheme was checked
         with urlopen(request, timeout=_PATIENCE_S, context=environment.ssl_context()) as answer:  # noqa: S310  # as above
             names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
     except Exception:  # without an answer there is nothing to offer; an error would garble the user's line

@@ -1,11 +1,11 @@
-"""The variables ``HASCHEDULER_…`` of the command line: what a replica is shown, and which are refused.
+"""The variables ``HASCHEDULER_…`` of the command line: credentials for replicas, and a check for unknown variables.
 
 ``HASCHEDULER_TOKEN`` (or a file, ``HASCHEDULER_TOKEN_FILE``) is the token. ``--ca-file`` and ``HASCHEDULER_CA_FILE``
 name the authorities of replicas that speak HTTPS, ``HASCHEDULER_CLIENT_CERT_FILE`` and ``HASCHEDULER_CLIENT_KEY_FILE``
 the client certificate for those that demand one. Secrets are never options: every user of the machine can read those.
 
-A variable that nothing reads is refused: a misspelt setting would leave its default in silence. The settings are
-imported only if one of the variables may be theirs: most commands have none.
+A variable that nothing reads is refused: a misspelt setting would silently keep its default. The settings are
+imported only if one of the variables may belong to them, because most commands need none.
 
 Owner of ``--ca-file``, which comes before the command.
 """
@@ -20,7 +20,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import expected_name
 
 if TYPE_CHECKING:
-    import ssl  # commands that ask no replica do without
+    import ssl  # commands that ask no replica do not need it
 
 
 _PREFIX = "HASCHEDULER_"
@@ -41,7 +41,7 @@ READ_ELSEWHERE = {
     "NOMINAL_AT": "set by `processors.command` for the program: the nominal time of a fire",
     "SCHEDULE": "set by `processors.command` for the program: the schedule that made the job",
 }
-"""The variables that are no settings: without the prefix, by what reads or sets them."""
+"""The variables that are not settings: without the prefix, with what reads or sets them."""
 _OF_A_SERVICE = re.compile(
     r"([A-Z0-9_]{1,256}_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]{1,256})?|PORT_[0-9]{1,5}_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)",
     re.ASCII,
@@ -49,7 +49,7 @@ _OF_A_SERVICE = re.compile(
 
 
 def require_known_variables(environment: Mapping[str, str]) -> None:
-    """`InvalidInput` for the first variable with our prefix that no command, handler or setting knows."""
+    """Raise `InvalidInput` for the first variable with our prefix that no command, handler or setting knows."""
     ours = {name.upper().removeprefix(_PREFIX): name for name in environment if name.upper().startswith(_PREFIX)}
     unknown = [
         rest
@@ -70,7 +70,7 @@ def require_known_variables(environment: Mapping[str, str]) -> None:
 
 
 def _is_of_a_service(rest: str, value: str) -> bool:
-    """Whether Kubernetes made it of a Service whose name begins as ours."""
+    """Return True if Kubernetes made the variable for a Service whose name begins like ours."""
     is_port = (rest == "PORT" or rest.endswith("_PORT")) and "://" in value
     return is_port or _OF_A_SERVICE.fullmatch(rest) is not None
 
@@ -84,18 +84,18 @@ _given: dict[str, str | None] = {"ca_file": None}
 
 
 def set_ca_file(ca_file: str | None) -> None:
-    """What the command line says; None leaves it to the environment."""
+    """Set the file that the command line names; None leaves the choice to the environment."""
     _given["ca_file"] = ca_file
 
 
 def auth_headers() -> dict[str, str]:
-    """With the token, where there is one."""
+    """Return the headers with the token, or none if there is no token."""
     found = token()
     return {} if found is None else {"Authorization": f"Bearer {found}"}
 
 
 def ssl_context() -> "ssl.SSLContext | None":
-    """None where nothing but the authorities of this machine is to be trusted."""
+    """Return the context for HTTPS; None if only the authorities of this machine are trusted."""
     ca_file = _given["ca_file"] or os.environ.get(_CA_FILE, "")
     cert_file, key_file = os.environ.get(_CERT_FILE, ""), os.environ.get(_KEY_FILE, "")
     if bool(cert_file) != bool(key_file):
@@ -109,7 +109,7 @@ def ssl_context() -> "ssl.SSLContext | None":
 
 
 def token() -> str | None:
-    """None where there is none."""
+    """Return the token; None if there is none."""
     name, text = _TOKEN, os.environ.get(_TOKEN, "")
     path = os.environ.get(f"{_TOKEN}_FILE", "")
     if path and not text:

@@ -1,4 +1,4 @@
-"""Options, columns and bodies of commands, made of the classes of the nouns.
+"""Options, columns and request bodies of commands, derived from the classes of the nouns.
 
     Field                                   option                            cell
     timeout_ms: Annotated[int, span(…)]     --timeout SPAN                    5m
@@ -6,7 +6,7 @@
     retry: RetryPolicy                      --retry-attempts N, --retry-…     its attempts
     job: TemplateBody                       an option for each of its fields
 
-The help of an option is the sentence at the field. ``none`` for a value is null: it puts the default back.
+The help of an option is the sentence at the field. The value ``none`` means null and restores the default.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ _SPELLED = {
     "job.render": ("--render/--no-render",),
     "labels": ("--label",),
 }
-"""Options that are not called as their fields are."""
+"""Options whose names differ from those of their fields."""
 _HEADINGS = {
     "max_concurrency": "max",
     "conflict_group": "conflicts",
@@ -70,9 +70,9 @@ _HEADINGS = {
     "key_limits": "keys",
     "max_schedules": "schedules",
 }
-"""Columns that are not called as their fields are."""
+"""Columns whose headings differ from the names of their fields."""
 _UNNAMED = ("misfire", "job")
-"""Parts whose fields have options that are called after the field alone."""
+"""Parts whose options are named after the inner field alone."""
 _COMPLETED: Mapping[str, Complete] = {
     "definition": complete_definition,
     "schedule": complete_schedule,
@@ -83,11 +83,11 @@ _COMPLETED: Mapping[str, Complete] = {
 _SINCE = ("since", "until")
 _METAVARS = {"since": "INSTANT|SPAN", "until": "INSTANT|SPAN", "depends_on": "JOB|BATCH"}
 _LISTED_MAX = 5
-"""So many values of a list stand in a cell."""
+"""The most values of a list that a cell shows."""
 
 
 class _Kind(NamedTuple):
-    """How values of a type are written as an option, and shown in a cell; of a ``many`` there may be several."""
+    """The form of one type's values, as an option and in a cell; an option for ``many`` may be repeated."""
 
     metavar: str
     read: Callable[[str, Any], Any]
@@ -97,7 +97,7 @@ class _Kind(NamedTuple):
 
 
 class _Option(NamedTuple):
-    """One option: where its value belongs in a body; ``none`` for one that ``clears`` is said of the whole part."""
+    """One option and its place in a body; ``none`` for an option that ``clears`` applies to the whole part."""
 
     path: tuple[str, ...]
     kind: _Kind
@@ -129,7 +129,7 @@ def options_of(body: type[Part], without: Collection[str] = ()) -> Options:
 
 
 def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return what the options say that were given, as a merge patch: null stands for the default."""
+    """Return the given options as a merge patch: null restores the default."""
     said: dict[str, Any] = {}
     cleared: dict[str, None] = {}
     for option in _options(body, without):
@@ -144,7 +144,7 @@ def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> di
 
 
 def filter_of(given: Given) -> dict[str, Any]:
-    """Return what the options of a filter mean, by the names of the SDK; empty if none is given."""
+    """Return the given options of a filter, by the names of the SDK; empty if none is given."""
     now_ms = SystemClock().wall_ms()
     filter: dict[str, Any] = {}
     for name, value in given.items():
@@ -152,15 +152,15 @@ def filter_of(given: Given) -> dict[str, Any]:
             filter[name] = instant_or_ago(value, f"--{name}", now_ms)
         elif name == "labels":
             filter[name] = labels(value)
-        elif value:  # of several one alone as a text, which older replicas know
+        elif value:  # a single one as a text, which older replicas accept
             filter[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
     return filter
 
 
 def columns_of(body: type[Part], order: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
-    """Return a column for each field: what makes its cell of an answer, by its heading.
+    """Return a column for each field, by its heading: a function from an answer to the cell.
 
-    ``order`` names fields; those that it does not name come last.
+    ``order`` names the fields that come first.
     """
     fields = {field.alias or name: field for name, field in body.model_fields.items()}
     names = dict.fromkeys((*order.split(), *fields))
@@ -174,9 +174,9 @@ def _cell_of(name: str, kind: _Kind) -> Callable[[Mapping[str, Any]], str]:
 def _options(
     body: type[Part], without: Collection[str] = (), path: tuple[str, ...] = (), cleared_by: str = ""
 ) -> Iterator[_Option]:
-    """Yield an option for each field; for a part that has no text form, one for each of its fields.
+    """Yield an option for each field; for a part without a text form, one for each of its fields.
 
-    ``cleared_by`` says what null means for the part; the option of its first field stands for the part then.
+    ``cleared_by`` is what null means for the part; the option of its first field then stands for the part.
     """
     for place, (name, field) in enumerate(body.model_fields.items()):
         here = (*path, field.alias or name)
@@ -233,7 +233,7 @@ def _kind(field: FieldInfo) -> _Kind:
 
 
 def _inside(annotation: Any) -> Iterator[Any]:
-    """Yield the types that stand in an annotation, and what they are annotated with."""
+    """Yield the types in an annotation, and their own annotations."""
     yield annotation
     for inner in get_args(annotation):
         yield from _inside(inner)
@@ -267,7 +267,7 @@ _READERS: Mapping[Any, Callable[[str, str], Any]] = {
     "number": number,
     "array": several,
 }
-"""What reads the values of a form, by the type that its JSON schema names."""
+"""The function that reads an option's text, by the type that its JSON schema names."""
 _BY_PART: Mapping[type[Part], _Kind] = {
     RateLimit: _Kind("N/SPAN", nullable(rate), _rate_text),
     KeyLimit: _Kind(

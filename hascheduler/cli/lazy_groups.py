@@ -1,4 +1,4 @@
-"""Groups of commands whose modules are imported one by one: what one command needs must not slow the others down.
+"""Groups of commands whose modules are imported one by one, so that no command pays for the others.
 
 A group's list of commands is shown from its table, without an import; a command's module is imported when it runs, when
 its options are completed, or for its own help.
@@ -21,11 +21,12 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function.
+    """A command that is imported when it is needed.
 
-    ``summary`` is its line in the list of commands. A ``hidden`` one runs, and is in no list.
+    ``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function. ``summary`` is its line in
+    the list of commands. A ``hidden`` command runs, and is in no list.
 
-    It may have ``commands`` of its own: it is one of those where its first argument names one, else itself.
+    If it has ``commands`` of its own and its first argument names one of them, that one runs.
     """
 
     where: str
@@ -36,7 +37,7 @@ class LazyCommand:
 
 @dataclass(frozen=True, slots=True)
 class LazyGroup:
-    """A group that does nothing but hold ``commands``; ``summary`` is its help."""
+    """A group that only holds ``commands``; ``summary`` is its help."""
 
     summary: str
     commands: "CommandTable"
@@ -48,7 +49,7 @@ CommandTable = Mapping[str, LazyCommand | LazyGroup]
 
 
 def lazy_group(table: CommandTable) -> type[TyperGroup]:
-    """The class of a group that has the commands of ``table``, in that order."""
+    """Return the class of a group with the commands of ``table``, in that order."""
 
     class OnDemand(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
@@ -64,9 +65,9 @@ def lazy_group(table: CommandTable) -> type[TyperGroup]:
             return super().resolve_command(ctx, args)
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
-            """As the base class does it, from the table instead of from the commands."""
+            """Write the list of commands like the base class, but from the table."""
             names = self.list_commands(ctx)
-            limit = formatter.width - 6 - max(map(len, names))  # what the base class leaves for the text
+            limit = formatter.width - 6 - max(map(len, names))  # the width that the base class leaves for the text
             texts = [TyperCommand(name, help=table[name].summary).get_short_help_str(limit) for name in names]
             with formatter.section("Commands"):
                 formatter.write_dl(list(zip(names, texts, strict=True)))
@@ -75,7 +76,7 @@ def lazy_group(table: CommandTable) -> type[TyperGroup]:
 
 
 def lazy_command(table: CommandTable) -> type[TyperCommand]:
-    """The class of a command that is one of ``table`` where its first argument is the name of one."""
+    """Return the class of a command that runs one of ``table`` if its first argument names it."""
 
     class OneOrItself(TyperCommand):
         def list_commands(self, ctx: Any) -> list[str]:
@@ -98,7 +99,7 @@ def lazy_command(table: CommandTable) -> type[TyperCommand]:
 
 
 def example(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
-    """Shows ``lines`` below the command's help, as they are."""
+    """Return a decorator that shows ``lines`` below the command's help, as they are."""
 
     def attach(command: CommandFunction) -> CommandFunction:
         command.__dict__["example"] = "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)

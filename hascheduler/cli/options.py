@@ -1,4 +1,4 @@
-"""The options that commands share, and what makes commands of options that no signature spells out."""
+"""The options that commands share, and commands whose options no signature spells out."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,16 +22,16 @@ LabelFilter = Annotated[
 
 Command = Callable[..., Any]
 Options = Mapping[str, Any]
-"""An option's annotation (a type and its ``typer.Option``) by its name."""
+"""The annotation of each option (a type and its ``typer.Option``) by name."""
 
 Given = Mapping[str, Any]
-"""The values of those options that were given."""
+"""The values of the given options."""
 
 
 def text_option(
     *flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None, many: bool = False
 ) -> Any:
-    """Return the annotation of an option with a text, or with several if it is given again; ``of`` is its metavar."""
+    """Return the annotation of a text option, which is a list if it may be repeated; ``of`` is its metavar."""
     kind: Any = list[str] if many else str
     return Annotated[kind | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
 
@@ -41,7 +41,7 @@ def keyword(name: str, annotation: Any, default: Any = None) -> inspect.Paramete
 
 
 def with_parameters(run: Command, parameters: Iterable[inspect.Parameter], help: str | None) -> Command:
-    """Return ``run``, which typer takes for a function with these parameters and this help."""
+    """Return ``run``, disguised for typer as a function with these parameters and this help."""
     listed = list(parameters)
     run.__doc__ = help
     run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # what typer reads
@@ -50,9 +50,9 @@ def with_parameters(run: Command, parameters: Iterable[inspect.Parameter], help:
 
 
 def widened(command: Command, run: Command, more: Mapping[str, tuple[Any, Any]], made: Collection[str] = ()) -> Command:
-    """``run`` with the help and the options of ``command``, and with ``more``: an annotation and a default by name.
+    """Return ``run`` with the help and options of ``command``, and with ``more``: an annotation and a default by name.
 
-    ``made`` are arguments of ``command`` that no option says: ``run`` makes them.
+    ``made`` are arguments of ``command`` that ``run`` makes, so no option is needed.
     """
     own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name not in made]
     flags = [keyword(name, annotation, default) for name, (annotation, default) in more.items()]
@@ -61,7 +61,7 @@ def widened(command: Command, run: Command, more: Mapping[str, tuple[Any, Any]],
 
 
 def with_options(argument: str, options: Options) -> Callable[[Command], Command]:
-    """The command with all of ``options``; it gets those that were given as its argument ``argument``."""
+    """Return the command with all of ``options``; its argument ``argument`` gets the given ones."""
 
     def widen(command: Command) -> Command:
         def run(**values: Any) -> Any:

@@ -1,7 +1,7 @@
 """The replica at ``--url``, asked through the SDK; tells the caller's fault from the world's.
 
 A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else without
-a usable answer is the world's: nothing listens, it is too slow, it is no replica, or the replica can't reach its
+a usable answer is the world's: nothing listens, it is too slow, it is not a replica, or the replica can't reach its
 database.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Job: TypeAlias = client.Job
     NamedApi: TypeAlias = named.NamedApi[Any]
     Scheduler: TypeAlias = client.Scheduler
-else:  # the SDK brings an HTTP client, which no help needs
+else:  # the SDK imports an HTTP client, which no help needs
     Job = NamedApi = Scheduler = Any
 
 T = TypeVar("T")
@@ -36,9 +36,9 @@ class RevisionChanged(Conflict):
 
 @contextmanager
 def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
-    """With this user's credentials, and one try a request; an `InvalidInput` when ``url`` is no URL.
+    """Yield the SDK with this user's credentials and one try a request; raise `InvalidInput` if ``url`` is not a URL.
 
-    In the block, what the SDK raises is what `as_cli_errors` makes of it.
+    Errors of the SDK inside the block are translated by `as_cli_errors`.
     """
     from hascheduler.client import Scheduler
 
@@ -53,7 +53,7 @@ def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
 
 @contextmanager
 def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
-    """Where failures are met inside of the block of `replica`: each as a `CallerError` or a `WorldError`."""
+    """Translate failures to a `CallerError` or a `WorldError`, for code that handles them in the block of `replica`."""
     from hascheduler.client import Refused, Unavailable
 
     try:
@@ -68,8 +68,10 @@ def named_api(scheduler: Scheduler, kind: str) -> NamedApi:
 
 
 def unless_unreadable(ask: Callable[[], T], unreadable: U) -> T | U:
-    """Return what ``ask`` returns, or ``unreadable`` if what is stored can't be read: a replacement mends that, and it
-    may be deleted."""
+    """Return what ``ask`` returns, or ``unreadable`` if the stored document can't be read.
+
+    Such a document can be replaced, which repairs it, or deleted.
+    """
     from hascheduler.client import Refused
 
     try:
@@ -114,7 +116,7 @@ def _unreached(where: str, kind: str, reason: str, unanswered: str) -> CallerErr
         return CallerError(f"{where} is not trusted ({reason}); --ca-file names who is")
     if "[SSL" in reason:
         return WorldError(f"{where} does not speak HTTPS as this machine does ({reason})")
-    if "[Errno -" in reason:  # of the resolver; those of the network are positive
+    if "[Errno -" in reason:  # from the resolver; numbers of the network are positive
         return WorldError(f"{where}: there is no address for that host; --url or HASCHEDULER_URL names a replica")
     return WorldError(f"nothing answers at {where}; is a replica running there?")
 

@@ -1,4 +1,4 @@
-"""Every setting as an option, made from `Settings`, so that neither help nor options can go stale."""
+"""Every setting as an option, derived from `Settings`, so that neither help nor options can become stale."""
 
 import inspect
 from collections.abc import Collection, Sequence
@@ -17,10 +17,10 @@ _SETTINGS_HELP = (
 
 
 def with_settings(command: Command, names: Collection[str] = (), *, first: Sequence[str] = ()) -> Command:
-    """``command`` with one more option for each setting, or for those of ``names`` alone.
+    """Return ``command`` with one more option for each setting, or for each of ``names``.
 
-    Its help lists those of ``first`` before all others, and counts them. It gets the outcome, all settings, as its
-    argument ``settings``.
+    Its help lists those of ``first`` before all others, and counts them. The command gets all settings as its argument
+    ``settings``.
     """
     fields = {name: field for name, field in Settings.model_fields.items() if not names or name in names}
     fields = {name: fields[name] for name in (*first, *fields)}
@@ -39,8 +39,8 @@ def with_settings(command: Command, names: Collection[str] = (), *, first: Seque
 
 
 def _require_uri(settings: Settings) -> None:
-    """Before a command imports and opens all else, which takes its time."""
-    from hascheduler.mongo.connection import require_uri  # the driver, which help does without
+    """Raise an error for a bad URI before the command imports and opens everything else, which takes time."""
+    from hascheduler.mongo.connection import require_uri  # imports the driver, which help does not need
 
     require_uri(settings.mongodb_uri.get_secret_value())
     for uri in dict.fromkeys(settings.shard_uris[1:]):
@@ -49,7 +49,7 @@ def _require_uri(settings: Settings) -> None:
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     flag = "--" + variable(name, field).removeprefix(PREFIX).lower().replace("_", "-")
-    # Texts, not numbers: the settings check them, and say what is wrong in the same words as for a variable.
+    # Texts, not numbers: the settings check them, and their errors are the same as for a variable.
     kind, flags = (bool, f"{flag}/--no-{flag[2:]}") if field.annotation is bool else (str, flag)
     option = typer.Option(
         flags,

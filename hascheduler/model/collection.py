@@ -1,10 +1,10 @@
-"""The collections of the database, by the names that they have there."""
+"""The collections of the database, by their names there."""
 
 from enum import StrEnum
 
 
 class Collection(StrEnum):
-    __hash__ = str.__hash__  # that of enumerations is of Python, and each change of a document is looked up by it
+    __hash__ = str.__hash__  # the hash of enumerations is slow Python, and each change of a document is looked up by it
     DEFINITIONS = "definitions"
     SCHEDULES = "schedules"
     PROCESSORS = "processors"
@@ -17,24 +17,24 @@ class Collection(StrEnum):
     TENANTS = "tenants"
     TOKENS = "tokens"
     PAUSES = "pauses"
-    """What people have stopped: everything, or the processors of a name."""
+    """The pauses that people set: of everything, or of the processors of a name."""
     VERDICTS = "verdicts"
-    """Read by the API alone; no mirror has them."""
+    """Read by the API alone; no mirror holds them."""
     ACCOUNTS = "accounts"
-    """Read before a snapshot; no mirror has them."""
+    """Read before a snapshot; no mirror holds them."""
     AUDIT = "audit"
-    """The log of who did what: only written, and read by people."""
+    """The log of who did what: written only, for people to read."""
     BUCKETS = "buckets"
     """The token buckets of tenants: admission reads and writes the database itself."""
     FAILOVERS = "failovers"
     """Reports of changes of leadership: read on demand, never by a mirror."""
     ROUTING = "routing"
-    """Of the home of several shards: which has which partition. Read by the ring; no mirror has it."""
+    """In the home of several shards: which shard has which partition. Read by the ring; no mirror holds it."""
     NAMES = "names"
-    """Of the home of several shards: whose each schedule's name is. Read on demand; no mirror has them."""
+    """In the home of several shards: which shard has each schedule name. Read on demand; no mirror holds them."""
     HOLDS = "holds"
-    """What the leader must not decide for now: of a partition of tenants, or of a cap."""
+    """Partitions of tenants, or caps, about which the leader must not decide for now."""
     IDENTITIES = "identities"
-    """Which database is which shard's: read at the start of a process; no mirror has them."""
+    """Which database belongs to which shard: read at the start of a process; no mirror holds them."""
     META = "meta"
     """The schema version of the database."""

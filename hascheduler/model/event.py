@@ -1,13 +1,13 @@
-"""The events that subscribers get: one for each step of a job's life, and one where times of a schedule are missed.
+"""The events that subscribers get: one for each step of a job's life, and one if times of a schedule are missed.
 
 Events are made from the change stream alone, so every replica makes the same ones, with the same ids. The id is the
-*position* of the change: the cluster time of its write, then, where that is not the only event of that time, a number::
+*position* of the change: the cluster time of its write, then, if that time has several events, a number::
 
     1893456000.0000000007            seconds, increment
     1893456000.0000000007.000001     the next event of the same time
 
 Positions have a fixed width: as texts they sort in the order of the stream. Each change has room for
-`EVENTS_OF_A_CHANGE_MAX` events; several changes have one time where the database writes them at once.
+`EVENTS_OF_A_CHANGE_MAX` events; several changes have the same time if the database writes them at once.
 """
 
 import re
@@ -49,12 +49,14 @@ class EventType(StrEnum):
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Event:
-    """``at_ms`` is when the database took the write, by its clock. None: does not apply, or is not known here.
+    """An event of a job or a schedule.
 
-    ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``,
-    ``losses`` and ``retry_at_ms`` are set when a job is returned, the first two also when it fails, ``priority`` when
-    that changes. ``error`` is the beginning of a failed job's error, without secrets. An event of a schedule has no
-    ``job``, and of ``count`` times the first and the last.
+    ``at_ms`` is when the database took the write, by its clock. None: does not apply, or is not known here.
+
+    ``attempt`` and ``processor`` are those that the event is about: if an attempt ended, the ended one's. ``failures``,
+    ``losses`` and ``retry_at_ms`` are set if a job is returned, the first two also if it fails, ``priority`` if it
+    changes. ``error`` is the beginning of a failed job's error, without secrets. An event of a schedule has no
+    ``job``, and the first and the last of ``count`` times.
     """
 
     id: str
@@ -77,12 +79,12 @@ class Event:
 
     @property
     def is_identified(self) -> bool:
-        """Whether the event names the tenant and the definition of its job or schedule."""
+        """Return True if the event names the tenant and the definition of its job or schedule."""
         return self.tenant is not None and self.definition is not None
 
 
 def encode_event(event: Event) -> Mapping[str, Any]:
-    """The JSON object, as in the API's stream and on the broker."""
+    """Return the JSON object that the API's stream and the broker carry."""
     return {
         "id": event.id,
         "at": format_instant(event.at_ms),
@@ -109,7 +111,7 @@ def _instant_or_none(at_ms: int | None) -> str | None:
 
 
 def position(seconds: int, increment: int, number: int = 0) -> str:
-    """The position of the ``number``-th event of a cluster time; numbers above the maximum share the last one."""
+    """Return the position of the ``number``-th event of a cluster time; numbers above the maximum share the last."""
     text = f"{seconds:010d}.{increment:010d}"
     return f"{text}.{min(number, _NUMBER_MAX):06d}" if number else text
 
@@ -119,15 +121,15 @@ def is_position(text: str) -> bool:
 
 
 def seconds_of(position: str) -> int:
-    """The seconds of the position's cluster time."""
+    """Return the seconds of the position's cluster time."""
     return int(position[:10])
 
 
 def number_of(position: str) -> int:
-    """Which event of its cluster time a position is."""
+    """Return the number of the position's event within its cluster time."""
     return int(position[_OF_TIME + 1 :] or 0)
 
 
 def next_in_change(position: str) -> str:
-    """The position of the second event of the change at ``position``."""
+    """Return the position of the second event of the change at ``position``."""
     return f"{position[:_OF_TIME]}.{min(number_of(position) + 1, _NUMBER_MAX):06d}"

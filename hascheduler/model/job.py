@@ -23,7 +23,7 @@ from hascheduler.model.values.instants import WallMs
 
 
 class JobState(StrEnum):
-    __hash__ = str.__hash__  # that of enumerations is of Python, and each job is counted by it
+    __hash__ = str.__hash__  # the hash of enumerations is slow Python, and each job is counted by it
 
     PENDING = "pending"
     DISPATCHED = "dispatched"
@@ -51,7 +51,7 @@ class Move(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row: ``move`` leads from any of ``sources`` to one of ``targets``, made by ``who``, guarded by ``guard``."""
+    """One row: ``who`` makes ``move`` from any of ``sources`` to one of ``targets``; ``guard`` protects the write."""
 
     move: Move
     sources: frozenset[JobState]
@@ -82,18 +82,18 @@ TRANSITIONS: dict[Move, Transition] = {
 
 
 class AttemptEnd(StrEnum):
-    """How an attempt ended beside the terminal states. What is lost or given back has not failed."""
+    """The end of an attempt, besides the terminal states. A lost or given-back attempt has not failed."""
 
     LOST = "lost"
-    """Its processor died, was cut off, or could not show life in time."""
+    """Its processor died, was cut off, or could not prove in time that it was alive."""
     GIVEN_BACK = "given_back"
 
 
 ATTEMPTS_KEPT_MAX = 200
-"""Attempts that were given back do not count against a definition's limit, so their records need another limit."""
+"""The most attempts on record. Given-back ones do not count against a definition's limit, so this is another one."""
 
 UNSTARTED_MAX = 20
-"""A job fails once so many of its attempts were not taken up: each cost it some 15 s, whoever was to blame."""
+"""A job fails after this many attempts that no processor started: each cost it some 15 s, whatever the cause."""
 
 LIVE = frozenset({_P, _D, _R})
 TERMINAL = frozenset({_S, _F, _C})
@@ -101,21 +101,21 @@ OCCUPYING = frozenset({_D, _R})
 
 
 def may_follow(before: JobState, after: JobState) -> bool:
-    """Whether some row of the table leads from ``before`` to ``after``."""
+    """Return True if some row of the table leads from ``before`` to ``after``."""
     return any(before in row.sources and after in row.targets for row in TRANSITIONS.values())
 
 
 def tries(attempt: int, revivals: int) -> int:
-    """How many attempts have been promised to a processor: each revival takes a number under which nothing runs."""
+    """Return how many attempts were promised to a processor: each revival takes a number that no attempt runs under."""
     return max(0, attempt - revivals)
 
 
 BATCH_PREFIX = "batch:"
-"""How the id of a batch begins. No id of a job does."""
+"""The beginning of the id of every batch, and of no job's id."""
 
 
 def is_batch(id: str) -> bool:
-    """Whether a job that waits for ``id`` waits for all jobs of a batch."""
+    """Return True if a job that waits for ``id`` waits for all jobs of a batch."""
     return id.startswith(BATCH_PREFIX)
 
 
@@ -123,7 +123,7 @@ _ITS_DEPENDENCY = "its dependency "
 
 
 def dependency_error(job_id: str, state: JobState) -> str:
-    """The error of a job that never ran, because the one it waited for ended in ``state``."""
+    """Return the error of a job that never ran, because the one it waited for ended in ``state``."""
     return f"{_ITS_DEPENDENCY}{job_id} {'was cancelled' if state is JobState.CANCELLED else 'failed'}"
 
 
@@ -132,59 +132,62 @@ def is_dependency_error(error: object) -> bool:
 
 
 def replaced_error(job_id: str) -> str:
-    """The error of a job that was cancelled because that one is in its place."""
+    """Return the error of a job that was cancelled because another job replaced it."""
     return f"replaced by {job_id}"
 
 
 JOB_ID_TAIL_MAX = 64
-"""The longest tail that a schedule's job ids have after its name."""
+"""The longest tail after the name in the ids of a schedule's jobs."""
 
 
 def fire_job_id(schedule: str, nominal_ms: int) -> str:
-    """The only id of the job for that nominal time: its insert *is* the fire, so there can be only one."""
+    """Return the only id of the job for that nominal time: its insert *is* the fire, so there can be only one."""
     return f"fire:{schedule}:{nominal_ms}"
 
 
 def fired_at(job_id: str) -> int | None:
-    """The nominal time whose fire made the job by that id; None where no fire did."""
+    """Return the nominal time whose fire made the job with that id; None if no fire did."""
     last = job_id.rpartition(":")[2]
     return int(last) if job_id.startswith("fire:") and last.isascii() and last.isdecimal() else None
 
 
 def backfill_job_id(schedule: str, nominal_ms: int, created_at_ms: int | None = None) -> str:
-    """A nominal time is backfilled once at most. ``created_at_ms`` (of the schedule) is given if the id without it
-    belongs to a job of an earlier schedule of that name."""
+    """Return the id of a backfilled job: a nominal time is backfilled at most once.
+
+    ``created_at_ms`` (of the schedule) is given if the id without it belongs to a job of an earlier schedule of that
+    name.
+    """
     made = "" if created_at_ms is None else f"-{created_at_ms}"
     return f"{backfill_job_ids(schedule)}{nominal_ms}{made}"
 
 
 def backfill_job_ids(schedule: str) -> str:
-    """How the ids of all of them begin."""
+    """Return the common beginning of all ids of backfilled jobs."""
     return f"backfill:{schedule}:"
 
 
 def trigger_job_id(schedule: str, token: str) -> str:
-    """A job that was requested outside the nominal times; ``token`` is unique and has no colon."""
+    """Return the id of a job requested outside the nominal times; ``token`` is unique and has no colon."""
     return f"trigger:{schedule}:{token}"
 
 
 def graph_job_id(last_id: str, ref: str) -> str:
-    """A job of a schedule's graph that comes before the last one, whose id is ``last_id``. Refs have no colon."""
+    """Return the id of a job that comes before ``last_id`` in the graph of its schedule. Refs have no colon."""
     return f"{last_id}.{ref}"
 
 
 def is_before_last(job_id: str) -> bool:
-    """Whether the job by that id is of a schedule's graph, and not the last of it."""
+    """Return True if the job with that id belongs to a schedule's graph, and is not its last."""
     return "." in job_id.rpartition(":")[2] and schedule_of(job_id) is not None
 
 
 def last_job_id(job_id: str) -> str:
-    """The job that stands for the graph of the job by that id; the job itself where it is the last, or of no graph."""
+    """Return the id of the job that stands for the graph of that job; the id itself if it is last or in no graph."""
     return job_id.rpartition(".")[0] if is_before_last(job_id) else job_id
 
 
 def schedule_of(job_id: str) -> str | None:
-    """The schedule that made the job by that id; None for one that was submitted. Names have no colon."""
+    """Return the schedule that made the job with that id; None for a submitted one. Names have no colon."""
     kind, _, rest = job_id.partition(":")
     if kind not in _MADE_BY_SCHEDULES:
         return None
@@ -196,11 +199,11 @@ _MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})
 
 
 class ScheduleId(NamedTuple):
-    """Identifies a schedule although names are reused: one is deleted while its jobs live, and another tenant creates
-    one of that name.
+    """The identity of a schedule, even if its name is reused.
 
-    Schedules of one name differ by their creation, which no edit changes. Jobs that 0.2.0 made have no creation (None);
-    then the tenants are compared, so a job is never attributed to another tenant's schedule.
+    A schedule may be deleted while its jobs live, and another tenant may create one of that name. Schedules of one name
+    differ by their creation, which no edit changes. Jobs that 0.2.0 made have no creation (None); then the tenants are
+    compared, so a job is never attributed to another tenant's schedule.
     """
 
     name: str
@@ -222,24 +225,24 @@ class ScheduleId(NamedTuple):
 )  # fmt: skip
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """What a mirror keeps of a live job: ids, keys and times, never the payload.
+    """The part of a live job that a mirror holds: ids, keys and times, never the payload.
 
     ``attempt`` is the number of the newest attempt, 0 before the first. ``processor`` holds that attempt while the
     job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``. A ``serial`` job starts only
-    when no other job of its schedule holds a slot. ``resources`` None: those of its definition.
+    if no other job of its schedule holds a slot. If ``resources`` is None, those of its definition apply.
 
     ``failures`` counts the attempts that failed, ``losses`` those that were lost while they ran (0.2.0 counted them as
-    failures). It waits for back-off until ``retry_at_ms``, and for the jobs in ``waits_for``, and all jobs of the
+    failures). The job waits for backoff until ``retry_at_ms``, and for the jobs in ``waits_for``, and all jobs of the
     batches in it, to succeed (to end, if it ``ignores_failures``). If it has not begun by ``expires_at_ms`` it never
     does.
 
-    ``overdue_since_ms`` is when the attempt ``overdue_attempt`` timed out whose thread went on: as long as that attempt
-    runs, only its processor ends it (`is_overdue`). Where they are of an earlier attempt they mean nothing.
+    ``overdue_since_ms`` is when the attempt ``overdue_attempt`` timed out while its thread went on: as long as that
+    attempt runs, only its processor ends it (`is_overdue`). If they belong to an earlier attempt they mean nothing.
 
-    ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
-    0.2.0 made. ``limit_keys`` are the values that the limits per key of its definition asked for when it was made; None
-    of a job that a fire is about to insert, until the stream shows them. ``unstarted`` counts the attempts that their
-    processors did not take up; 0.2.0 does not count them.
+    ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted job, and for one that
+    0.2.0 made. ``limit_keys`` are its values at the keys that its definition limited when it was made; None for a job
+    that a fire is about to insert, until the stream shows them. ``unstarted`` counts the attempts that their processors
+    did not start; 0.2.0 does not count them.
     """
 
     id: str
@@ -278,30 +281,30 @@ class JobRef:
 
     @property
     def is_overdue(self) -> bool:
-        """Its time is over, and its handler's thread, which can't be stopped, has not ended."""
+        """Return True if its time is over, and its handler's thread, which can't be stopped, has not ended."""
         return self.overdue_attempt == self.attempt and self.state is JobState.RUNNING
 
     @property
     def made_by(self) -> ScheduleId | None:
-        """The schedule that made it; None for one that was submitted."""
+        """Return the schedule that made it; None for a submitted one."""
         name = schedule_of(self.id)
         return None if name is None else ScheduleId(name, self.tenant, self.schedule_created_at_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as it is submitted, with its payload; `documents.job.new_job_document` gives its stored form.
+    """A job as it is submitted, with its payload; `documents.job.new_job_document` returns its stored form.
 
-    ``depends_on`` are all the jobs and batches it was said to depend on, ``waits_for`` those that had yet to succeed.
-    ``request_hash`` is the hash of the request under the ``idempotency_key``. All attempts belong to ``trace``; no
-    mirror has it, see `hascheduler.ports.JobTraces`. A ``unique`` key may let it begin later
-    than its ``not_before_ms``.
+    ``depends_on`` are all the jobs and batches that it was submitted to depend on, ``waits_for`` those that had not yet
+    succeeded. ``request_hash`` is the hash of the request under the ``idempotency_key``. All attempts belong to
+    ``trace``; no mirror holds it, see `hascheduler.ports.JobTraces`. A ``unique`` key may let it begin later than its
+    ``not_before_ms``.
     """
 
     id: str
     definition: str
     target: str
-    payload: Any  # not `object`, which the compiler can't name in a class
+    payload: Any  # not `object`, which the compiler rejects in a class
     tenant: str
     lane: str
     fairness_key: str

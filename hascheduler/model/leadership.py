@@ -1,5 +1,6 @@
-"""The lease says who leads in which term, and serves liveness only. The journal is the fence; of an entry, its head has
-what mirrors and candidates need, without the decisions themselves.
+"""Leadership: the lease names the leader and its term, and serves liveness only; the journal is the fence.
+
+The head of a journal entry has what mirrors and candidates need, without the decisions.
 """
 
 from dataclasses import dataclass

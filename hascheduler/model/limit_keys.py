@@ -1,5 +1,4 @@
-"""Keys of jobs: which field of a job a key names, and the value that a job has there. Limits per key and unique keys
-count by them.
+"""Keys of jobs: the field of a job that a key names, and its value. Limits per key and unique keys count by them.
 
 A key is ``payload.<field>`` (nested fields joined by dots), ``label.<key>`` or ``target``. Its value is computed once,
 when the job is made, and stored with it: so no mirror needs a payload, and a later change of the definition moves no
@@ -7,16 +6,17 @@ job to another value. A scalar is its text, so the number 5 and the text "5" are
 its beginning and its hash. A job without a value there (no such field, null, an empty text, a list or an object) has
 the empty text: all such jobs are one group, lest a misspelt field lift the limit.
 
-Jobs of one tenant and definition that have the same values at all keys of ``by`` have one *unique key*; the job that
-holds it is stored with it. A later submit under it meets that holder:
+Jobs of one tenant and definition that have the same values at all keys of ``by`` have one *unique key*, which is stored
+with the job that holds it. A later submit under that key finds the holder:
 
 ============== ======================================== ==========================================================
 on_duplicate   the holder keeps its key                 else
 ============== ======================================== ==========================================================
-``keep_first`` until it has ended, and with a           it gives the key away, and the new job is submitted
-               ``period`` so long after its submission
-``replace``    never                                    never dispatched: it is cancelled, the new job is in its
-                                                        place; else it goes on, and the new job waits beside it
+``keep_first`` until it has ended, and with a           it loses the key, and the new job is submitted
+               ``period`` for that long after its
+               submission
+``replace``    never                                    never dispatched: it is cancelled, and the new job takes its
+                                                        place; else it goes on, and the new job waits too
 ``debounce``   never                                    as ``replace``, and the new job waits for a ``period``;
                                                         once a row of such jobs has waited for ``max_wait``, the
                                                         holder goes on, and the new job begins another row
@@ -36,11 +36,11 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs
 
 LimitKeys = tuple[tuple[str, str], ...]
-"""The keys that a job has, each with its value."""
+"""The keys of a job, each with its value."""
 KEY_CHARACTERS_MAX = 160
 VALUE_CHARACTERS_MAX = 128
 KEY_LIMITS_MAX = 4
-"""The most limits of one definition: each costs every dispatch of its jobs a look."""
+"""The most limits of one definition: each costs every dispatch of its jobs a lookup."""
 _BEGINNING = 63
 _HASH_CHARACTERS = 64
 _PAYLOAD, _LABEL, _TARGET = "payload.", "label.", "target"
@@ -51,14 +51,14 @@ _EXPECTED = "payload.<field>, label.<key> or target, such as payload.customer"
 
 
 def checked_limit_key(key: object) -> str:
-    """``key``; `InvalidInput` where it is none."""
+    """Return ``key``; raise `InvalidInput` if it is not a valid key."""
     if not isinstance(key, str) or len(key) > KEY_CHARACTERS_MAX or not _KEY.fullmatch(key):
         raise InvalidInput((), f"{str(key)[:64]!r} names no field of a job", _EXPECTED)
     return key
 
 
 def limit_keys(keys: Iterable[str], payload: Any, target: str, labels: Mapping[str, Any]) -> LimitKeys:
-    """What a job of that payload, target and labels has at each of ``keys``."""
+    """Return the value at each of ``keys`` of a job with that payload, target and labels."""
     return tuple((key, _text(_found(key, payload, target, labels))) for key in keys)
 
 
@@ -89,7 +89,7 @@ def _text(value: Any) -> str:
 
 
 def _digits(value: int) -> str:
-    # Python writes no number of more than 4,300 digits in base ten.
+    # Python does not write numbers of more than 4,300 digits in base ten.
     return str(value) if value.bit_length() <= 512 else f"{value:#x}"
 
 
@@ -109,8 +109,8 @@ class OnDuplicate(StrEnum):
 class UniqueKey:
     """The key that a new job is to hold, and the rule by which it gets it.
 
-    ``period_ms`` is None for ``replace`` and may be for ``keep_first``; ``max_wait_ms`` is that of ``debounce``.
-    ``since_ms`` is when the first job of its row was submitted, of those that it replaces; None: it is the first.
+    ``period_ms`` is None for ``replace`` and may be for ``keep_first``; only ``debounce`` has ``max_wait_ms``.
+    ``since_ms`` is when the first job of its row was submitted, among those that it replaces; None: it is the first.
     """
 
     digest: str
@@ -121,11 +121,11 @@ class UniqueKey:
 
     @property
     def replaces(self) -> bool:
-        """Whether the new job may be in the place of another one."""
+        """Return True if the new job may replace another one."""
         return self.on_duplicate is not OnDuplicate.KEEP_FIRST
 
     def not_before_ms(self, own_ms: WallMs | None, submitted_at_ms: WallMs) -> WallMs | None:
-        """Return when the job may begin that was submitted then; ``own_ms`` is what its submit says."""
+        """Return when the job submitted then may begin; ``own_ms`` is the time that its submit asked for."""
         if self.on_duplicate is not OnDuplicate.DEBOUNCE or self.period_ms is None or self.max_wait_ms is None:
             return own_ms
         since_ms = submitted_at_ms if self.since_ms is None else self.since_ms

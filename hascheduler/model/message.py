@@ -7,14 +7,14 @@ JSON, so that a processor in any language can read it::
 
 The message id is ``job/attempt``. A duplicate is harmless: the second start of an attempt loses its compare-and-set.
 
-Beside the body, in its broker headers, a message may carry its trace: ``traceparent`` and ``tracestate`` of W3C Trace
-Context. The job runs all the same if they are missing or malformed.
+In its broker headers a message may also carry its trace: ``traceparent`` and ``tracestate`` of W3C Trace Context. If
+they are missing or malformed, the job runs all the same.
 
 Several run messages for one processor travel as one *bundle*, since a broker charges by message, not by size::
 
     {"v": 1, "kind": "bundle", "runs": [{"job": "…", "attempt": 1}, {"job": "…", "attempt": 1, "traceparent": "…"}]}
 
-Only the adapters of a broker know bundles: they are taken apart on arrival.
+Only the adapters of a broker know bundles, and split them on arrival.
 """
 
 import json
@@ -55,7 +55,7 @@ class Message:
 
 
 def encode_message(message: Message) -> bytes:
-    """The body; `message_headers` is the rest."""
+    """Return the body; `message_headers` returns the rest."""
     return json.dumps(
         {"v": MESSAGE_VERSION, "kind": message.kind, "job": message.job_id, "attempt": message.attempt},
         separators=(",", ":"),
@@ -67,7 +67,7 @@ def message_headers(message: Message) -> dict[str, str]:
 
 
 def decode_message(body: bytes) -> Message:
-    """The message in ``body``, without its trace; else an `InvalidInput` with the reason, for the parking queue."""
+    """Return the message in ``body``, without its trace, or raise `InvalidInput` for the parking queue."""
     if len(body) > MESSAGE_BYTES_MAX:
         raise InvalidInput(("message",), f"{len(body)} bytes long", f"at most {MESSAGE_BYTES_MAX} bytes")
     try:
@@ -85,7 +85,7 @@ def decode_message(body: bytes) -> Message:
 
 
 def checked_message(kind: MessageKind, job_id: object, attempt: object, trace: TraceContext | None = None) -> Message:
-    """A message from unchecked fields; `InvalidInput` if they make none."""
+    """Return a message from unchecked fields; raise `InvalidInput` if they are not valid."""
     if not isinstance(job_id, str) or not job_id or not _is_storable(job_id):
         raise InvalidInput(("message", "job"), "missing or not a text", "a job id")
     if isinstance(attempt, bool) or not isinstance(attempt, int) or not 1 <= attempt <= ATTEMPT_MAX:
@@ -97,13 +97,13 @@ def checked_message(kind: MessageKind, job_id: object, attempt: object, trace: T
 
 
 def encode_bundle(messages: Sequence[Message]) -> bytes:
-    """At most `BUNDLE_MAX`, all of them runs."""
+    """Return the body of at most `BUNDLE_MAX` messages, all of them runs."""
     runs = [_run(message) for message in messages]
     return orjson.dumps({"v": MESSAGE_VERSION, "kind": BUNDLE_KIND, "runs": runs})
 
 
 def decode_bundle(body: bytes) -> list[Message] | None:
-    """The messages in ``body``, with their traces; None if it is no bundle, or an unreadable one."""
+    """Return the messages in ``body``, with their traces; None if it is not a bundle, or an unreadable one."""
     if not body.startswith(_BUNDLE_FIRST_BYTES) or len(body) > _BUNDLE_BYTES_MAX:
         return None
     try:
@@ -126,9 +126,9 @@ def _run(message: Message) -> dict[str, Any]:
 _KINDS = {kind.value: kind for kind in MessageKind}
 
 
-_FIRST_HALF, _LAST_HALF = chr(0xD800), chr(0xDFFF)  # the compiler takes no half surrogate pair in a literal
+_FIRST_HALF, _LAST_HALF = chr(0xD800), chr(0xDFFF)  # the compiler refuses half a surrogate pair in a literal
 
 
 def _is_storable(text: str) -> bool:
-    # JSON can spell half a surrogate pair, which no database takes, not even in a question.
+    # JSON can spell half a surrogate pair, which no database accepts, not even in a query.
     return text.isascii() or not any(_FIRST_HALF <= character <= _LAST_HALF for character in text)

@@ -1,18 +1,18 @@
 """Partitions: 256 groups of tenants by a hash of the tenant's name.
 
-A partition is what can be held, exported or moved as a whole. With several shards each partition is in one of them, and
+A partition is the unit that can be held, exported or moved. With several shards each partition is in one of them, and
 the id of a submitted job ends in ``~`` and the two hexadecimal digits of its partition.
 
-Holds: what one shard's leader must not decide for now.
+Holds limit what one shard's leader may decide for now.
 
 A hold on a *partition* keeps the leader from deciding anything for its tenants. A hold on a *cap* keeps it from
 starting jobs that count against that cap, if the cap is smaller than the number of shards, so that one shard has all of
 it at a time; without a hold the first shard has it. A larger cap is divided evenly, and a hold on it means nothing, as
-with a single shard. What runs goes on; once nothing covered by the hold runs or is promised, the
-leader releases the hold through its journal (`ReleaseHold`). From then on no leader of this shard, in this term or a
-later one, decides anything covered by it until a later revision lifts the hold.
+with a single shard. Running jobs go on; once no job covered by the hold runs or is promised, the leader releases the
+hold through its journal (`ReleaseHold`). From then on no leader of this shard, in this term or a later one, decides
+anything covered by it until a later revision lifts the hold.
 
-A single shard has a use for holds too: a tenant that must stand still to be exported or restored.
+A single shard uses holds too, for a tenant that must pause to be exported or restored.
 """
 
 import re
@@ -23,10 +23,10 @@ from hashlib import blake2b
 from hascheduler.model.job import schedule_of
 
 PARTITION_COUNT = 256
-"""Of every deployment, for ever: stored ids rest on it."""
+"""The count in every deployment, for ever: stored ids depend on it."""
 PARTITION_SUFFIX_LENGTH = 3
 SHARDS_MAX = 64
-"""More have not been tried; decision 13 says what bounds them."""
+"""More have not been tried; decision 13 names what bounds them."""
 _PARTITION_AT_END = re.compile(r"~([0-9a-f]{2})\Z")
 
 
@@ -48,12 +48,12 @@ def partition_in(job_id: str) -> int | None:
 
 
 def shard_name(home: str, index: int) -> str:
-    """Return the name of a shard; the home's is that of the only shard of a deployment."""
+    """Return the name of a shard; the home's is also the name of the only shard of a deployment."""
     return home if index == 0 else f"{index:04d}"
 
 
 def shard_database(home: str, index: int) -> str:
-    """Return the name of a shard's database, from that of the home."""
+    """Return the name of a shard's database, derived from the home's."""
     return home if index == 0 else f"{home}-{index:04d}"
 
 
@@ -113,10 +113,10 @@ class Hold:
 
     @property
     def is_released(self) -> bool:
-        """Whether nothing covered by it runs or is promised any more."""
+        """Return True if nothing covered by it runs or is promised any more."""
         return self.is_held and self.released >= self.rev
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the leader has yet to release it."""
+        """Return True if the leader has yet to release it."""
         return self.is_held and self.released < self.rev

@@ -4,9 +4,9 @@
 rendered, at each fire, from values that the schedule and the nominal time fix; so every leader makes the same job.
 A request may have `PLACEHOLDERS_MAX` of them; schedules of earlier releases may have more.
 
-**Size.** A payload counts as compact JSON in UTF-8. Rendered, it counts with the longest text that each placeholder can
-get, so the size follows from the schedule alone: it is the same at every nominal time, for every leader, and when the
-schedule is written. Nothing is rendered to compute it: the work is linear in the payload as it is stored.
+**Size.** A payload counts as compact JSON in UTF-8. If it is rendered, each placeholder counts as the longest text that
+it can get, so the size follows from the schedule alone: it is the same at every nominal time, for every leader, and
+when the schedule is written. Nothing is rendered to compute it: the work is linear in the payload as it is stored.
 """
 
 import json
@@ -25,16 +25,16 @@ from hascheduler.model.values.instants import LATEST_MS, format_instant
 from hascheduler.model.values.zone_data import read_zone
 
 PAYLOAD_BYTES_MAX = 256 * 1024
-"""Of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""
+"""The limit of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""
 PLACEHOLDERS_MAX = 2_000
-"""``${`` and ``$$`` in all payloads of a schedule: so many take half a millisecond at each fire."""
+"""The most ``${`` and ``$$`` in all payloads of a schedule: that many take half a millisecond at each fire."""
 _UTC = ("schedule", "target", "job_id", "nominal_at", "nominal_date", "nominal_ms")
 _LOCAL = ("local_date", "local_time", "local_offset")
 PLACEHOLDERS = (*_UTC, *_LOCAL)
-"""Beside these, ``label.<key>`` for each label. Nominal dates and times are UTC, local ones of the schedule's zone."""
+"""All placeholders but ``label.<key>`` for each label. Nominal ones are UTC, local ones are in the schedule's zone."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_OFFSET = "-00:44:30"
-"""Of Monrovia until 1972."""
+"""The offset of Monrovia until 1972."""
 # Between two "$$": after one no placeholder begins.
 _PLACEHOLDER = re.compile(r"(\$\{[a-zA-Z0-9][a-zA-Z0-9._-]*\})")
 
@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile(r"(\$\{[a-zA-Z0-9][a-zA-Z0-9._-]*\})")
 def placeholder_values(
     schedule: str, target: str, job_id: str, nominal_ms: int, *, zone: str, labels: Mapping[str, str]
 ) -> dict[str, str]:
-    """What fills each placeholder; ``zone`` is that of the schedule's trigger."""
+    """Return the value of each placeholder; ``zone`` is the zone of the schedule's trigger."""
     nominal_at = format_instant(nominal_ms)
     local = _local(nominal_ms, zone)
     return {
@@ -63,17 +63,17 @@ def placeholder_values(
 
 
 def longest_values(schedule: str, target: str, labels: Mapping[str, str]) -> dict[str, str]:
-    """As `placeholder_values`, but each value as long as it can get: the same for every job of the schedule."""
+    """Return the longest possible value of each placeholder, the same for every job of the schedule."""
     job_id = f"backfill:{schedule}:{'0' * JOB_ID_TAIL_MAX}"
     values = placeholder_values(schedule, target, job_id, LATEST_MS, zone="UTC", labels=labels)
     return values | {"local_offset": _LONGEST_OFFSET}
 
 
 def render(payload: Any, values: Mapping[str, str]) -> Any:
-    """``payload`` with its placeholders filled; those that ``values`` lacks stay as they are."""
+    """Return ``payload`` with its placeholders filled; those that ``values`` lacks stay as they are."""
     match payload:
         case str():
-            # After "$$" no placeholder begins, and none spans it.
+            # No placeholder begins after "$$", and none spans it.
             return "$".join([_filled(part, values) for part in payload.split("$$")]) if "$" in payload else payload
         case list():
             return [render(value, values) for value in payload]
@@ -96,7 +96,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _local(at_ms: int, zone: str) -> str:
-    """``2027-03-28T03:00:00+02:00``; in UTC where there is no such zone, as the schedule was broken by hand."""
+    """Return ``2027-03-28T03:00:00+02:00``; in UTC if the schedule was broken by hand and has no valid zone."""
     moment = _EPOCH + timedelta(milliseconds=at_ms)
     with suppress(KeyError, ValueError, OSError):
         moment = moment.astimezone(read_zone(zone))
@@ -106,7 +106,7 @@ def _local(at_ms: int, zone: str) -> str:
 def missing_placeholders(
     payload: Any, known: frozenset[str], path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The path and name of each placeholder in ``payload`` without a value in ``known``."""
+    """Yield the path and name of each placeholder in ``payload`` without a value in ``known``."""
     match payload:
         case str():
             names = (name[2:-1] for part in payload.split("$$") for name in _PLACEHOLDER.findall(part))
@@ -123,7 +123,7 @@ def missing_placeholders(
 
 
 def json_bytes(value: Any) -> int:
-    """The size of ``value``; what is no JSON counts as its text, a text that is too long by its characters."""
+    """Return the size of ``value``; anything but JSON counts as its text, a text that is too long by its characters."""
     # Encoding a text takes eight times its size for a moment.
     is_too_long = isinstance(value, str) and len(value) > PAYLOAD_BYTES_MAX
     return len(value) if is_too_long else len(_json(value))
@@ -131,8 +131,11 @@ def json_bytes(value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RenderedSize:
-    """``bytes`` is at least the size of the payload with its placeholders filled; ``placeholders`` are the ``${`` and
-    ``$$`` in it, ``values`` about how many values it has."""
+    """The size of a payload.
+
+    ``bytes`` is at least the size with all placeholders filled; ``placeholders`` is the number of ``${`` and ``$$``,
+    ``values`` about the number of values.
+    """
 
     bytes: int
     placeholders: int
@@ -148,14 +151,14 @@ NOTHING = RenderedSize(0, 0, 0)
 
 
 def rendered_size(payload: Any, longest: Mapping[str, str]) -> RenderedSize:
-    """The size of ``payload`` with its placeholders filled from ``longest``; without those, as it is.
+    """Return the size of ``payload`` with its placeholders filled from ``longest``; without those, as it is.
 
     Placeholders in names count although they are not filled; one that gets shorter counts with its unfilled length.
     """
     text = _json(payload)
     size, escaped, opened = len(text), text.count(b"$$"), text.count(b"${")
     if opened and longest:
-        # JSON has no such byte. After "$$" no placeholder begins, and none spans two texts.
+        # JSON has no such byte. No placeholder begins after "$$", and none spans two texts.
         unescaped = text.replace(b"$$", b"\0")
         for name, value in longest.items():
             grows = json_bytes(value) - len('""') - len(f"${{{name}}}")
@@ -164,14 +167,14 @@ def rendered_size(payload: Any, longest: Mapping[str, str]) -> RenderedSize:
 
 
 def require_storable_size(size: int, path: tuple[str | int, ...], *, rendered: bool) -> None:
-    """`InvalidInput` if a payload of that size is too large."""
+    """Raise `InvalidInput` if a payload of that size is too large."""
     if size > PAYLOAD_BYTES_MAX:
         filled = ", counted with the longest text for each placeholder" if rendered else ""
         raise InvalidInput(path, f"{size} bytes of JSON{filled}", f"at most {PAYLOAD_BYTES_MAX}")
 
 
 def require_few_placeholders(count: int, path: tuple[str | int, ...]) -> None:
-    """`InvalidInput` if a schedule has more placeholders than `PLACEHOLDERS_MAX`."""
+    """Raise `InvalidInput` if a schedule has more placeholders than `PLACEHOLDERS_MAX`."""
     if count > PLACEHOLDERS_MAX:
         raise InvalidInput(path, f"{count} placeholders (${{ and $$)", f"at most {PLACEHOLDERS_MAX}")
 

@@ -1,4 +1,4 @@
-"""Which job goes first, by name: the criteria, and the presets, which are named lists of them.
+"""Policies: the criteria that order jobs, by name, and the presets, which are named lists of criteria.
 
 A policy is a list of criteria, compared one after the other; jobs that they leave equal are ordered by arrival, which
 ends in the job's id. `hascheduler.dispatch` computes the criteria.
@@ -48,13 +48,13 @@ class IdleKeyStart(StrEnum):
 
 
 ON_DEMAND_BONUS_MAX_DEFAULT = 20_480_000
-"""Milli-points; reached after 512 s."""
+"""In milli-points; reached after 512 s."""
 
 
 def criteria(policy: str | Sequence[str], path: str = "policy") -> Criteria:
-    """The criteria of a preset, or of a list of their names (a text may list them with commas).
+    """Return the criteria of a preset, or of a list of their names (a text may list them with commas).
 
-    A list ends with ``arrival`` whether or not it says so; an unknown or repeated name is an `InvalidInput`.
+    A list ends with ``arrival`` even if it does not name it; an unknown or repeated name is an `InvalidInput`.
     """
     if isinstance(policy, str):
         if policy in PRESETS:
@@ -76,16 +76,16 @@ def criteria(policy: str | Sequence[str], path: str = "policy") -> Criteria:
 
 
 def policy_name(criteria: Criteria) -> str:
-    """The name of the preset with these criteria, or their names with commas; `criteria` reads both."""
+    """Return the name of the preset with these criteria, or their names with commas; `criteria` reads both."""
     names = [name for name, preset in PRESETS.items() if preset == criteria]
     return names[0] if names else ",".join(criteria)
 
 
 def idle_key_start_of(policy: str) -> IdleKeyStart:
-    """The default of a preset: ``ZERO`` in ``fair``, as that policy was published."""
+    """Return the default of a preset: ``ZERO`` in ``fair``, as that policy was published."""
     return IdleKeyStart.ZERO if policy == "fair" else IdleKeyStart.MIN
 
 
 def bonus_max_of(policy: str) -> int | None:
-    """The largest on-demand bonus of a preset: none in ``affinity``, which is the published formula."""
+    """Return the largest on-demand bonus of a preset: none in ``affinity``, as in the published formula."""
     return None if policy == "affinity" else ON_DEMAND_BONUS_MAX_DEFAULT

@@ -12,12 +12,12 @@ POLLING_PREFIX = "http:"
 """The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
 NAME_BYTES_MAX = 200
-"""A broker lets the name of a queue have 255; ours adds its prefix, a token and the number of a shard."""
+"""A broker allows 255 bytes for the name of a queue; ours adds its prefix, a token and the number of a shard."""
 NOT_CONSUMING = "it does not consume its queue"
 
 
 def require_name(name: str) -> None:
-    """`InvalidInput` if a processor with that name could not be given work: its queue is named after it."""
+    """Raise `InvalidInput` if a processor of that name could not get work, because its queue is named after it."""
     if not name or not name.isprintable():
         raise InvalidInput(("name",), f"{ascii(name)[:80]} is empty or has characters that can't be printed", _A_NAME)
     if is_polling(name):
@@ -34,33 +34,33 @@ def is_polling(processor_id: str) -> bool:
 
 
 def with_shard(processor_id: str, shard: str) -> str:
-    """The id of a processor that polls, in a deployment of several shards: its requests find that shard by it."""
+    """Return the id of a polling processor in a deployment of several shards: its requests find that shard by it."""
     return f"{processor_id}@{shard}"
 
 
 def shard_in(processor_id: str) -> str | None:
-    """The shard that the id of a processor tells; None: it tells none."""
+    """Return the shard in the id of a processor; None if there is none."""
     return processor_id.rpartition("@")[2] if is_polling(processor_id) and "@" in processor_id else None
 
 
 def id_in_shard(process: str, shard: int) -> str:
-    """Return the id under which a process registers that serves several shards: its own in the home, then ``…-2``, …"""
+    """Return the id under which a process that serves several shards registers: its own in the home, then ``…-2``, …"""
     return process if shard == 0 else f"{process}-{shard + 1}"
 
 
 def process_of(processor_id: str) -> str:
-    """The id of the process that has registered so."""
+    """Return the id of the process that registered under that id."""
     name, dot, token = processor_id.rpartition(".")
     return f"{name}{dot}{token.partition('-')[0]}" if dot else processor_id
 
 
 def supports(definitions: Set[str], definition: str) -> bool:
-    """Whether a processor with ``definitions`` runs jobs of ``definition``."""
+    """Return True if a processor with ``definitions`` runs jobs of ``definition``."""
     return ANY_DEFINITION in definitions or definition in definitions
 
 
 def overlap(mine: Set[str], others: Set[str]) -> bool:
-    """Whether some job could run on a processor with either set of definitions. Each may have a thousand."""
+    """Return True if some job could run on a processor with either set of definitions. Each may have a thousand."""
     if not mine or not others:
         return False
     return ANY_DEFINITION in mine or ANY_DEFINITION in others or not mine.isdisjoint(others)
@@ -68,14 +68,15 @@ def overlap(mine: Set[str], others: Set[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorRef:
-    """``id`` is unique per process start. ``beat`` grows with every heartbeat: only its *change* means alive.
+    """A registered processor.
 
-    ``definitions`` may hold ``"*"``: it takes jobs of every definition. A draining one gets no new jobs.
-    ``resources`` are what its jobs share besides the slots.
-    ``name`` and ``parked`` (messages it could not read) are for people. ``registered_by`` is the name of the token with
-    which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
-    ``liveness_endpoint`` is the ``host:port`` at which replicas watch its process; empty: nowhere.
-    One that is not ``consuming`` gets no messages now, so it is ``draining`` too, which is all that 0.2.0 knows of it.
+    ``id`` is unique per process start. ``beat`` grows with every heartbeat: only its *change* means alive.
+    ``definitions`` may hold ``"*"``: it takes jobs of every definition. A draining one gets no new jobs. ``resources``
+    are those that its jobs share besides the slots. ``name`` and ``parked`` (messages it could not read) are for
+    people. ``registered_by`` is the name of the token with which it registered over HTTP; no other token may act for
+    it. None: it registered another way, or without a token. ``liveness_endpoint`` is the ``host:port`` at which
+    replicas watch its process; empty: nowhere. A processor that is not ``consuming`` gets no messages now, so it is
+    ``draining`` too, which is all that 0.2.0 knows of it.
     """
 
     id: str
@@ -101,8 +102,10 @@ class ProcessorRef:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Of a processor that did not take up the last ``missed`` jobs: it gets none until ``until_ms``, its rest number
-    ``count`` in a row. Then it gets one job at a time, now the ``trial``, until it takes one up."""
+    """The rest of a processor that did not start its last ``missed`` jobs, its ``count``-th in a row.
+
+    It gets no job until ``until_ms``, and then one job at a time, now the ``trial``, until it starts one.
+    """
 
     missed: int
     count: int

@@ -1,4 +1,4 @@
-"""What jobs need and processors have besides slots: whole numbers by name, such as ``cpu`` or ``licences``.
+"""Resources of jobs and processors besides slots: whole numbers by name, such as ``cpu`` or ``licences``.
 
 A vector is a tuple of (name, amount) in the order of the names, without zeroes: equal vectors are equal values. People
 write one as ``cpu=8,gpu=1`` in settings and options, and as ``{"cpu": 8, "gpu": 1}`` in requests.
@@ -15,7 +15,7 @@ Resources = tuple[tuple[str, int], ...]
 Path = tuple[str | int, ...]
 NO_RESOURCES: Resources = ()
 SLOTS = "slots"
-"""The resource of which every processor has some and every job takes one; it can't be declared."""
+"""The resource that every processor has and every job takes one of; it can't be declared."""
 RESOURCE_NAMES_MAX = 16
 AMOUNT_MAX = 1_000_000_000
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
@@ -25,7 +25,7 @@ _TEXT_EXPECTED = "amounts by name, such as cpu=8,gpu=1"
 
 
 def resources(amounts: Mapping[str, int]) -> Resources:
-    """The vector of ``amounts``, none of which may be negative."""
+    """Return the vector of ``amounts``, none of which may be negative."""
     return tuple(sorted((name, amount) for name, amount in amounts.items() if amount))
 
 
@@ -33,7 +33,7 @@ def resources(amounts: Mapping[str, int]) -> Resources:
 
 
 def decode_resources(value: object) -> Resources:
-    """Reads a stored object of whole numbers (None: nothing); a wrong one is an `InvalidInput`."""
+    """Return the vector of a stored object of whole numbers (None: empty); raise `InvalidInput` for anything else."""
     if value is None:
         return NO_RESOURCES
     if not isinstance(value, Mapping):
@@ -58,7 +58,7 @@ def is_resource_name(name: str) -> bool:
 
 
 def parse_resources(text: str, path: Path = ()) -> Resources:
-    """The vector that ``text`` lists; an empty one for an empty text."""
+    """Return the vector that ``text`` lists; an empty one for an empty text."""
     amounts: dict[str, int] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, amount = (piece.strip() for piece in part.partition("="))
@@ -79,5 +79,5 @@ def parse_resources(text: str, path: Path = ()) -> Resources:
 
 
 def format_resources(vector: Mapping[str, int]) -> str:
-    """What `parse_resources` reads back."""
+    """Return the text that `parse_resources` reads back."""
     return ",".join(f"{name}={amount}" for name, amount in sorted(vector.items()))

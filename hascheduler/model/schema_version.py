@@ -1,4 +1,4 @@
-"""Which forms of the stored documents this release reads and writes, and how two releases live side by side.
+"""Versions of the stored documents: the forms that this release reads and writes, and how two releases coexist.
 
 What has a version
 ------------------
@@ -7,17 +7,17 @@ had before there were versions. That is 7 bytes a document. The database has a v
 hold: ``{_id: "schema", version, rev}`` in the collection ``meta``, which every replica mirrors. Without that document
 it is 1. Dispatch messages have a version of their own (`hascheduler.model.message`).
 
-When a change needs a new one
------------------------------
-Most do not. A field may be added, if a release that does not know it does no harm by ignoring it: releases read fields
+When a change needs a new version
+---------------------------------
+Most do not. A field may be added if a release that does not know it does no harm by ignoring it: releases read fields
 by name, write fields by name, and leave all others as they are. The newer release reads the absence of the field as the
 behaviour before. Collections may be added, and indexes under names of their own.
 
 A change that an older release would *misread* is a new form: a field that is removed, or whose meaning, unit or type
 changes; a new state of jobs, kind of decision or type of trigger; an index of another shape under the same name.
 
-How a new form comes in
------------------------
+How a new form is introduced
+----------------------------
 Release N reads N - 1 and N, so two adjacent releases always understand each other::
 
     database at N - 1    release N - 1 reads N - 2, N - 1    writes N - 1
@@ -26,18 +26,18 @@ Release N reads N - 1 and N, so two adjacent releases always understand each oth
     database at N        release N     reads N - 1, N        writes N
 
 1. Processes are replaced one by one, replicas first, and can be put back as long as the database is at N - 1.
-2. ``hascheduler migrate`` makes what N needs (collections, indexes) and then raises the database's version, in one
-   write, unless a process that does not read N was heard of within a minute. There is no way back from there.
+2. ``hascheduler migrate`` makes the collections and indexes that N needs and then raises the database's version, in one
+   write, unless a process that does not read N sent a heartbeat within a minute. There is no way back from there.
 3. Each running process learns of that through its stream, and writes N from then on. Documents of form N - 1 are read
    as they are, and get form N with their next write. The `migrate` of N rewrites documents that may still be of form
    N - 1 when the next release comes, as N + 1 does not read them.
 
 Safety does not depend on people keeping to that order:
 
-* a release that does not read the database's version refuses to start (`DatabaseUnfit`), and where it runs already it
-  is not ready and gives up its lease;
-* a document of a form that is not known is set aside with that reason (`require_known_version`, which every decoder
-  asks first): it is never taken for one of another form.
+* a release that does not read the database's version refuses to start (`DatabaseUnfit`); if it is already running, it
+  becomes unready and gives up its lease;
+* a document of an unknown form is quarantined with that reason (`require_known_version`, which every decoder calls
+  first): it is never taken for one of another form.
 
 This release reads form 1, as 0.2.0 does, and writes it. So between these two there is a way back even after `migrate`.
 """
@@ -54,13 +54,15 @@ NEWEST_VERSION = 1
 """The newest form that this release reads."""
 OLDEST_VERSION = max(1, NEWEST_VERSION - 1)
 WRITTEN_VERSION = 1
-"""The form that it writes."""
+"""The form that this release writes."""
 UNSTATED_VERSION = 1
 """The form of documents without ``v``, and the version of a database without one."""
 
 INDEX_GENERATION = 2
-"""Which indexes the queries of this release use, as replicas say in their heartbeats: 0.2.0 does not say, and uses
-those of generation 1."""
+"""The generation of indexes that the queries of this release use, which replicas send in their heartbeats.
+
+0.2.0 does not send it, and uses those of generation 1.
+"""
 
 SCHEMA_ID = "schema"
 SCHEMA_FIELDS = ("rev", "version")
@@ -75,9 +77,9 @@ class SchemaVersion:
 
 
 def require_known_version(fields: Mapping[str, Any]) -> None:
-    """`InvalidInput` unless this release reads the form of the document."""
+    """Raise `InvalidInput` unless this release reads the form of the document."""
     form = fields.get("v", UNSTATED_VERSION)
-    if type(form) is int and OLDEST_VERSION <= form <= NEWEST_VERSION:  # nearly always: there are many documents
+    if type(form) is int and OLDEST_VERSION <= form <= NEWEST_VERSION:  # nearly always absent: there are many documents
         return
     if not is_integer(form):
         raise InvalidInput(("v",), f"{str(form)[:64]!r} ({type(form).__name__})", "an integer")
@@ -86,7 +88,7 @@ def require_known_version(fields: Mapping[str, Any]) -> None:
 
 
 def why_unreadable(version: int) -> str:
-    """Why this release can't work on a database of that version; "" if it can."""
+    """Return why this release can't work on a database of that version; "" if it can."""
     if OLDEST_VERSION <= version <= NEWEST_VERSION:
         return ""
     reads = readable_versions()
@@ -94,7 +96,7 @@ def why_unreadable(version: int) -> str:
 
 
 def readable_versions() -> str:
-    """The forms that this release reads, for people."""
+    """Return the forms that this release reads, as a text for people."""
     return f"{NEWEST_VERSION}" if OLDEST_VERSION == NEWEST_VERSION else f"{OLDEST_VERSION} and {NEWEST_VERSION}"
 
 
@@ -119,7 +121,7 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MigrationStep:
-    """``name``: of a collection, ``collection.index``, or the version's number."""
+    """One step; ``name`` is a collection, ``collection.index``, or the version's number."""
 
     kind: StepKind
     name: str
@@ -130,7 +132,7 @@ class MigrationStep:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What a migration found missing and did. ``before``: the version of the database, None if it had none."""
+    """The result of a migration; ``before`` is the version of the database before it, None if it had none."""
 
     before: int | None
     after: int

@@ -1,4 +1,4 @@
-"""What an access token (`hascheduler.schema.token`) may do: the powers of its holder, and for which tenant.
+"""The rights of an access token (`hascheduler.schema.token`): the powers of its holder, and their tenant.
 
 ::
 
@@ -18,11 +18,11 @@ guessed, and the digests in the database give no access.
 
 A *session* of the dashboard is a token that ends and that names its parent, the token that its holder logged in with::
 
-    parent   ``token-3f9a0c11d2e4``                    good until it is revoked or expires
-    session  ``session-3f9a0c11d2e4-5b1e…``            good until then, and until it ends itself
+    parent   ``token-3f9a0c11d2e4``                    valid until it is revoked or expires
+    session  ``session-3f9a0c11d2e4-5b1e…``            valid until then, and until it ends itself
 
-It may do what its parent may, for as long as that is good. Its secret is the value of a cookie, and opens nothing in an
-``Authorization`` header; the parent's opens nothing in a cookie.
+It may do what its parent may, for as long as the parent is valid. Its secret is the value of a cookie, and opens
+nothing in an ``Authorization`` header; the parent's opens nothing in a cookie.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ PUBLISHED_PREFIX = "development-only-"
 """The prefix of every password and token in the repository; generated ones never have it."""
 SECRET_BYTES = 32
 SECRET = re.compile(r"hsk_[A-Za-z0-9_-]{43}")
-SETTINGS_TOKEN_ID = "settings"  # noqa: S105  # an id
+SETTINGS_TOKEN_ID = "settings"  # noqa: S105  # a public id
 """The public id of the admin token in the settings, which is stored nowhere."""
 _SESSION = "session-"
 
@@ -74,15 +74,15 @@ POWERS: Mapping[Role, frozenset[Power]] = {
 
 
 def digest_of(secret: str) -> str:
-    """The SHA-256 that is stored instead of the secret."""
+    """Return the SHA-256 that is stored instead of the secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def session_id(parent: str, random: str) -> str:
-    """The public id of a session of the token with the public id ``parent``; ``random`` holds no ``-``."""
+    """Return the public id of a session of the token with the public id ``parent``; ``random`` holds no ``-``."""
     return f"{_SESSION}{parent.removeprefix('token-')}-{random}"
 
 
 def sessions_of(id: str) -> str:
-    """What the ids of all sessions begin with that have the parent of the session ``id``; any other ``id`` as it is."""
+    """Return the common beginning of the ids of all sessions with the parent of session ``id``; other ids as is."""
     return f"{id.rpartition('-')[0]}-" if id.startswith(_SESSION) else id

@@ -1,4 +1,4 @@
-"""Where a piece of work belongs in a trace: W3C Trace Context, as headers carry it and as it is kept with a job.
+"""The place of a piece of work in a trace: W3C Trace Context, as headers carry it and as a job stores it.
 
 Any client may send one, so a malformed trace counts as none: never an error, and never passed on.
 """
@@ -11,16 +11,19 @@ TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
 _TRACEPARENT_LENGTH = 55
 _TRACEPARENT_LENGTH_MAX = 256
-"""The header of a later version, which may have more at its end."""
+"""The limit for the header of a later version, which may have more at its end."""
 _TRACESTATE_LENGTH_MAX = 512
 _FORM = re.compile(r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})")
 _KNOWN_FLAGS = 0b11
-"""Sampled, and random; the others are to be sent as 0."""
+"""Sampled and random; the others must be sent as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """``traceparent`` is a valid one of version 00; ``tracestate`` is "" if there is none. See `trace_context`."""
+    """A valid trace.
+
+    ``traceparent`` has version 00; ``tracestate`` is "" if there is none. See `trace_context`.
+    """
 
     traceparent: str
     tracestate: str = ""
@@ -35,7 +38,7 @@ class TraceContext:
 
 
 def trace_context(traceparent: object, tracestate: object = None) -> TraceContext | None:
-    """The trace of any two values; None if they make no trace."""
+    """Return the trace in any two values; None if they are not a valid trace."""
     if not isinstance(traceparent, str) or not _TRACEPARENT_LENGTH <= len(traceparent) <= _TRACEPARENT_LENGTH_MAX:
         return None
     form = _FORM.match(traceparent)
@@ -49,7 +52,7 @@ def trace_context(traceparent: object, tracestate: object = None) -> TraceContex
 
 
 def trace_from_headers(headers: Mapping[str, object]) -> TraceContext | None:
-    """The trace in the headers of a message."""
+    """Return the trace in the headers of a message."""
     return trace_context(headers.get(TRACEPARENT), headers.get(TRACESTATE))
 
 

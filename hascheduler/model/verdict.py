@@ -3,20 +3,20 @@
 ::
 
     fired       a job was made for it
-    unstorable  a job was to be made for it, and no database can hold that job: there is none
+    unstorable  a job should have been made for it, but no database can hold that job: there is none
     skipped     an earlier job of the schedule had not ended, and the overlap policy then makes no other
-    missed      it was later than the misfire policy lets it be, or its job would have expired already
+    missed      it was later than the misfire policy allows, or its job would have expired already
     coalesced   it was late, and the next fire stands for it too
     paused      the schedule was paused, and resumed from a later time on
     excluded    it lies in one of the trigger's exclusion windows, or on a day that its calendars leave out
     throttled   its tenant was over a limit, and no room came in time: `max_pending`, or the rate of its fires
 
-The job of a fired time is its record. The others are kept as *runs*: consecutive times with the same verdict for the
+The job of a fired time is its record. The others are stored as *runs*: consecutive times with the same verdict for the
 same reason are one record, so that a day of outage costs one write, not 86,400.
 
-Whether a job can be stored is known only when it is inserted, after the decision to fire. So an unstorable time counts
-as fired in the `FireCounts`, which later decisions depend on (it uses up one of ``max_fires``), and the schedule counts
-the unstorable ones beside it. If the job exists after all, the time has fired.
+Only the insert of a job, after the decision to fire, shows if the job can be stored. So an unstorable time counts as
+fired in the `FireCounts`, which later decisions depend on (it uses up one of ``max_fires``), and the schedule also
+counts the unstorable ones. If the job exists after all, the time has fired.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
 @compact("skipped", "missed", "coalesced", "paused", "excluded", "throttled")
 @dataclass(frozen=True, slots=True)
 class FireCounts:
-    """How many nominal times of a schedule got each verdict since its creation; the unstorable are among the fired."""
+    """The count of a schedule's nominal times by verdict, since its creation; the unstorable are among the fired."""
 
     fired: int = 0
     skipped: int = 0
@@ -66,10 +66,10 @@ EXPIRED = "expired"
 
 @dataclass(frozen=True, slots=True)
 class VerdictRun:
-    """``count`` nominal times from ``first_ms`` through ``last_ms``, none of which fired.
+    """A run of ``count`` nominal times from ``first_ms`` through ``last_ms``, none of which fired.
 
-    ``because_of`` is the job that blocked a skipped one, the tenant's limit that a throttled one met, or `EXPIRED` of a
-    missed one. An unstorable one is always alone.
+    ``because_of`` is the job that blocked a skipped one, the tenant's limit that a throttled one reached, or `EXPIRED`
+    for a missed one. An unstorable one is always alone.
     """
 
     schedule: str
@@ -82,7 +82,7 @@ class VerdictRun:
 
 @dataclass(frozen=True, slots=True)
 class MissedTimes:
-    """``count`` times that were missed, the first and the last of them; fired ones may lie between."""
+    """The count of missed times, with the first and the last of them; fired ones may lie between."""
 
     first_ms: int
     last_ms: int
@@ -94,18 +94,20 @@ class MissedTimes:
 STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(
     {Verdict.THROTTLED: (Verdict.MISSED, "throttled by "), Verdict.UNSTORABLE: (Verdict.MISSED, "unstorable")}
 )
-"""These verdicts are stored as missed times with a prefix in ``because_of``, so that a leader of 0.2.0
-after one of this release can apply its journal. A missed time has no prefix."""
+"""These verdicts are stored as missed times with a prefix in ``because_of``.
+
+So a leader of 0.2.0 can apply the journal of this release. A missed time has no prefix.
+"""
 
 
 def stored_verdict(run: VerdictRun) -> tuple[str, str | None]:
-    """``verdict`` and ``because_of`` in their stored form."""
+    """Return ``verdict`` and ``because_of`` in their stored form."""
     known_as, prefix = STORED_AS.get(run.verdict, (run.verdict, ""))
     return known_as.value, f"{prefix}{run.because_of or ''}" if prefix else run.because_of
 
 
 def read_verdict(stored: str, because_of: str | None) -> tuple[Verdict, str | None]:
-    """The reverse; ``ValueError`` where there is no such verdict."""
+    """Return the verdict and reason of their stored form; raise `ValueError` if there is no such verdict."""
     for verdict, (known_as, prefix) in STORED_AS.items():
         if stored == known_as and because_of is not None and because_of.startswith(prefix):
             return verdict, because_of.removeprefix(prefix) or None
@@ -113,5 +115,5 @@ def read_verdict(stored: str, because_of: str | None) -> tuple[Verdict, str | No
 
 
 def is_unstorable(record: Mapping[str, object]) -> bool:
-    """Whether a stored record is one of an unstorable time."""
+    """Return True if the stored record is one of an unstorable time."""
     return (record.get("verdict"), record.get("because_of")) == STORED_AS[Verdict.UNSTORABLE]

@@ -10,7 +10,8 @@ from hascheduler.schema.noun import Part
 
 class AuditRecord(Part):
     """One request that was to change something, whether it did or not. Of its body it has the reason alone, never a
-    secret."""
+    secret.
+    """
 
     id_field = "id"
 
@@ -46,5 +47,5 @@ class AuditRecord(Part):
     """Refusals of the same caller before this one that are not recorded: too many"""
 
     def to_stored(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Leave out what few records have: there are many of them."""
+        """Leave out the fields that few records have: there are many records."""
         return {name: value for name, value in fields.items() if value or name not in ("because", "left_out")}

@@ -1,7 +1,7 @@
 """A calendar: a named set of local days that schedules share, such as business days or the holidays of a country.
 
-A day is a whole number, counted from 1970-01-01, without a time zone: the trigger that uses the calendar says on whose
-clock. Written, days are ``2030-12-24``, a span ``2030-12-24/2031-01-01`` (both ends included), or ``--12-25``, also
+A day is a whole number, counted from 1970-01-01, without a time zone: the trigger that uses the calendar sets the zone.
+Written, days are ``2030-12-24``, a span ``2030-12-24/2031-01-01`` (both ends included), or ``--12-25``, also
 ``12-25``, for each year.
 """
 
@@ -25,14 +25,14 @@ from hascheduler.schema.noun import Noun, Owner, Part
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAYS_MAX = 1_000
-"""Days and spans in each list of a calendar."""
+"""The most days and spans in each list of a calendar."""
 DAYS_EXPECTED = "a day (2030-12-24), a span of days (2030-12-24/2031-01-01), or a day of each year (--12-25)"
 _WEEKDAYS_EXPECTED = f"days ({', '.join(WEEKDAYS)}), and spans of them such as mon-fri"
 _WEEKDAYS_MAX = 14
 
 _EPOCH = date(1970, 1, 1)
 _LAST = date(2099, 12, 31)
-# A wall may show the day before the first, and the day after the last.
+# A local clock may show the day before the first or after the last.
 _BITS = (_LAST - _EPOCH).days + 3
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _YEARLY = re.compile(r"(?:--)?(\d\d)-(\d\d)", re.ASCII)
@@ -41,7 +41,10 @@ _LEAP_YEAR = 2000
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """``spans`` of days, first and last, ascend and do not overlap; ``yearly`` are months and days of the month."""
+    """A list of days.
+
+    ``spans`` of days, first and last, ascend and do not overlap; ``yearly`` are months and days of the month.
+    """
 
     spans: tuple[tuple[int, int], ...] = ()
     yearly: tuple[tuple[int, int], ...] = ()
@@ -57,7 +60,7 @@ class Days:
         return place > 0 and self.yearly[place - 1] == (when.month, when.day)
 
     def bits(self) -> int:
-        """As `Calendar.bits`."""
+        """Return the days as `Calendar.bits` does."""
         digits = bytearray(b"0" * _BITS)
         if self.yearly:
             yearly = set(self.yearly)
@@ -148,7 +151,7 @@ class Calendar(CalendarBody, Noun):
 
     @cached_property
     def bits(self) -> int:
-        """Its days as the bits of a number, from the day before 1970 on: what would be a walk over days is one step."""
+        """Return its days as the bits of a number, from the day before 1970 on, so that a walk over days is a step."""
         weekdays = 0
         for weekday in self.weekdays:
             weekdays |= _WEEKDAY_BITS[weekday]
@@ -156,7 +159,7 @@ class Calendar(CalendarBody, Noun):
 
 
 def read_days(texts: Sequence[object]) -> Days:
-    """What the texts name, in one form; `InvalidInput` with the index of the text that is none."""
+    """Return the days in the texts, in normal form; raise `InvalidInput` with the index of an invalid text."""
     if len(texts) > DAYS_MAX:
         raise InvalidInput((), f"{len(texts)} days and spans", f"at most {DAYS_MAX}")
     spans: list[tuple[int, int]] = []
@@ -217,7 +220,7 @@ def _text(day: int) -> str:
 
 
 def _apart(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Ascending, those that overlap as one; neighbours stay as they were written."""
+    """Return the spans ascending, overlapping ones joined; neighbours stay as they were written."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if found and first <= found[-1][1]:

@@ -126,8 +126,11 @@ class Definition(DefinitionBody, Noun):
 
     @classmethod
     def from_stored(cls, document: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a retry are stored beside the others. A document of 0.2.0 has neither a scope, which means
-        shared, nor a limit of losses, which then count as failures."""
+        """Return the fields with the retry's, which are stored at the top level.
+
+        A document of 0.2.0 has neither a scope, which means shared, nor a limit of losses, which then count as
+        failures.
+        """
         retry = {name: document[name] for name in RetryPolicy.model_fields if name in document}
         return {
             "conflict_scope": ConflictScope.SHARED,
@@ -140,32 +143,32 @@ class Definition(DefinitionBody, Noun):
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
-        """The keys whose values its jobs get when they are made."""
+        """Return the keys whose values its jobs get when they are made."""
         return tuple(limit.key for limit in self.key_limits)
 
     @property
     def may_exclude(self) -> bool:
-        """Whether some of its jobs may have to wait for others that run."""
+        """Return True if some of its jobs may have to wait for others that run."""
         return self.conflict_group is not None or bool(self.key_limits)
 
     def key_limit(self, key: str) -> KeyLimit | None:
-        """The limit on that key; None: there is none."""
+        """Return the limit on that key; None if there is none."""
         return next((limit for limit in self.key_limits if limit.key == key), None)
 
     def end_of(self, first_started_at_ms: int | None) -> int | None:
-        """When the total timeout ends of a job that first started then; None: never, or not started yet."""
+        """Return when the total timeout ends for a job that first started then; None: never, or not started yet."""
         if self.total_timeout_ms is None or first_started_at_ms is None:
             return None
         return first_started_at_ms + self.total_timeout_ms
 
     def needs(self, own: Resources | None) -> Resources:
-        """The resources that a job takes; ``own``: its own demand, None if it has none."""
+        """Return the resources that a job takes; ``own`` is its own demand, None if it has none."""
         return self.resources if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
 class TimeOver:
-    """When the time of an attempt is over, and with what error it has failed then; the same for all processors.
+    """The end of an attempt's time, and the error with which it then has failed; the same for all processors.
 
     A ``final`` one is the end of the job's total time: it is not tried again.
     """
@@ -178,7 +181,7 @@ class TimeOver:
 def time_over(
     rules: Definition, began_ms: int, first_started_at_ms: int | None, *, failures: int, losses: int
 ) -> TimeOver | None:
-    """The nearer one of the timeout of an attempt that began then and the end of the total one; None: no limit.
+    """Return the earlier end of the attempt's timeout, if it began then, and the total timeout; None: no limit.
 
     ``failures`` and ``losses`` are those before it.
     """

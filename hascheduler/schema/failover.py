@@ -56,13 +56,13 @@ def encode_failover(failover: Failover) -> dict[str, Any]:
 
 
 def decode_failover(document: Mapping[str, Any]) -> Failover:
-    """Return a report, without its gap if 0.2.0 wrote it; `InvalidInput` for a malformed document."""
+    """Return a report, without its gap if 0.2.0 wrote it; raise `InvalidInput` for a malformed document."""
     id = document.get("_id")
     return read_fields(Failover, {**document, **(id if isinstance(id, Mapping) else {})})
 
 
 def readable_failovers(documents: Iterable[Mapping[str, Any]]) -> list[Failover]:
-    """Leave out what can't be read."""
+    """Return the reports that can be read."""
     found: list[Failover] = []
     for document in documents:
         with suppress(InvalidInput):

@@ -1,4 +1,4 @@
-"""Filters: which jobs and schedules a list shows, a count counts, an action changes. All that is given must hold.
+"""Filters: the jobs and schedules that a list shows, a count counts, or an action changes. All conditions must hold.
 
 query      ?state=failed&state=cancelled&label=team=a               `hascheduler.api.routing.published`
 body       {"filter": {"state": "failed", "labels": {"team": "a"}}}
@@ -35,9 +35,9 @@ _NAME_TEXT_LENGTH_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class _AnyOf:
-    """Annotates a tuple of which any one is meant.
+    """An annotation of a tuple of which any one is meant.
 
-    A body says one alone, or null; a query, which may say several, is read from a tuple.
+    A body holds a single one, or null; a query, which may hold several, is read from a tuple.
     """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -69,7 +69,7 @@ def _read_any_of(given: Any, read: core_schema.ValidatorFunctionWrapHandler, inf
 
 
 def not_fired(verdict: Verdict) -> Verdict:
-    """Return ``verdict``; raise an error if it is that of times which have a job."""
+    """Return ``verdict``; raise an error if it is the verdict of times that have a job."""
     if verdict is Verdict.FIRED:
         raise wrong("a time that fired has a job, and is in /v1/jobs", " or ".join(NOT_FIRED))
     return verdict

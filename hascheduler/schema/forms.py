@@ -1,9 +1,9 @@
-"""Types of fields that have two forms: the core's value, and what people write and read.
+"""Types of fields that have two forms: the core's value, and the published form for people.
 
     in Python and in MongoDB     timeout_ms: 300000
     in requests and answers      timeout: "5m"
 
-Bounds and patterns hold for requests. Of what is stored, a type asks the type and the sign alone: an older release may
+Bounds and patterns apply to requests. For stored values only the type and the sign are checked: an older release may
 have allowed more, and a definition that can't be read would lose its caps.
 """
 
@@ -40,9 +40,9 @@ from hascheduler.model.values.instants import (
 )
 
 REQUEST: dict[str, str] = {"form": "request"}
-"""The validation context of what people write: published names and forms, bounds, rules over several fields."""
+"""The validation context of requests and files: published names and forms, bounds, rules over several fields."""
 ANSWER: dict[str, str] = {"form": "answer"}
-"""The context of what a replica answered: published names and forms, without rules, which a stored noun may break."""
+"""The context of a replica's answers: published names and forms, without rules, which a stored noun may break."""
 STORED: dict[str, str] = {"form": "stored"}
 """The context of a stored document: fields by the core's names, and no bounds."""
 WEEK_MS = 7 * 86_400_000
@@ -70,9 +70,10 @@ def checked(check: Callable[[Any], Any], given: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """Annotates a field's type: how its published form is read, written and described, and how its stored form is read.
+    """An annotation of a field's type: how its published form is read, written and described, and its stored form read.
 
-    ``metavar`` is what the help of a command calls a value. ``answer_schema`` None: answers look as requests do.
+    ``metavar`` is the name of a value in the help of a command. If ``answer_schema`` is None, answers look like
+    requests.
     """
 
     read: Callable[[Any], Any]
@@ -84,7 +85,7 @@ class Form:
     write_stored: Callable[[Any], Any] | None = None
     """None: the value is stored as it is."""
     read_answer: Callable[[Any], Any] | None = None
-    """Reads the published form without bounds, which a stored value may exceed; None: as ``read``."""
+    """Reads the published form without bounds, which a stored value may exceed; None: like ``read``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def read(value: Any, info: Info) -> Any:
@@ -109,14 +110,14 @@ class Form:
 
 
 def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
-    """Return the form of an integer with bounds; of what is stored, only the sign is asked, or ``stored_least``."""
+    """Return the form of an integer with bounds; a stored value needs only the sign, or ``stored_least``."""
 
     def integer(value: Any, floor: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInput((), f"{quoted(value)} is not an integer", "an integer")
         if value < floor:
             raise InvalidInput((), f"{quoted(value)} is too small", f"at least {floor}")
-        return int(value)  # BSON's integers of 64 bits are a class of their own
+        return int(value)  # BSON's 64-bit integers have a class of their own
 
     def read(value: Any) -> int:
         number = integer(value, least)
@@ -137,9 +138,9 @@ def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
 
 Count = Annotated[int, whole(1, JOBS_MAX)]
 Integer = Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)]
-"""Of what this project writes itself."""
+"""For values that only this project writes."""
 Flag = Annotated[bool, BeforeValidator(bool)]
-"""Of what this project writes itself, and people may have edited."""
+"""For values that only this project writes, and people may have edited."""
 
 # Spans and instants
 
@@ -153,9 +154,9 @@ _QUERY_SPAN_SCHEMA = {"type": "string", "description": 'A duration such as "90s"
 
 
 def span(least_ms: int, most_ms: int, *, of_query: bool = False) -> Form:
-    """Return the form of whole milliseconds, published as a text such as "1m30s"; requests may say seconds too.
+    """Return the form of whole milliseconds, published as a text such as "1m30s"; requests may also give seconds.
 
-    ``of_query``: every value is a text there, also a number of seconds.
+    ``of_query``: every value is a text there, including a number of seconds.
     """
 
     def read(value: Any) -> int:
@@ -195,12 +196,12 @@ _YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def is_calendar_ms(at_ms: int) -> bool:
-    """Return whether a calendar has such a day."""
+    """Return True if the calendar has such a day."""
     return _YEAR_1_MS <= at_ms <= _YEAR_9999_MS
 
 
 def instant_text(at_ms: int) -> str:
-    """Return RFC 3339, or the bare number if no calendar has such a day."""
+    """Return RFC 3339, or the bare number if the calendar has no such day."""
     return format_instant(at_ms) if is_calendar_ms(at_ms) else f"{at_ms} ms"
 
 
@@ -252,7 +253,7 @@ def _text_or_empty(text: str, info: Info) -> str:
 
 
 def _few_labels(labels: Any) -> Any:
-    # Before each of them is validated.
+    # Limited before the items are validated.
     if isinstance(labels, dict) and len(labels) > LABELS_MAX:
         raise wrong(f"{len(labels)} labels", f"at most {LABELS_MAX}")
     return labels
@@ -266,11 +267,11 @@ Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few_labels)]
 # Lists and objects
 
 Listed = Strict(False)
-"""Annotates a tuple: JSON has lists."""
+"""An annotation of a tuple, because JSON has lists."""
 
 
 def each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``values``; raise an error if two of them are equal, or have one ``key``."""
+    """Return ``values``; raise an error if two of them are equal, or have the same ``key``."""
     keys = [getattr(one, "key", one) for one in values]
     twice = next((key for place, key in enumerate(keys) if key in keys[:place]), None)
     if twice is not None:
@@ -285,7 +286,7 @@ def _resource_name(name: str, info: Info) -> str:
 
 
 def _few_resources(given: Any) -> Any:
-    # Before each of them is validated.
+    # Limited before the items are validated.
     amounts = dict(given) if isinstance(given, tuple) else given
     if isinstance(amounts, dict) and len(amounts) > RESOURCE_NAMES_MAX:
         raise wrong(f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
@@ -302,8 +303,10 @@ _Amounts = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class AsVector:
-    """Annotates a field that is written as ``amounts``, a type of an object, and held as a sorted tuple of pairs, so
-    that it can be hashed."""
+    """An annotation of a field that is written as an object of type ``amounts`` and held as a sorted tuple of pairs.
+
+    A tuple can be hashed.
+    """
 
     amounts: Any
 

@@ -1,4 +1,4 @@
-"""A job as it is submitted, and as answers show it. What a mirror keeps of one is `hascheduler.model.job.JobRef`."""
+"""A job as it is submitted, and as answers show it. The part that a mirror holds is `hascheduler.model.job.JobRef`."""
 
 import hashlib
 from typing import Annotated, Literal
@@ -21,8 +21,10 @@ _ALWAYS_HASHED = frozenset(
         "not_before_ms", "expires_at_ms", "depends_on", "on_dependency_failure",
     }
 )  # fmt: skip
-"""The fields that 0.2.0 hashes, with their defaults: it compares a repeated request with what is stored. A field that
-is newer counts only if it is not its default, so that a release that brings it knows the requests from before."""
+"""The fields that 0.2.0 hashes, with their defaults, to compare a repeated request with the stored one.
+
+A newer field counts only if it differs from its default, so that a release that adds it recognises older requests.
+"""
 
 Priority = Annotated[int, whole(0, PRIORITY_MAX)]
 
@@ -94,7 +96,7 @@ class SubmitJobBody(JobBody):
             raise InvalidInput(("expires_at",), problem, f"later than {format_instant(WallMs(least))}")
 
     def request_hash(self) -> str:
-        """Return the hash that bodies have in common which ask for the same job.
+        """Return the hash that is equal for bodies that ask for the same job.
 
         It tells apart two uses of an idempotency key.
         """
@@ -105,7 +107,7 @@ class SubmitJobBody(JobBody):
         return hashlib.sha256(orjson.dumps(hashed, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def job(self, id: str, tenant: str, now: WallMs) -> NewJob:
-        """Return the job to insert, but for its dependencies and its idempotency key."""
+        """Return the job to insert, without its dependencies and its idempotency key."""
         return NewJob(
             id=id,
             tenant=tenant,

@@ -1,4 +1,4 @@
-"""A lane: a class of work with its weight. A job of an unknown lane is in one with the defaults."""
+"""A lane: a class of work with its weight. Jobs of an unknown lane get the defaults."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from hascheduler.schema.forms import WEEK_MS, Form, span, whole
 from hascheduler.schema.noun import Noun, Owner, Part
 
 DEFAULT_LANE = "default"
-"""The lane of jobs that name none. It exists without being stored, too."""
+"""The lane of jobs that name none. It exists even if it is not stored."""
 PRIORITY_MAX = 10
 PROMOTE_AFTER_MS_DEFAULT = 60_000
 PROMOTE_AFTER_MS_MIN = 1_000
@@ -23,7 +23,7 @@ _STEP = span(PROMOTE_AFTER_MS_MIN, WEEK_MS)
 
 
 def _steps(value: Any) -> tuple[int, ...]:
-    """Return the steps of one span, or of one for each priority."""
+    """Return the steps of a single span, or of one span for each priority."""
     if not isinstance(value, list):
         return (_STEP.read(value),)
     if len(value) != _STEPS:

@@ -4,7 +4,7 @@
     answer        ◄──answer_of───── the noun ◄──read_document── document    published, for people: timeout: "5m"
 
 A field's name has its unit; the published name is the same without it (`published_name`). Validation reads the core's
-form unless its context says otherwise (`hascheduler.schema.forms.REQUEST`), and writing by alias writes the published
+form unless its context selects another (`hascheduler.schema.forms.REQUEST`), and writing by alias writes the published
 form. So ``Definition(name="x", timeout_ms=5_000)`` is typed Python, and FastAPI, which writes by alias, needs no more.
 """
 
@@ -50,7 +50,7 @@ _NAMES = {
     "verdicts": "verdict",
     "id_prefix": "id",
 }
-"""Published names that are not the field's without its unit."""
+"""Published names that are not the field's name without its unit."""
 
 
 def published_name(field: str) -> str:
@@ -73,28 +73,28 @@ class Part(BaseModel):
     id_field: ClassVar[str] = "name"
     """The field that is the id of its document."""
     kept: ClassVar[tuple[str, ...]] = ()
-    """Fields that a request which leaves them out keeps as they are stored."""
+    """Fields that keep their stored value if a request leaves them out."""
     always_stored: ClassVar[tuple[str, ...]] = ()
-    """Fields that a stored document must have: what was broken by hand must not pass for a default."""
+    """Fields that a stored document must have: one that was broken by hand must not pass for a default."""
     null_is_said: ClassVar[tuple[str, ...]] = ()
-    """Fields of which null is not as good as left out: any JSON, in the place of what is there."""
+    """Fields in which null is a value, not the same as left out, because they hold any JSON."""
     never_null: ClassVar[tuple[str, ...]] = ()
-    """Published names of fields that a request may leave for others to say, and that answers always have."""
+    """Published names of fields that a request may leave to others to set, and that answers always have."""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         """Raise an error if fields of a request do not fit together; ``given`` is as its author wrote it."""
 
     def completed(self) -> Self:
-        """Return what is kept of a request that leaves something for its other fields to say."""
+        """Return the part to keep of a request that leaves some field to be set from its other fields."""
         return self
 
     @classmethod
     def from_stored(cls, document: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of what is stored: for forms of older releases, and what is nested otherwise there."""
+        """Return the fields of a stored document, converted from forms of older releases and from another nesting."""
         return document
 
     def to_stored(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return how ``fields`` are stored; the reverse of `from_stored`."""
+        """Return the stored form of ``fields``, the reverse of `from_stored`."""
         return fields
 
     @model_validator(mode="wrap")
@@ -129,7 +129,7 @@ class Part(BaseModel):
             published.get(name, name): one for name, one in described.get("properties", {}).items()
         }
         if handler.mode == "serialization":
-            described.pop("additionalProperties", None)  # a newer replica may say more
+            described.pop("additionalProperties", None)  # a newer replica may answer more
         sent = cls.model_construct().model_dump(mode="json", by_alias=True)
         with_parts = {field.alias or name for name, field in cls.model_fields.items() if [*parts_in(field.annotation)]}
         for name, field in described["properties"].items():
@@ -147,7 +147,7 @@ class Part(BaseModel):
                 if handler.mode == "validation":
                     _allow_null(field)
                 if name in cls.kept or handler.mode == "serialization":
-                    del field["default"]  # left out, it stays as it is stored; an answer leaves nothing out
+                    del field["default"]  # if left out, it keeps its stored value; answers leave nothing out
         described.setdefault("examples", [example_of(cls)])
         return form
 
@@ -171,13 +171,13 @@ P = TypeVar("P", bound=BaseModel)
 
 
 def parse_request(part: type[P], given: Any) -> P:
-    """Return what a request or a file says; raise pydantic's `ValidationError` with all that is wrong."""
+    """Return the content of a request or a file; raise pydantic's `ValidationError` with everything that is wrong."""
     return part.model_validate(given, by_alias=True, by_name=False, context=REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """Annotates a model that ``read`` makes of what is given, instead of pydantic."""
+    """An annotation of a model that ``read`` makes of its input, instead of pydantic."""
 
     read: Callable[[Any, Any], BaseModel]
 
@@ -186,12 +186,14 @@ class ReadBy:
 
 
 AS_REQUEST = ReadBy(parse_request)
-"""Annotates a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``. Neither of
-them says a context of the validation."""
+"""The annotation of a part that FastAPI or another model reads from a request: ``Annotated[LaneBody, AS_REQUEST]``.
+
+Neither of them passes a validation context.
+"""
 
 
 def read_request(part: type[P], given: Any, path: Path = ()) -> P:
-    """Return what a request or a file says; raise an `InvalidInput` below ``path``.
+    """Return the content of a request or a file; raise an `InvalidInput` below ``path``.
 
     An unknown field is named first: it is often the misspelt name of one that is missing.
     """
@@ -205,7 +207,7 @@ def read_request(part: type[P], given: Any, path: Path = ()) -> P:
 
 
 def read_answer(part: type[P], given: Any) -> P:
-    """Return what a replica answered, with fields that a newer one added."""
+    """Return a replica's answer, with fields that a newer one added."""
     return part.model_validate(given, by_alias=True, by_name=False, context=ANSWER, extra="allow")
 
 
@@ -215,9 +217,9 @@ def named(noun: type[N], name: str, body: Part, rev: int = 0) -> N:
 
 
 def made_of(part: type[P], fields: Mapping[str, Any]) -> P:
-    """Return the part with these fields, which are all it has and are not checked.
+    """Return the part with exactly these fields, unchecked.
 
-    It takes a quarter of the time of `BaseModel.model_construct`, which an answer for each job notices.
+    It takes a quarter of the time of `BaseModel.model_construct`, which matters for answers with many jobs.
     """
     return cast("P", _blank(part).model_copy(update=fields))
 
@@ -230,14 +232,14 @@ def _blank(part: type[BaseModel]) -> BaseModel:
 def read_document(noun: type[S], id: object, document: Document) -> S:
     """Return the noun, or other part, that is stored; raise an `InvalidInput` with the first wrong field.
 
-    What a newer release added is passed over, and null is as good as left out.
+    Fields that a newer release added are ignored, and null is the same as left out.
     """
-    require_known_version(document)  # first: in an unknown form, all else may be otherwise
+    require_known_version(document)  # first: in an unknown form, anything may differ
     return _validated(noun, {**document, noun.id_field: identifier(id)})
 
 
 def read_fields(noun: type[S], fields: Document) -> S:
-    """As `read_document`, with the id among the fields."""
+    """Return the noun or part as `read_document` does, with the id among the fields."""
     require_known_version(fields)
     return _validated(noun, fields)
 
@@ -250,7 +252,7 @@ def _validated(noun: type[S], fields: Document) -> S:
 
 
 def document_of(noun: Part) -> dict[str, Any]:
-    """Return the document that is stored."""
+    """Return the document to store."""
     fields = noun.to_stored(noun.model_dump(mode="json"))
     return {"_id": fields.pop(noun.id_field), "v": WRITTEN_VERSION, **fields}
 
@@ -262,17 +264,17 @@ def stored_fields(noun: type[Noun]) -> tuple[str, ...]:
 
 
 def answer_of(part: Part) -> dict[str, Any]:
-    """Return what is answered, with the fields that a newer replica added."""
+    """Return the answer, with the fields that a newer replica added."""
     return _with_added(part, part.model_dump(mode="json", by_alias=True))
 
 
 def normal_form(part: Part) -> dict[str, Any]:
-    """Return what a file has to say: nothing that has its default. Equal nouns have equal normal forms."""
+    """Return the fields that a file needs, without those at their defaults. Equal nouns have equal normal forms."""
     return _with_added(part, part.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"rev"}))
 
 
 def example_of(part: type[Part]) -> dict[str, Any]:
-    """Return each field's first example; if it has none, its default, or the example of the part that it has to be."""
+    """Return each field's first example, or else its default, or else the example of the part that it must be."""
     sent = part.model_construct().model_dump(mode="json", by_alias=True)
     return {
         published: field.examples[0] if field.examples else sent[published] if published in sent else _example(field)
@@ -294,20 +296,20 @@ def together(names: Sequence[str], part: type[BaseModel], problem: str, expected
 
 
 def parts_in(annotation: Any) -> Iterator[type[Part]]:
-    """Return the parts that stand in an annotation, such as those of a union or of a tuple."""
+    """Return the parts in an annotation, such as those of a union or of a tuple."""
     return (model for model in models_in(annotation) if issubclass(model, Part))
 
 
 @cache
 def _null_is_default(part: type[Part], *, is_published: bool) -> frozenset[str]:
-    """Return the names, published or own, of fields of which null is as good as left out."""
+    """Return the names, published or own, of fields in which null is the same as left out."""
     fields = {name: field for name, field in part.model_fields.items() if not field.is_required()}
     names = fields.keys() - set(part.null_is_said)
     return frozenset((fields[name].alias or name) if is_published else name for name in names)
 
 
 def _with_added(part: Part, said: dict[str, Any]) -> dict[str, Any]:
-    """Return what is said of a part and, inside of it too, what a newer replica added."""
+    """Return the published form of a part with the fields that a newer replica added, also inside of it."""
     for name, field in type(part).model_fields.items():
         value, key = getattr(part, name), field.alias or name
         if isinstance(value, Part) and key in said:

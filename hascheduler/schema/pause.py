@@ -1,6 +1,6 @@
-"""A pause: what people have stopped, since when, and why. It lasts until they end it, through changes of the leader.
+"""A pause: what people have paused, since when, and why. It lasts until they end it, through changes of the leader.
 
-One document a thing that is paused: everything, or the processors of one name, which are then *drained*.
+There is one document for each paused thing: everything, or the processors of one name, which are then *drained*.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from hascheduler.schema.forms import Flag, Instant, Integer
 from hascheduler.schema.noun import Part
 
 EVERYTHING = "everything"
-"""The id of the pause of all schedules and, unless it is of ``schedules_only``, of all dispatches."""
+"""The id of the pause of all schedules and, unless it is for ``schedules_only``, of all dispatches."""
 _OF_PROCESSORS = "processor:"
 DRAINS_MAX = 1_000
-"""Processor names that may be drained at once."""
+"""The most processor names that may be drained at once."""
 DRAIN_FORGOTTEN_AFTER_MS = 7 * 86_400_000
-"""A drain of a name that no processor has is forgotten after so long, when another one is drained."""
+"""After this time, a drain of a name that no processor has is deleted when another one is drained."""
 
 
 def drain_id(processor_name: str) -> str:
@@ -24,7 +24,7 @@ def drain_id(processor_name: str) -> str:
 
 
 def drained_name(pause_id: str) -> str | None:
-    """The name whose processors the pause by that id drains; None: it is of something else."""
+    """Return the name whose processors the pause with that id drains; None if it pauses something else."""
     return pause_id.removeprefix(_OF_PROCESSORS) if pause_id.startswith(_OF_PROCESSORS) else None
 
 
@@ -57,6 +57,6 @@ class StandingPause(PauseResponse):
 
 
 def drains(pauses: Mapping[str, StandingPause]) -> Mapping[str, StandingPause]:
-    """The pauses of processors, by the names that are drained, in order."""
+    """Return the pauses of processors, by the drained names, in order."""
     found = ((drained_name(id), pause) for id, pause in sorted(pauses.items()))
     return {name: pause for name, pause in found if name is not None}

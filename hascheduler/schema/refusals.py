@@ -1,4 +1,4 @@
-"""What pydantic refuses, in the words of this project: which field, what is wrong with it, what would be right."""
+"""Pydantic's errors in the words of this project: which field, what is wrong with it, what would be right."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
@@ -62,7 +62,7 @@ def _is_model(model: Any) -> bool:
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that stand in an annotation, such as those of a union or of a tuple."""
+    """Yield the models in an annotation, such as those of a union or of a tuple."""
     if _is_model(annotation):
         yield annotation
     for inner in get_args(annotation):
@@ -70,7 +70,7 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _names_at(model: type[BaseModel], path: Path, given: Any) -> list[str]:
-    """Return the published names of the fields that the part of ``given`` at ``path`` may have."""
+    """Return the published names of the possible fields of the part of ``given`` at ``path``."""
     found, value = [model], given
     for part in path:
         value = _inside(value, part)
@@ -86,12 +86,12 @@ def _names_at(model: type[BaseModel], path: Path, given: Any) -> list[str]:
 
 
 def _without_tags(loc: Sequence[str | int], given: Any) -> Path:
-    """Return the path in what was given: pydantic's also holds the tag of the union member that it tried."""
+    """Return the path in the input: pydantic's also holds the tag of the union member that it tried."""
     path: list[str | int] = []
     value, tag_passed = given, False
     for part in loc:
         if isinstance(part, int) and not isinstance(value, list | None):
-            continue  # of one value where a list of such values may stand
+            continue  # the index of a single value that a list may replace
         if isinstance(value, dict) and value.get("type") == part and not tag_passed:
             tag_passed = True
             continue

@@ -18,7 +18,7 @@ from hascheduler.schema.noun import Part
 
 @dataclass(frozen=True, slots=True)
 class LastCheck:
-    """When this replica last checked the invariants as the leader, and the number of findings of each kind."""
+    """The time of this replica's last check of the invariants as the leader, and its count of findings by kind."""
 
     at_ms: WallMs
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -77,8 +77,11 @@ class ReplicaStatus(ReplicaFields):
         return {**document, "marks": tuple(_pairs(document.get("marks"))), "last_check": last_check}
 
     def to_stored(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Write pairs as a text: the stream may deliver a part of an array, and a new field must never make the
-        document unreadable. No mirror has ``indexes``, for which `hascheduler migrate` asks."""
+        """Return the fields with pairs as a text.
+
+        The stream may deliver a part of an array, and a new field must never make the document unreadable. No mirror
+        holds ``indexes``, which `hascheduler migrate` needs.
+        """
         del fields["last_check"]
         last = self.last_check
         audited = None if last is None else _text([("at", last.at_ms), *last.counts.items()])
@@ -106,6 +109,6 @@ def _text(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def _pairs(value: object) -> list[tuple[str, str]]:
-    """The pairs of ``name=value name=value``; malformed words are left out."""
+    """Return the pairs of ``name=value name=value`` without malformed words."""
     words = value.split(" ") if isinstance(value, str) else []
     return [(name, text) for name, is_pair, text in (word.rpartition("=") for word in words) if is_pair]

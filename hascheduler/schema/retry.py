@@ -1,13 +1,13 @@
-"""When a failed attempt is tried again, and whether.
+"""Retries: when a failed attempt is tried again, if at all.
 
-Exponential back-off with a deterministic jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
-2015): the pause before try n + 1 is ``min(max, backoff × factor^(n - 1))``, shortened by up to a fifth. How much is
-hashed from the job's id and n, so that jobs that failed together do not come back together, and every process computes
-the same pause.
+Exponential backoff with a deterministic jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+2015): the pause before try n + 1 is ``min(max, backoff × factor^(n - 1))``, shortened by up to a fifth. The amount is a
+hash of the job's id and n, so that jobs that failed together do not come back together, and every process computes the
+same pause.
 
-An attempt that is *lost* (its processor died, was cut off, or fenced itself) has not failed: nobody knows what it would
-have come to. Losses have a limit of their own, so that a job that kills its processors comes to an end, and pauses of
-their own: none after the first, as the processor is most often to blame.
+An attempt that is *lost* (its processor died, was cut off, or fenced itself) has not failed: its outcome is unknown.
+Losses have a limit of their own, so that a job that kills its processors comes to an end, and pauses of their own: none
+after the first, because the processor is most often to blame.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ from hascheduler.schema.noun import Part
 ATTEMPTS_MAX = 100
 LOST_ATTEMPTS_MAX_DEFAULT = 10
 LOST_AS_FAILED = 0
-"""As a limit of losses: each counts as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
+"""A limit of losses that counts each as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
 LOST_PAUSES_MS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000)
-"""After the first loss of a job, the second, and so on; then the last one each time."""
+"""The pauses after the first loss of a job, the second, and so on; then the last one each time."""
 JITTER_THOUSANDTHS = 200
 
 
@@ -79,13 +79,13 @@ class RetryPolicy(Part):
             raise wrong(f"the backoff {backoff} is longer than max {longest}", "a max as long")
 
     def used_up(self, failures: int, losses: int) -> bool:
-        """Whether a job has failed after so many failures and losses."""
+        """Return True if a job has failed after that many failures and losses."""
         if self.lost_attempts_max == LOST_AS_FAILED:
             return failures + losses >= self.attempts_max
         return failures >= self.attempts_max or losses >= self.lost_attempts_max
 
     def pause_ms(self, job_id: str, failures: int) -> int:
-        """How long to wait after failure number ``failures``, from 1."""
+        """Return the wait after failure number ``failures``, counted from 1."""
         pause_ms = min(self.backoff_ms, self.backoff_max_ms)
         for _ in range(failures - 1):
             if pause_ms >= self.backoff_max_ms or self.backoff_factor <= 1_000:
@@ -104,7 +104,7 @@ class RetryPolicy(Part):
         *,
         losses: int = 0,
     ) -> WallMs | None:
-        """When to try again after failure number ``failures``; None: never, as the tries or the time are used up.
+        """Return when to try again after failure number ``failures``; None if the tries or the time are used up.
 
         ``end_at_ms`` is the instant from which no attempt may begin; ``pause_ms`` replaces the computed pause.
         """
@@ -115,7 +115,7 @@ class RetryPolicy(Part):
 
 
 def lost_pause_ms(losses: int) -> int:
-    """How long to wait after loss number ``losses``, from 1."""
+    """Return the wait after loss number ``losses``, counted from 1."""
     return LOST_PAUSES_MS[min(losses, len(LOST_PAUSES_MS)) - 1]
 
 
@@ -125,7 +125,7 @@ def tries_text(count: int, losses: int = 0) -> str:
 
 
 def lost_text(reason: str, losses: int, retry: RetryPolicy) -> str:
-    """Why a job fails whose losses are used up."""
+    """Return the error of a job whose losses are used up."""
     if retry.lost_attempts_max == LOST_AS_FAILED:
         return f"{reason}; attempts used up"
     return f"{reason}; {losses} {'attempt' if losses == 1 else 'attempts'} lost, as many as lost_attempts allows"

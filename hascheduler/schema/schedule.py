@@ -1,9 +1,9 @@
-"""A schedule as the mirror keeps it: its trigger, its policy for late and overlapping times, and the job that it makes.
+"""A schedule as the mirror holds it: its trigger, its policy for late and overlapping times, and the job that it makes.
 
-*Trigger periods* say which trigger is in force when, so that an edit is not retroactive and loses nothing: the nominal
-times of the current trigger begin after ``since_ms``; times of earlier triggers that were not decided when those were
-replaced (the leader was down, or the jitter was not over) stay in ``past`` until the cursor has passed them. A pause is
-a period too::
+*Trigger periods* record which trigger is in force when, so that an edit is not retroactive and loses nothing: the
+nominal times of the current trigger begin after ``since_ms``; times of earlier triggers that were not decided when
+those were replaced (the leader was down, or the jitter was not over) stay in ``past`` until the cursor has passed them.
+A pause is a period too::
 
     cursor          past[0]                  past[1]               since_ms
     ──┼──────────────────────────────┤├───────────────────────┤├────────────────────►
@@ -25,10 +25,10 @@ from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.schema.trigger import Trigger
 
 ZoneOffsets = tuple[tuple[str, int], ...]
-"""By zone: the seconds to add to an instant to get the last wall time that is decided by then."""
+"""The seconds to add to an instant, by zone, to get the last wall time that is decided by then."""
 
 PAST_MAX = 32
-"""Periods of earlier triggers that wait for a leader to decide their times."""
+"""The most periods of earlier triggers that wait for a leader to decide their times."""
 
 
 class CatchUp(StrEnum):
@@ -54,7 +54,7 @@ class Overlap(StrEnum):
 
     @property
     def is_serial(self) -> bool:
-        """Whether a fired job has to wait until the schedule's earlier jobs have ended."""
+        """Return True if a fired job has to wait until the schedule's earlier jobs have ended."""
         return self in (Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING)
 
 
@@ -66,14 +66,17 @@ class ScheduleState(StrEnum):
 
 
 AHEAD_MS = 60_000
-"""A cursor further ahead than that is no matter of clocks that differ a little."""
+"""A cursor further ahead than this is not explained by small differences of clocks."""
 GRACE_MS_DEFAULT = 60_000
 CATCH_UP_MAX_DEFAULT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulePolicy:
-    """``grace_ms`` is how late a fire may be and still count as on time; ``pause_after_failures`` None: never."""
+    """The policy for late and overlapping times, and for failures.
+
+    ``grace_ms`` is how late a fire may be and still count as on time; ``pause_after_failures`` None: never.
+    """
 
     grace_ms: int = GRACE_MS_DEFAULT
     catch_up: CatchUp = CatchUp.LATEST
@@ -89,7 +92,7 @@ DEFAULT_POLICY = SchedulePolicy()
 class JobTemplate:
     """The job that a schedule makes at each fire, without its payload (that stays in the database).
 
-    ``target`` None: the schedule's name. It nearly always is, so many schedules can have one template. A job that has
+    ``target`` None: the schedule's name. It nearly always is, so many schedules can share one template. A job that has
     not begun ``expires_in_ms`` after its nominal time never does; None: it does not expire.
     """
 
@@ -104,7 +107,7 @@ class JobTemplate:
     expires_in_ms: int | None = None
 
     def target_of(self, schedule: str) -> str:
-        """The target of the jobs of the schedule of that name."""
+        """Return the target of the jobs of the schedule of that name."""
         return schedule if self.target is None else self.target
 
 
@@ -122,9 +125,9 @@ class GraphJob:
 class JobGraph:
     """All jobs that each fire makes, as written, of one tenant; ``order`` has their places (see `graph_order`).
 
-    One job comes after all the others, directly or not. It stands for the whole graph: its id is that of the fire, it
-    ends when all of them have succeeded or one of them has not, and the verdict, the overlap and the count of failures
-    are about it.
+    One job comes after all the others, directly or not. It stands for the whole graph: its id is the fire's, it ends
+    when all of them have succeeded or one of them has not, and the verdict, the overlap and the count of failures refer
+    to it.
     """
 
     jobs: tuple[GraphJob, ...]
@@ -132,18 +135,18 @@ class JobGraph:
 
     @property
     def in_order(self) -> list[GraphJob]:
-        """Each after those that it depends on, so the last of them at the end."""
+        """Return the jobs, each after those that it depends on, so the last of them at the end."""
         return [self.jobs[place] for place in self.order]
 
     @property
     def last(self) -> GraphJob:
-        """The job that comes after all others; its id is that of the fire."""
+        """Return the job that comes after all others, whose id is the fire's."""
         return self.jobs[self.order[-1]]
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerPeriod:
-    """``trigger`` was in force after ``since_ms`` through ``through_ms``; ``paused``: its times are not to fire."""
+    """A time after ``since_ms`` through ``through_ms`` with ``trigger`` in force; if ``paused``, it does not fire."""
 
     trigger: Trigger
     since_ms: WallMs
@@ -153,7 +156,7 @@ class TriggerPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a decision about a nominal time was based on: the cursor, and the fields that fix the times in force.
+    """The basis of a decision about a nominal time: the cursor, and the fields that fix the times in force.
 
     An edit of the times changes ``since_ms`` or ``paused_at_ms``. ``created_at_ms`` tells schedules of one name apart;
     None in a journal that 0.2.0 wrote.
@@ -165,7 +168,7 @@ class Basis:
     created_at_ms: WallMs | None = None
 
     def is_of(self, created_at_ms: int) -> bool:
-        """Whether the decision may concern the schedule that was created then."""
+        """Return True if the decision may concern the schedule that was created then."""
         return self.created_at_ms is None or self.created_at_ms == created_at_ms
 
 
@@ -174,14 +177,14 @@ class Basis:
 class ScheduleRef:
     """One schedule. ``rev`` grows with every edit.
 
-    The leader's fields, whose writing is no edit: ``cursor_ms`` is the last nominal time decided, and grows until a
+    The leader's fields, whose writing is not an edit: ``cursor_ms`` is the last nominal time decided, and grows until a
     reset; ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row. ``offsets``
     are those at the cursor by the time-zone data of the leader that set it, which another leader's may contradict (see
-    `hascheduler.triggers.local_order`); a zone that is not in it is not known to differ. ``reset_at_ms``: the leader is
-    asked to take the cursor back to that instant.
+    `hascheduler.triggers.local_order`); a zone that is not in it is not known to differ. ``reset_at_ms`` asks the
+    leader to take the cursor back to that instant.
 
-    ``template`` is that of the job that a fire makes. Where it makes several, they are the ``graph``, and ``template``
-    is that of the last.
+    ``template`` is the job that a fire makes. If it makes several, they are the ``graph``, and ``template`` is the
+    last.
     """
 
     name: str
@@ -201,8 +204,7 @@ class ScheduleRef:
     reset_at_ms: WallMs | None = None
 
     def is_ahead(self, now: int) -> bool:
-        """Whether its times were decided that early that it is silent for no reason that people gave: a clock was
-        wrong."""
+        """Return True if its times were decided so far ahead that a wrong clock, and no person, is why it is silent."""
         return self.cursor_ms > now + AHEAD_MS
 
     @property
@@ -211,14 +213,14 @@ class ScheduleRef:
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """The definitions of the jobs that a fire makes."""
+        """Return the definitions of the jobs that a fire makes."""
         if self.graph is None:
             return (self.template.definition,)
         return tuple(dict.fromkeys(job.template.definition for job in self.graph.in_order))
 
     @property
     def expires_in_ms(self) -> int | None:
-        """How long after a nominal time its fire makes no sense any more: the shortest of its jobs' spans."""
+        """Return how long after a nominal time its fire is still useful: the shortest of its jobs' spans."""
         if self.graph is None:
             return self.template.expires_in_ms
         spans = [job.template.expires_in_ms for job in self.graph.jobs]
@@ -226,12 +228,14 @@ class ScheduleRef:
 
     @property
     def waits_for_its_fires(self) -> bool:
-        """Whether a time may be decided only when all jobs of the fires before it are known: it waits for them, or they
-        are cancelled. Which jobs a graph has, only the store can tell."""
+        """Return True if a time may be decided only when all jobs of the fires before it are known.
+
+        The time waits for those jobs, or they are cancelled. Only the store knows which jobs a graph has.
+        """
         return self.graph is not None and self.policy.overlap.is_serial
 
     def basis_at(self, cursor_ms: int) -> Basis:
-        """The basis of a decision about the first times after ``cursor_ms``."""
+        """Return the basis of a decision about the first times after ``cursor_ms``."""
         return Basis(WallMs(cursor_ms), self.since_ms, self.paused_at_ms, self.created_at_ms)
 
     @property
@@ -251,10 +255,10 @@ def is_ref(text: str) -> bool:
 
 
 def graph_order(nodes: Sequence[tuple[str, Sequence[str]]]) -> tuple[int, ...]:
-    """The places of ``nodes``, each a ref and the refs that it depends on: each after those, as written otherwise.
+    """Return the places of ``nodes``, each a ref and the refs that it depends on: each after those, else as written.
 
-    The last place is that of the job that comes after all others. `InvalidInput` below ``jobs`` where there is no such
-    order.
+    The last place belongs to the job that comes after all others. Raise `InvalidInput` below ``jobs`` if there is no
+    such order.
     """
     places: dict[str, int] = {}
     for place, (ref, _) in enumerate(nodes):

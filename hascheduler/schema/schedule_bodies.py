@@ -1,5 +1,7 @@
-"""Schedules as people write and read them: when they fire, what becomes of late and overlapping times, which jobs each
-fire makes. What a mirror keeps of one is `hascheduler.schema.schedule.ScheduleRef`."""
+"""Schedules as people write and read them: their times, their policies, and the jobs that each fire makes.
+
+The part that a mirror holds is `hascheduler.schema.schedule.ScheduleRef`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
@@ -88,7 +90,7 @@ class TemplateBody(JobBody):
 
 
 _ALIKE = ("definition", "target", "lane", "priority", "mode", "resources", "expires_in_ms")
-"""The fields that a template and what people write have in common as they are."""
+"""The fields that a template and its published form have in common as they are."""
 
 
 class GraphJobBody(TemplateBody):
@@ -105,7 +107,7 @@ class GraphJobBody(TemplateBody):
         return GraphJob(self.ref, self.depends_on, self.template(), self.render)
 
     def is_same_job(self, job: TemplateBody) -> bool:
-        """Return whether ``job`` says the same as this, apart from the graph."""
+        """Return True if ``job`` equals this one, apart from the graph."""
         return all(getattr(self, name) == getattr(job, name) for name in TemplateBody.model_fields)
 
 
@@ -126,7 +128,7 @@ def _shown(template: JobTemplate, schedule: str) -> dict[str, Any]:
 
 
 def _require_one_tenant(jobs: Sequence[TemplateBody]) -> None:
-    """Raise an `InvalidInput` if the jobs of one schedule are said to belong to several tenants."""
+    """Raise an `InvalidInput` if the jobs of one schedule name several tenants."""
     named = [(number, job.tenant) for number, job in enumerate(jobs) if job.tenant is not None]
     for number, tenant in named:
         if tenant != named[0][1]:
@@ -229,7 +231,7 @@ class ScheduleBody(ScheduleFields):
 
     @property
     def made(self) -> Sequence[tuple[tuple[str | int, ...], TemplateBody]]:
-        """All jobs that a fire makes, each with its path."""
+        """Return all jobs that a fire makes, each with its path."""
         if self.jobs is not None:
             return [(("jobs", number), job) for number, job in enumerate(self.jobs)]
         assert self.job is not None
@@ -251,12 +253,12 @@ class ScheduleBody(ScheduleFields):
 
     @property
     def said_tenant(self) -> tuple[tuple[str | int, ...], str | None]:
-        """The tenant that a job names, with its path; None if none does."""
+        """Return the tenant that a job names, with its path; None if none does."""
         path, job = next((made for made in self.made if made[1].tenant is not None), self.made[0])
         return (*path, "tenant"), job.tenant
 
     def of_tenant(self, tenant: str) -> Self:
-        """Return the body with all its jobs of that tenant."""
+        """Return the body with that tenant for all its jobs."""
         owned = {"tenant": tenant}
         if self.jobs is not None:
             jobs = tuple(job.model_copy(update=owned) for job in self.jobs)
@@ -315,7 +317,7 @@ class CountsResponse(Part):
 
     @classmethod
     def of(cls, tally: FireCounts, unstorable: int) -> "CountsResponse":
-        """Return the counts, of which ``unstorable`` are stored as fired."""
+        """Return the counts, with ``unstorable`` of the stored fired ones apart."""
         said = {name: getattr(tally, name) for name in cls.model_fields if name != "unstorable"}
         return cls.model_construct(**{**said, "fired": max(0, tally.fired - unstorable)}, unstorable=unstorable)
 

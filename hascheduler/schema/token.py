@@ -1,4 +1,4 @@
-"""An access token as it is asked for, stored and shown; `hascheduler.model.token` says what its role may do.
+"""An access token as it is requested, stored and shown; `hascheduler.model.token` defines the rights of its role.
 
 ``_id`` of its document is the digest of the secret, so the secret alone finds its token.
 """

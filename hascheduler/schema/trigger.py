@@ -1,9 +1,9 @@
-"""When a schedule fires, as a value; `hascheduler.triggers` computes its nominal times.
+"""Triggers as values; `hascheduler.triggers` computes their nominal times.
 
 A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal triggers share their cache entries. A
-mirror holds a million of them, so they are plain dataclasses with slots (120 bytes; as a pydantic model 1,060). What
-people write and read is made of the same fields and sentences, in `hascheduler.schema.trigger_bodies`; a field without
-a sentence is the core's alone.
+mirror holds a million of them, so they are plain dataclasses with slots (120 bytes; as a pydantic model 1,060). The
+published form is made of the same fields and sentences, in `hascheduler.schema.trigger_bodies`; a field without a
+sentence belongs to the core alone.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ EVERY_MIN_MS = 100
 TIMES_MAX = 10_000
 PARTS_MIN, PARTS_MAX = 2, 10
 
-# A request may say 0s, which the check of the trigger refuses; what is stored must not.
+# A request may hold 0s, which the check of the trigger refuses; a stored value must not.
 _EVERY = replace(span(0, LONGEST_MS), read_stored=span(1, LONGEST_MS).read_stored)
 _FIRES = whole(1, INTEGER_MAX, stored_least=-INTEGER_MAX)
 _TIME = "2030-01-31T09:30:00Z"
@@ -44,8 +44,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The wall times that a cron expression names: five fields, or six with the seconds last. `@every 90s` is stored as
-    an interval."""
+    """The wall times that a cron expression names: five fields, or six with the seconds last.
+
+    `@every 90s` is stored as an interval.
+    """
 
     expression: Annotated[str, Field(examples=["*/5 * * * *", "30 2 * * mon-fri", "0 9 LW * ?"])]
     """Minute, hour, day of month, month, day of week; perhaps a second after them"""
@@ -86,8 +88,10 @@ def type_of(pattern: Single) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At each time that any of several patterns names; one that two of them name is one nominal time. They come at most
-    once a minute each, and an interval among them divides a day or is of whole days."""
+    """At each time that any of several patterns names; one that two of them name is one nominal time.
+
+    They come at most once a minute each, and an interval among them divides a day or is of whole days.
+    """
 
     of: tuple[Single, ...]
     """The patterns; what narrows their times stands beside them, not in them"""
@@ -108,8 +112,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CalendarDays:
-    """The calendars that a `CalendarUse` names, as they are at present; ``bits`` has the days that count, as
-    `Calendar.bits`."""
+    """The current calendars that a `CalendarUse` names; ``bits`` has the days that count, as in `Calendar.bits`."""
 
     only: tuple[Calendar, ...]
     excluding: tuple[Calendar, ...]
@@ -127,7 +130,7 @@ class CalendarUse:
     timezone: Annotated[str | None, Field(examples=["Europe/Berlin"])] = None
     """Whose days, as an IANA time zone; null: that of the cron expressions, UTC if there is none; needed if they have
     several"""
-    # `hascheduler.triggers.with_calendars` fills it in; it is never stored, and without it no question can be answered.
+    # `hascheduler.triggers.with_calendars` sets it; it is never stored, and without it no times can be computed.
     days: CalendarDays | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -156,23 +159,23 @@ class Trigger:
 
     @property
     def parts(self) -> tuple[Single, ...]:
-        """Its pattern, or those that it is any of."""
+        """Return its pattern, or the patterns of which any one counts."""
         return self.pattern.of if isinstance(self.pattern, AnyOf) else (self.pattern,)
 
     @property
     def zones(self) -> tuple[str, ...]:
-        """The zones of its cron expressions, each once."""
+        """Return the zones of its cron expressions, each once."""
         return tuple(dict.fromkeys(part.timezone for part in self.parts if isinstance(part, Cron)))
 
     @property
     def zone(self) -> str:
-        """The one zone of its cron expressions; UTC if there is none, or several."""
+        """Return the one zone of its cron expressions; UTC if there is none, or several."""
         zones = self.zones
         return zones[0] if len(zones) == 1 else "UTC"
 
 
 def stored_forms(kind: type) -> dict[str, Callable[[Any], Any]]:
-    """Return by name what reads the stored form of each field that is one value."""
+    """Return by name the reader of the stored form of each field that is one value."""
     found: dict[str, Callable[[Any], Any]] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         options = (hint, *get_args(hint))
@@ -187,4 +190,4 @@ def stored_forms(kind: type) -> dict[str, Callable[[Any], Any]]:
 def _stored_text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInput((), quoted(value), "a text")
-    return shared(str(value))  # BSON has texts of other types too
+    return shared(str(value))  # BSON has other types of text too

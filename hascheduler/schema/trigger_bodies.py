@@ -1,4 +1,4 @@
-"""Triggers as people write and read them: the fields of a pattern, and beside them what narrows its times.
+"""Triggers as people write and read them: the fields of a pattern, together with those that narrow its times.
 
     {"type": "interval", "every": "1m", "jitter": "5s"}  ◄──►  Trigger(Interval(60_000, anchor_ms), jitter_ms=5_000)
 
@@ -49,12 +49,12 @@ class PatternBody(Part):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What its author wrote, by published names."""
+        """Return the fields that its author wrote, by published names."""
         return self._given if isinstance(self._given, dict) else {}
 
 
 def _sentences(kind: type) -> dict[str, str]:
-    """Return what stands below each field in the source."""
+    """Return the docstring of each field in the source."""
     [found] = ast.parse(inspect.getsource(kind)).body
     assert isinstance(found, ast.ClassDef)
     return dict(_described(found))
@@ -68,7 +68,7 @@ def _described(found: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _part_of(name: str, *kinds: type, base: type[Part] = Part, **instead: Any) -> Any:
-    """Return the part with the fields of ``kinds`` that have a sentence; ``instead`` are types of some of them."""
+    """Return the part with the documented fields of ``kinds``; ``instead`` are types of some of them."""
     made: dict[str, Any] = {}
     for kind in kinds:
         hints, sentences = get_type_hints(kind, include_extras=True), _sentences(kind)
@@ -125,7 +125,7 @@ _NARROWING = tuple(each.name for each in fields(Trigger) if each.name != "patter
 
 
 def narrowing_of(body: PatternBody) -> dict[str, Any]:
-    """Return the fields of a `Trigger` beside its pattern, as the core has them."""
+    """Return the fields of a `Trigger` besides its pattern, as the core holds them."""
     said = {name: getattr(body, name) for name in _NARROWING}
     use = said["calendars"]
     windows = tuple(Window(each.from_ms, each.to_ms) for each in said["exclude"])
@@ -133,7 +133,7 @@ def narrowing_of(body: PatternBody) -> dict[str, Any]:
 
 
 def show_trigger(trigger: Trigger) -> PatternBody:
-    """Return what answers show of a trigger."""
+    """Return a trigger as answers show it."""
     use, pattern = trigger.calendars, trigger.pattern
     narrowing = {name: getattr(trigger, name) for name in _NARROWING}
     narrowing["exclude"] = tuple(_shown(_WindowBody, window) for window in trigger.exclude)

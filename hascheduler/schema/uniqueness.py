@@ -1,4 +1,4 @@
-"""What makes submitted jobs of a definition duplicates of each other; see `hascheduler.model.limit_keys`."""
+"""The rule by which submitted jobs of a definition are duplicates of each other; see `hascheduler.model.limit_keys`."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from hascheduler.schema.noun import Part, together
 UNIQUE_KEYS_MAX = 4
 """The most keys of one definition."""
 MAX_WAIT_PERIODS = 10
-"""The longest wait of a debounced job, unless its definition says it, in periods."""
+"""The longest wait of a debounced job, in periods, unless its definition sets it."""
 
 
 LimitKey = Annotated[
@@ -74,6 +74,6 @@ class Uniqueness(Part):
 
     def key(self, tenant: str, definition: str, values: LimitKeys) -> UniqueKey:
         """Return the key of a job that has these values at the keys of ``by``."""
-        # Escaped, as json does: a value may hold half of a surrogate pair.
+        # Escaped as in JSON: a value may hold half a surrogate pair.
         digest = sha256(json.dumps([tenant, definition, sorted(values)]).encode()).hexdigest()
         return UniqueKey(digest, self.on_duplicate, self.period_ms, self.max_wait_ms)

@@ -1,4 +1,4 @@
-"""What the user gives, as parts of requests: files, the values of options, an editor's text, answers to questions.
+"""User input as parts of requests: files, option values, an editor's text and answers to questions.
 
 A mistake is an `InvalidInput` that names the option, or the file, the document and the field.
 """

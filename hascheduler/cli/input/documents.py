@@ -1,11 +1,11 @@
-"""Reads documents of YAML, and puts nouns into one form, so that equal ones compare equal.
+"""Reads YAML documents, and brings nouns into a normal form, so that equal ones compare equal.
 
 YAML has the values of JSON only: texts, numbers, true and false, null, lists, and objects with text keys. Instants stay
-the texts that they are, a key may stand only once, and a document that means more than it says (aliases of aliases) is
-refused before it is unfolded.
+texts, a key may occur only once, and a document that expands beyond its own size (aliases of aliases) is refused before
+it is expanded.
 
-The form, of a file or of an answer, is that of a request: the name first, then what differs from the default, and
-nothing that only answers have.
+The normal form of a file or an answer is that of a request: the name first, then everything that differs from its
+default, without the fields that only answers have.
 """
 
 import math
@@ -33,7 +33,7 @@ Path = tuple[str | int, ...]
 
 
 def read_documents(text: str, source: str) -> Iterator[Any]:
-    """Yield the documents of ``text``, as JSON values; an `InvalidInput` names the source, and the line or document."""
+    """Yield the documents of ``text`` as JSON values; an `InvalidInput` names the source and the line or document."""
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidInput((source,), f"larger than {TEXT_LENGTH_MAX >> 20} MiB", "smaller files")
     try:
@@ -60,7 +60,7 @@ def read_document(text: str, source: str) -> dict[str, Any]:
 
 
 def located(source: str, number: int, path: Path) -> Path:
-    """``path`` in that document: ``a.yaml, document 2, trigger.at``."""
+    """Return the place of ``path`` in that document: ``a.yaml, document 2, trigger.at``."""
     head = f"{source}, document {number}"
     return (f"{head}, {path[0]}", *path[1:]) if path else (head,)
 
@@ -103,11 +103,11 @@ def _demand_json(document: object, source: str, number: int) -> None:
     check(document, ())
 
 
-# The models and triggers are imported with the first use: a list of schedules needs none.
+# The models and triggers are imported on first use: a list of schedules does not need them.
 
 
 def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the normal form of a schedule; what is invalid stays as it is, for the replica to refuse."""
+    """Return the normal form of a schedule; keep invalid values as they are, for the replica to refuse."""
     from pydantic import ValidationError
 
     from hascheduler.schema.noun import normal_form, read_answer
@@ -125,7 +125,7 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
     if "jobs" in normal:
         normal["jobs"] = [_job(job, body.get("name")) for job in normal["jobs"]]
         if body.get("rev") is not None:
-            normal.pop("job", None)  # an answer shows the last of them there, too
+            normal.pop("job", None)  # an answer repeats the last of them there
     elif "job" in normal:
         normal["job"] = _job(normal["job"], body.get("name"))
     return normal
@@ -136,13 +136,13 @@ def _said(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def body_class(kind: str) -> "type[Part]":
-    """Return the class of what a request for a definition, a lane, a calendar or a tenant has beside the name."""
+    """Return the class of a request for a definition, a lane, a calendar or a tenant, without the name."""
     body: type[Part] = getattr(import_module(f"hascheduler.schema.{kind}"), f"{kind.capitalize()}Body")
     return body
 
 
 def requested(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the normal form of a noun that a file wants; raise an `InvalidInput` if no replica would take it."""
+    """Return the normal form of a noun in a file; raise an `InvalidInput` if every replica would refuse it."""
     from hascheduler.schema.noun import answer_of, read_request
 
     said = {name: value for name, value in document.items() if name != "name" and value is not None}
@@ -151,7 +151,7 @@ def requested(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the normal form of a noun; what is invalid stays as it is, for the replica to refuse."""
+    """Return the normal form of a noun; keep invalid values as they are, for the replica to refuse."""
     from pydantic import ValidationError
 
     from hascheduler.schema.noun import answer_of, normal_form, read_answer
@@ -162,14 +162,14 @@ def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
         body = read_answer(body_class(kind), said)
     except ValidationError:
         return head | said
-    # A replacement keeps the scope that it leaves out, so it is said; it says nothing without a group.
+    # A replacement that leaves out the scope keeps it, so the scope is written; without a group it means nothing.
     scoped = {name: said[name] for name in body.kept if name in said and "conflict_group" in said}
     normal = {name: value for name, value in normal_form(body).items() if name not in body.kept} | scoped
     return head | {name: normal[name] for name in answer_of(body) if name in normal}
 
 
 def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
-    """Return ``job`` without what follows from the schedule's name and the tenant, in the order of files."""
+    """Return ``job`` in the order of files, without what follows from the schedule's name and the tenant."""
     from hascheduler.schema.tenant import DEFAULT_TENANT
 
     tenant = job.get("tenant", DEFAULT_TENANT)
@@ -196,7 +196,7 @@ def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(written: Any) -> Any:
-    """Return instants of whole seconds without thousandths."""
+    """Return instants of whole seconds without a fraction."""
     match written:
         case str():
             return written.removesuffix(".000Z") + "Z" if written.endswith(".000Z") else written
@@ -211,4 +211,4 @@ NORMAL: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "schedule": normal_schedule,
     **{kind: partial(_normal_noun, kind) for kind in ("definition", "lane", "calendar", "tenant")},
 }
-"""The form of each kind."""
+"""The function that makes the normal form, by kind."""

@@ -1,7 +1,7 @@
-"""Reads the files of `hascheduler apply`: YAML documents of schedules, definitions, lanes, calendars, tenants.
+"""Reads the files of `hascheduler apply`: YAML documents of schedules, definitions, lanes, calendars and tenants.
 
 Each is ``{kind: Schedule, name: …, the rest as in a request}``, or of another kind. All documents are checked before
-anything is sent, and all mistakes are reported at once: by file, number of the document, and field.
+anything is sent, and all mistakes are reported at once, by file, number of the document and field.
 """
 
 import sys
@@ -21,10 +21,12 @@ from hascheduler.schema.schedule_bodies import CreateScheduleBody
 from hascheduler.triggers.requests import checked_trigger
 
 MANAGED = ("managed-by", "hascheduler-apply")
-"""The label of every schedule that was written by `apply`."""
+"""The label of every schedule that `apply` wrote."""
 OWNER = "apply-owner"
-"""The label that names for whom `apply` wrote a schedule: `--prune` deletes for that owner alone. Other kinds have a
-field."""
+"""The label that names the owner for whom `apply` wrote a schedule; other kinds have a field.
+
+`--prune` deletes for that owner alone.
+"""
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _SHOWN_MAX = 10
@@ -35,9 +37,9 @@ _KINDS_EXPECTED = "Schedule, Definition, Lane, Calendar or Tenant, or Apply with
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one document wants; ``body`` is a request in its normal form, ``kind`` one of `NORMAL`.
+    """One document's desired state; ``body`` is a request in its normal form, ``kind`` one of `NORMAL`.
 
-    ``paused`` None: whether the schedule is paused is not the document's business.
+    ``paused`` is None if the document does not manage the pause.
     """
 
     kind: str
@@ -48,7 +50,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """All manifests, and whose they are; ``owner`` None where neither an option nor a document says."""
+    """All manifests and their owner; ``owner`` is None if neither an option nor a document names one."""
 
     manifests: Sequence[Manifest]
     owner: str | None
@@ -60,9 +62,9 @@ class _ApplyDocument(Part):
 
 
 def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = None) -> Wanted:
-    """The documents of files, folders (at any depth) and ``-`` (standard input), in that order.
+    """Return the documents of files, folders (at any depth) and ``-`` (standard input), in that order.
 
-    ``owner`` goes before what a document ``{kind: Apply, owner: …}`` says. A `CallerError` tells everything that is
+    ``owner`` takes precedence over a document ``{kind: Apply, owner: …}``. A `CallerError` lists everything that is
     wrong.
     """
     if owner is not None:
@@ -102,19 +104,19 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
 
 
 def first_of(lines: Sequence[str]) -> str:
-    """Return the first lines as one, and how many there are more."""
+    """Return the first lines joined into one, and how many more there are."""
     more = [f"and {len(lines) - _SHOWN_MAX} more"] if len(lines) > _SHOWN_MAX else []
     return " | ".join([*lines[:_SHOWN_MAX], *more])
 
 
 def owner_of(kind: str, document: Mapping[str, Any]) -> str | None:
-    """Who `apply` wrote that document for, stored or wanted."""
+    """Return the owner for whom `apply` wrote that document, stored or wanted."""
     said = document.get("labels", {}).get(OWNER) if kind == "schedule" else document.get("owner")
     return said if isinstance(said, str) else None
 
 
 def owned_by(kind: str, document: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """The document, in its normal form, as one of that owner."""
+    """Return the document, in its normal form, with that owner."""
     if kind == "schedule":
         return normal_schedule({**document, "labels": {**document.get("labels", {}), OWNER: owner}})
     return NORMAL[kind]({**document, "owner": owner})

@@ -1,7 +1,8 @@
-"""The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default; and
-questions to the user: a confirmation, a deletion after one, and a document edited in ``$EDITOR``.
+"""Option values as parts of a request, and questions to the user.
 
-Without a terminal nothing is asked: ``--yes`` has to answer.
+Option values are numbers, rates, resources, payloads, and ``none`` for the default. Questions are a confirmation, a
+deletion after one, and a document edited in ``$EDITOR``. Without a terminal no question is asked, and ``--yes`` has to
+answer.
 """
 
 import json
@@ -29,13 +30,13 @@ from hascheduler.model.resources import parse_resources
 from hascheduler.model.values.instants import format_instant, parse_duration, parse_instant
 
 NONE = "none"
-"""Given for an option of an edit, it puts that part back to its default."""
+"""The value of an edit's option that restores the default."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 
 
 def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
-    """Return ``name``; raise an `InvalidInput` at ``path`` if nothing can have it."""
+    """Return ``name``; raise an `InvalidInput` at ``path`` if it is not a valid name."""
     if not _NAME.fullmatch(name):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)
@@ -43,7 +44,7 @@ def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
 
 
 def check_job_id(id: str) -> str:
-    """Return ``id``; raise an `InvalidInput` if no job can have it."""
+    """Return ``id``; raise an `InvalidInput` if it is not a valid job id."""
     if not _JOB_ID.fullmatch(id):
         raise InvalidInput(
             ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
@@ -62,7 +63,7 @@ def read_source(source: str, expected: str, path: tuple[str, ...] = ("FILE",)) -
 
 
 def nullable(read: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    """Return ``read``, which gets the flag of an option and what is given, with ``none`` for null."""
+    """Return a reader that takes the option's flag and its text, like ``read``, and returns null for ``none``."""
     return lambda flag, given: None if given in (NONE, [NONE]) else read(flag, given)
 
 
@@ -71,7 +72,7 @@ def as_given(_flag: str, given: Any) -> Any:
 
 
 def whole(flag: str, text: str) -> int:
-    """Return the number that ``text`` is; raise an `InvalidInput` at ``flag``."""
+    """Return the whole number in ``text``; raise an `InvalidInput` at ``flag``."""
     try:
         return int(text)
     except ValueError:
@@ -79,7 +80,7 @@ def whole(flag: str, text: str) -> int:
 
 
 def number(flag: str, text: str) -> int | float:
-    """As `whole`, of any number that JSON has."""
+    """Return any JSON number in ``text``; raise an `InvalidInput` at ``flag``."""
     try:
         found = float(text)
     except ValueError:
@@ -90,7 +91,7 @@ def number(flag: str, text: str) -> int | float:
 
 
 def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
-    """Return RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says."""
+    """Return an instant as RFC 3339; a span such as ``1h`` means that long ago."""
     try:
         return format_instant(parse_instant(text))
     except InvalidInput as no_instant:
@@ -102,7 +103,7 @@ def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
 
 
 def rate(flag: str, text: str) -> dict[str, Any]:
-    """Return the part of a request that ``N/SPAN`` is; raise an `InvalidInput` at ``flag``."""
+    """Return ``N/SPAN`` as a part of a request; raise an `InvalidInput` at ``flag``."""
     count, slash, per = text.partition("/")
     if not slash:
         raise InvalidInput((flag,), f"{text[:64]!r} is not N/SPAN", "such as 100/1s")
@@ -110,7 +111,7 @@ def rate(flag: str, text: str) -> dict[str, Any]:
 
 
 def key_limit(flag: str, text: str) -> dict[str, Any]:
-    """Return the part of a request that ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` is."""
+    """Return ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` as part of a request, or raise an `InvalidInput`."""
     key, given, limits = text.partition("=")
     numbers = [part for part in limits.split(",") if "/" not in part]
     rates = [part for part in limits.split(",") if "/" in part]
@@ -125,22 +126,22 @@ def key_limit(flag: str, text: str) -> dict[str, Any]:
 
 
 def resources(flag: str, text: str) -> dict[str, int]:
-    """Return ``cpu=2,gpu=1`` by their names; raise an `InvalidInput` at ``flag``."""
+    """Return the amounts in ``cpu=2,gpu=1`` by name; raise an `InvalidInput` at ``flag``."""
     return dict(parse_resources(text, (flag,)))
 
 
 def several(_flag: str, text: str) -> list[str]:
-    """Return what stands between commas."""
+    """Return the texts between commas."""
     return [part.strip() for part in text.split(",")]
 
 
 def one_or_several(flag: str, text: str) -> str | list[str]:
-    """Return one text, or the list of what stands between commas."""
+    """Return one text, or the list of texts between commas."""
     return several(flag, text) if "," in text else text
 
 
 def labels(texts: Sequence[str]) -> dict[str, str]:
-    """``KEY=VALUE`` of each, by the keys."""
+    """Return the values of ``KEY=VALUE`` texts by their keys."""
     read: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -153,13 +154,13 @@ def labels(texts: Sequence[str]) -> dict[str, str]:
 
 
 def labels_to_change(texts: Sequence[str]) -> dict[str, str | None]:
-    """As `labels`, and None for each ``KEY-``, which removes one."""
+    """Return the values by their keys as `labels` does, and None for each ``KEY-``, which removes a label."""
     gone = [text for text in texts if text.endswith("-") and "=" not in text]
     return {**labels([text for text in texts if text not in gone]), **dict.fromkeys(text[:-1] for text in gone)}
 
 
 def read_payload(_flag: str, text: str) -> Any:
-    """Return JSON, or that of the file after ``@`` (``@-``: standard input)."""
+    """Return the JSON value of the text, or of the file after ``@`` (``@-``: standard input)."""
     path = ("--payload",)
     if text.startswith("@"):
         text = read_source(text[1:], "JSON in UTF-8", path)
@@ -170,7 +171,7 @@ def read_payload(_flag: str, text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Return a JSON value; raise a `ValueError` or `RecursionError` if it is none, as ``NaN`` and ``Infinity``."""
+    """Return a JSON value; raise a `ValueError` or `RecursionError` for others, such as ``NaN`` and ``Infinity``."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 
@@ -190,7 +191,7 @@ _HEAD = "# Edit, save and close. Nothing is changed before you have seen the dif
 
 
 def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: bool) -> Mapping[str, Any]:
-    """Edit what is stored, and return it as it is afterwards: the same if nothing was changed.
+    """Edit a stored noun and return it as it is afterwards, the same if nothing was changed.
 
     After a mistake the editor opens again with the user's text, under a line with the error.
     """
@@ -198,7 +199,7 @@ def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: boo
     if not has_terminal():
         problem = f"nothing is given to change in {title}, and there is no terminal for an editor"
         raise InvalidInput(("edit",), problem, "options that say what to change")
-    # Being paused is not edited, but changed by pausing and resuming.
+    # Pausing and resuming change `paused`, an edit does not.
     before = {part: value for part, value in normal(stored).items() if part != "paused"}
     text = _HEAD + as_yaml(before)
     while True:
@@ -219,7 +220,7 @@ def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: boo
                 return dict(api.put_document(title, document, if_match=stored["rev"]))
         except CallerError as error:
             line = " ".join(str(error).split())
-            # After a concurrent change the user has to look at the new revision first.
+            # After a concurrent change the user has to see the new revision first.
             if isinstance(error, RevisionChanged) or not _again(line):
                 raise CallerError(_kept(line, edited)) from None
             text = f"# {line}\n" + "".join(row for row in edited.splitlines(True) if not row.startswith("#"))
@@ -233,14 +234,14 @@ def _again(line: str) -> bool:
 
 
 def _kept(line: str, text: str) -> str:
-    """Save the text, which would be lost; return ``line`` with the name of the file."""
+    """Save the user's text, which would be lost; return ``line`` with the name of the file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml", delete=False) as file:
         file.write(text)
     return f"{line}; what you wrote is in {file.name}"
 
 
 def _edited(text: str) -> str | None:
-    """Return the text after the editor; None if it was saved unchanged, or not at all."""
+    """Return the edited text; None if it was saved unchanged, or not at all."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "edit.yaml")
@@ -259,7 +260,7 @@ def has_terminal() -> bool:
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Return whether the user agrees; raise an `InvalidInput` if there is no terminal to ask on."""
+    """Return True if the user agrees; raise an `InvalidInput` if there is no terminal to ask on."""
     if yes:
         return True
     if not has_terminal():

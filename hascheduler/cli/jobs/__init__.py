@@ -1,1 +1,1 @@
-"""``hascheduler job``, ``why`` and ``events``: submit jobs, see them, wait for them, change them."""
+"""The commands ``hascheduler job``, ``why`` and ``events``: submit, show, wait for and change jobs."""

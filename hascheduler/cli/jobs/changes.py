@@ -1,6 +1,6 @@
-"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter.
+"""The commands ``hascheduler job cancel``, ``reprioritize`` and ``retry``, for jobs by id or all that match a filter.
 
-All that match, jobs or schedules, are counted, asked about, and changed under a progress bar.
+To change all jobs or schedules that match, the command counts them, asks, and shows a progress bar.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ _INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class ChangeOfAll:
-    """What is said of a change of all that match; ``given`` are the options that say which."""
+    """The options of a change of all that match; ``given`` are the filter's."""
 
     given: Given
     dry_run: bool
@@ -38,12 +38,12 @@ class ChangeOfAll:
 
     @property
     def is_asked(self) -> bool:
-        """Whether an option is given that is for many."""
+        """Return True if an option for many is given."""
         return self.dry_run or self.yes
 
 
 def changes_all(filter: type[Part], more: Options | None = None) -> Callable[[Command], Command]:
-    """Return the command with the options of a filter and of a change; it gets them as ``how``."""
+    """Return a decorator that adds the options of a filter and of a change, which the command gets as ``how``."""
     which = {**(more or {}), **options_of(filter)}
     options: dict[str, tuple[Any, Any]] = {"dry_run": (DryRun, False), "yes": (Yes, False)}
     options |= {name: (annotation, None) for name, annotation in which.items()}
@@ -68,8 +68,11 @@ def change_all(
     *,
     again: str = "the command",
 ) -> Shown:
-    """``change`` is a method of the SDK with its filter; ``done`` is the verb's participle, ``again`` what to repeat
-    after Ctrl-C."""
+    """Count all that match, ask, and change them.
+
+    ``change`` is a method of the SDK with its filter, ``done`` the verb's participle, ``again`` what to repeat after
+    Ctrl-C.
+    """
     counted = change(dry_run=True)
     count = _count_text(counted.matched, noun, exact=counted.exact)
     if how.dry_run or not counted.matched:
@@ -114,7 +117,10 @@ def _shown(changed: Changed, text: str, status: int = 0) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class _JobChange:
-    """``verb`` is the scheduler's method; ``done`` its participle, ``answers`` are texts for each answer."""
+    """A change of jobs by id.
+
+    ``verb`` is the scheduler's method, ``done`` its participle, ``answers`` the text for each answer.
+    """
 
     verb: str
     done: str
@@ -247,7 +253,7 @@ def _carry_out(
 
 
 def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, tells: bool) -> Shown:
-    """One after the other, and tell of each as it is done; an error of one does not stop the others."""
+    """Change the jobs one by one and report each as it is done; the error of one does not stop the others."""
     results: list[dict[str, Any]] = []
     for id in [check_job_id(id) for id in ids]:
         try:

@@ -1,4 +1,4 @@
-"""``hascheduler events``: a line for each event of a job, as it happens.
+"""The command ``hascheduler events``: a line for each event of a job, as it happens.
 
 After a lost connection the command resumes from the last event that it showed, until Ctrl-C.
 """
@@ -71,7 +71,7 @@ def events(
         with replica(url) as scheduler:
             _follow(scheduler, only, after, follow=follow, as_json=as_json)
     except KeyboardInterrupt:
-        pass  # how one leaves
+        pass  # Ctrl-C is the way out
 
 
 def _follow(scheduler: Scheduler, only: Given, last_id: str | None, *, follow: bool, as_json: bool) -> None:
@@ -87,7 +87,7 @@ def _follow(scheduler: Scheduler, only: Given, last_id: str | None, *, follow: b
                     elif not follow:
                         return
         except WorldError as error:
-            # One that was never there is a mistake, one that went away comes back.
+            # A replica that was never there is a mistake, one that went away comes back.
             if not (has_spoken and follow):
                 raise
             _aside(f"{error}; trying again")
@@ -108,20 +108,20 @@ def _show(event: JobEvent, *, as_json: bool) -> None:
 
 
 def _line(event: Mapping[str, Any]) -> Text:
-    """``12:00:00.250Z failed           job:1  resize  attempt 2 at p-1``."""
-    # As Text: ids may hold what looks like markup.
+    """Return ``12:00:00.250Z failed           job:1  resize  attempt 2 at p-1``."""
+    # As Text: ids may hold characters that look like markup.
     line = Text()
     line.append(f"{time_of_day_text(event['at'])} ", style="dim")
     line.append(f"{event['type']:<16} ", style=_STYLES[event["type"]])
     line.append(event["job"] or event["schedule"] or "", style="bold")
     parts = [event["definition"] or ""]
-    if event["attempt"] and event["type"] != "revived":  # nothing runs under the number that a revival takes
+    if event["attempt"] and event["type"] != "revived":  # no attempt runs under the number that a revival takes
         parts.append(f"attempt {event['attempt']}" + (f" at {event['processor']}" if event["processor"] else ""))
     if event["priority"] is not None:
         parts.append(f"priority {event['priority']}")
     if event["failures"]:
         parts.append(f"{event['failures']} failed")
-    if event.get("losses"):  # not from a replica of 0.2.0
+    if event.get("losses"):  # replicas of 0.2.0 do not send it
         parts.append(f"{event['losses']} lost")
     if event["retry_at"] is not None:
         parts.append(f"again at {time_of_day_text(event['retry_at'])}")
@@ -138,6 +138,6 @@ def _missed(event: Mapping[str, Any]) -> str:
 
 
 def _aside(text: str) -> None:
-    """What is no event goes where it can't be taken for one."""
+    """Print on standard error, so that the line is not taken for an event."""
     sys.stderr.write(f"hascheduler: {one_printable_line(text)}\n")
     sys.stderr.flush()

@@ -1,5 +1,6 @@
-"""``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``, and ``hascheduler why``: tables of jobs,
-and how one ended: its result or error, and the exit status.
+"""The commands ``hascheduler job list``, ``failed``, ``counts``, ``errors`` and ``get``, and ``hascheduler why``.
+
+They show tables of jobs, and how one ended: its result or error, and the exit status.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ Job = Mapping[str, Any]
 
 STATE_STYLES = {"running": "cyan", "dispatched": "cyan", "succeeded": "green", "failed": "red", "cancelled": "dim"}
 EXIT_STATUSES = {"succeeded": 0, "failed": 3, "cancelled": 4}
-"""Apart from 1 and 2, which are the world's fault and the caller's."""
+"""Different from 1 and 2, which are the world's fault and the caller's."""
 NOT_ENDED_STATUS = 5
 
 
@@ -49,7 +50,7 @@ def job_table(answer: Mapping[str, Any]) -> RenderableType:
 
 
 def failed_table(answer: Mapping[str, Any]) -> RenderableType:
-    """Return failed jobs: the error, how many tries, and when the last one ended."""
+    """Return failed jobs: the error, the number of tries, and when the last one ended."""
     jobs = answer["items"]
     columns: dict[str, Cell] = {
         **plain(job="id", definition="definition", target="target", tries="failures"),
@@ -77,7 +78,7 @@ def state_text(job: Job) -> Text:
 
 
 def progress_text(progress: Mapping[str, Any] | None) -> str:
-    """``40 % 2 of 5 pages``."""
+    """Return ``40 % 2 of 5 pages``."""
     if progress is None:
         return "–"
     percent = progress["percent"]
@@ -86,7 +87,7 @@ def progress_text(progress: Mapping[str, Any] | None) -> str:
 
 
 def ended_job(job: Job) -> Shown:
-    """Return what is printed of it, its state, then its result or its error; and the exit status."""
+    """Return what is printed of a job, its state, its result or error, and the exit status."""
     state = job["state"]
     if state not in TERMINAL:
         id = printable(job["id"])
@@ -144,23 +145,22 @@ def _job_page(answer: Answer) -> Iterator[RenderableType]:
     )
     if attempts:
         yield attempt_table(attempts)
-        if answer.get("revivals"):  # not from a replica of 0.2.0
+        if answer.get("revivals"):  # replicas of 0.2.0 do not send it
             yield Text("A number that is missing was taken by a revival: no attempt ran under it.", style="dim")
     for one in attempts:
-        if one.get("traceback"):  # not from a replica of 0.2.0
+        if one.get("traceback"):  # replicas of 0.2.0 do not send it
             yield Text(f"\nattempt {one['number']}:", style="dim")
             yield Text(one["traceback"])
 
 
 def _said(name: str, value: Any) -> Any:
-    """Return an instant as it is shown. What people call a payload or a result stays, whatever looks like an instant
-    in it."""
+    """Return an instant as it is shown; keep payloads and results as they are, even if they look like instants."""
     is_instant = isinstance(value, str) and (name.endswith("_at") or name == "not_before")
     return instant_text(value) if is_instant else value
 
 
 def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """The first ``limit`` jobs as one page, however many it takes: one may be short where few match."""
+    """Return the first ``limit`` jobs as one page; if few match, the replica's pages may be shorter."""
     from hascheduler.client.requests import PAGE
 
     items: list[Any] = []
@@ -182,7 +182,7 @@ def _why_page(answer: Answer) -> RenderableType:
     if not answer["blocks"]:
         parts.append(Text(with_instants_shown(answer["summary"])))
     parts += [_block(block) for block in answer["blocks"]]
-    if answer["blocks"] and answer.get("error"):  # not from a replica of 0.2.0
+    if answer["blocks"] and answer.get("error"):  # replicas of 0.2.0 do not send it
         parts.append(Text(f"its last attempt: {answer['error']}"))
     if answer["blocks"] and standing is not None:
         parts.append(Text(_place(standing)))
@@ -205,7 +205,7 @@ def _place(standing: Answer) -> str:
 
 
 def _comparison(standing: Answer) -> Table:
-    """Against the next in line; what comes after the deciding criterion does not matter any more."""
+    """Return the comparison with the next job in line; criteria after the deciding one no longer matter."""
     table = new_table("", "criterion", "this job", f"next: {standing['first']}", "")
     for row in standing["criteria"]:
         decides = row["criterion"] == standing["deciding"]

@@ -1,5 +1,7 @@
-"""``hascheduler job submit`` and ``wait``: one job, and its end if that is wanted. ``batch``: the jobs of a file (JSON
-lines or a YAML list), many with each request.
+"""The commands ``hascheduler job submit``, ``wait`` and ``batch``.
+
+``submit`` sends one job, and waits for its end if asked to. ``batch`` sends the jobs of a file (JSON lines or a YAML
+list), many with each request.
 """
 
 import time
@@ -33,9 +35,9 @@ _ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _HELD_S = 30.0
-"""For how long a replica holds a request back; less than proxies put up with."""
+"""How long a replica holds a request back: less than the timeouts of proxies."""
 _FAILURES_MAX = 10
-"""In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
+"""In a row, after a first answer: a command waits for a replica that restarts, not for one that never answered."""
 
 _DUPLICATE = "not submitted: jobs of {} are unique, and this is a duplicate"
 
@@ -99,7 +101,7 @@ def wait(
 
 
 def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
-    """The job when it has ended, or as it is when the time is over."""
+    """Return the job once it has ended, or as it is when the time is over."""
     until = inf if patience_ms is None else time.monotonic() + patience_ms / 1_000
     pause_s, failures_left = _FIRST_PAUSE_S, 0
     while True:
@@ -117,7 +119,7 @@ def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
                 raise
             failures_left -= 1
         now = time.monotonic()
-        if now - began < held_s / 2:  # too many wait at that replica, it is of 0.2.0, or it did not answer
+        if now - began < held_s / 2:  # too many requests wait there, it runs 0.2.0, or it did not answer
             time.sleep(max(0.0, min(pause_s, until - now)))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -147,7 +149,7 @@ def batch(
     jobs = read_jobs(file)
     groups = split_jobs(jobs, atomic=atomic)
     key = sendable_key(idempotency_key) or str(uuid4())
-    sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
+    sendable_key(group_key(key, len(groups) - 1))  # the longest key, before anything is sent
     batches: list[str] = []
     results: list[Result] = []
     bar = Progress(console=console(), transient=True, disable=len(groups) == 1 or not console().is_terminal)
@@ -167,7 +169,7 @@ def batch(
 
 
 def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:
-    """The error with the option that repeats the command without doubling a job, where repeating may help."""
+    """Return the error; if repeating may help, with the option that repeats the command without doubling a job."""
     if not done and not isinstance(error, WorldError):
         return error
     hint = f"{done} of {count} jobs were answered; repeated with --idempotency-key {key}, none comes twice"
@@ -175,7 +177,7 @@ def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> Hasc
 
 
 def _page(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]) -> Iterator[RenderableType]:
-    """All jobs where they are few; of many only the refused ones."""
+    """Return all jobs if they are few; of many only the refused ones."""
     shown = [
         (number, job, result)
         for number, (job, result) in enumerate(zip(jobs, results, strict=True), 1)
@@ -205,8 +207,8 @@ def _cells(result: Result) -> tuple[Text, Text]:
 
 
 def read_jobs(source: str) -> list[Any]:
-    """Return the jobs of a file, or of ``-``; raise an `InvalidInput` if it can't be read, or has none."""
-    text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix("\ufeff")  # some editors begin files so
+    """Return the jobs of a file, or of ``-``; raise an `InvalidInput` if it can't be read or has no jobs."""
+    text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix("\ufeff")  # some editors begin files with it
     name = "standard input" if source == "-" else source
     if text.lstrip().startswith("{"):
         lines = enumerate(text.split("\n"), 1)

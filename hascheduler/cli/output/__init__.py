@@ -1,1 +1,1 @@
-"""What the user sees: answers as tables, pages or one JSON document on standard output, log lines on standard error."""
+"""Output for the user: answers as tables, pages or one JSON document on standard output, logs on standard error."""

@@ -1,4 +1,4 @@
-"""What commands print: a command returns an answer, ``-o`` says how it is printed, ``--watch`` asks again and again."""
+"""Printing: a command returns an answer, ``-o`` selects the form, ``--watch`` asks repeatedly."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -28,10 +28,10 @@ class OutputForm(StrEnum):
     TEXT = "text"
     JSON = "json"
     YAML = "yaml"
-    """As files of `hascheduler apply` have it."""
+    """The form that files of `hascheduler apply` have."""
     NAME = "name"
     WIDE = "wide"
-    """As text, with all columns."""
+    """Text with all columns."""
 
     @property
     def is_for_programs(self) -> bool:
@@ -40,11 +40,11 @@ class OutputForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a command prints: the answer for programs, the picture for people; then it exits with that status."""
+    """A command's output: the answer for programs, the picture for people, and the exit status."""
 
     answer: Answer
     picture: RenderableType | list[Any] | None
-    """Of a list each is printed by itself, so that its lines of text may be copied."""
+    """The items of a list are printed one by one, so that their lines of text can be copied."""
     status: int = 0
 
 
@@ -62,7 +62,7 @@ _PRINTED: dict[str, tuple[Any, Any]] = {
 
 
 def asks(picture: Picture | None = None, **how: Any) -> Callable[[Command], Command]:
-    """As `prints`, of a command that asks the replica at ``--url``, which it gets as ``scheduler``."""
+    """Return the decorator of `prints` for a command that takes the replica at ``--url`` as ``scheduler``."""
 
     def widen(command: Command) -> Command:
         def run(*, url: str, **values: Any) -> Any:
@@ -83,12 +83,12 @@ def prints(
     manifest: Callable[[Any], str] = as_yaml,
     name: str = "name",
 ) -> Callable[[Command], Command]:
-    """Return what makes a command of a function that returns an answer, or a `Shown`.
+    """Return a decorator that makes a command of a function that returns an answer, or a `Shown`.
 
-    ``picture`` draws an answer. If the command shows ``tables`` it has ``--wide``, if it shows one ``--columns``; with
-    ``watch_s`` it has ``--watch``, which asks again after so many seconds.
-    ``manifest`` makes the YAML of one answer, and the field ``name`` says which it is. The command gets ``output`` if
-    it has an argument of that name.
+    ``picture`` draws an answer. A command that shows ``tables`` has ``--wide``, one that shows a single table has
+    ``--columns``, and one with ``watch_s`` has ``--watch``, which asks again after that many seconds. ``manifest``
+    makes the YAML of one answer, which the field ``name`` identifies. The command gets ``output`` if it has an argument
+    of that name.
     """
     more = dict(_PRINTED)
     if watch_s:
@@ -148,7 +148,7 @@ def _print(shown: Shown, form: OutputForm, manifest: Callable[[Any], str], name:
 
 
 def _watch(shown: Callable[[], Shown], every_s: float) -> None:
-    """Keep showing pictures, until Ctrl-C."""
+    """Show pictures repeatedly, until Ctrl-C."""
 
     def picture() -> RenderableType:
         return Group(*found) if isinstance(found := shown().picture, list) else found or ""

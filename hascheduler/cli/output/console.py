@@ -1,6 +1,6 @@
-"""How results look: tables for people, one JSON document for programs.
+"""The appearance of results: tables for people, one JSON document for programs.
 
-Colours are shown only on a terminal. Texts come from outside: none is read as markup, none moves the cursor.
+Colours are shown only on a terminal. Texts come from outside, so none is read as markup and none can move the cursor.
 """
 
 import json
@@ -20,11 +20,11 @@ from hascheduler.cli.output.printable import printable, printable_json, printabl
 
 class _PlainConsole(Console):
     def print(self, *objects: Any, crop: bool = False, **how: Any) -> None:
-        """What is too long for the terminal is the terminal's to wrap: nothing is cut off."""
+        """Print; leave lines that are too long for the terminal to wrap, so that nothing is cut off."""
         super().print(*objects, crop=crop, **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Every text on its way to the terminal comes by here, those in cells and titles too."""
+        """Return segments of printable text: every text for the terminal passes here, in cells and titles too."""
         match renderable:
             case Text():
                 renderable = printable_text(renderable)
@@ -34,7 +34,7 @@ class _PlainConsole(Console):
 
 
 def console() -> Console:
-    """Writes to standard output, and shows each text as it is: it highlights nothing, and nothing is markup."""
+    """Return a console for standard output that shows each text as it is, without highlighting or markup."""
     return _PlainConsole(highlight=False, markup=False, emoji=False)
 
 
@@ -43,7 +43,7 @@ def print_json(answer: Any) -> None:
 
 
 def new_table(title: str, *columns: str) -> Table:
-    """Its cells are folded where they are too wide: names are there to be copied, so none is cut off."""
+    """Return a table that folds cells that are too wide: names are there to be copied, so none is cut off."""
     table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -59,6 +59,6 @@ def or_dash(value: object) -> str:
 
 
 def progress_bar(shown: Console) -> Progress:
-    """Return the bar of what takes long; it goes when it is done, and is drawn on a terminal alone."""
+    """Return a progress bar, which is drawn on a terminal alone and disappears when it is done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal)

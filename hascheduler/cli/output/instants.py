@@ -1,9 +1,8 @@
 """Instants and spans as people read them: ``2030-01-31 10:30:00 CET``, ``Sun 28 Mar 2027``, ``in 3h 12m``.
 
-Instants are shown in the zone of the one who reads them, and each names its zone: that of ``TZ``, else of the machine,
-or UTC with ``--utc``. In UTC they have the form that options take, ``2030-01-31T09:30:00Z``. What is meant for programs
-(``--json``, manifests) is never changed. Months and days are English whatever the locale, so that what is shown can be
-searched for.
+Instants are shown in the reader's zone, and each names its zone: the zone of ``TZ``, else of the machine, or UTC with
+``--utc``. In UTC they have the form that options take, ``2030-01-31T09:30:00Z``. Output for programs (``--json``,
+manifests) is never changed. Months and days are English in every locale, so that output can be searched.
 
 Owner of ``--utc``.
 """
@@ -38,12 +37,12 @@ Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the 
 
 
 def set_utc(utc: bool) -> None:
-    """What the command line says in front of the command."""
+    """Set the option that precedes the command."""
     _given["utc"] = utc
 
 
 def reader_zone() -> "ZoneInfo":
-    """The zone in which instants are shown; UTC where neither TZ nor the machine names one."""
+    """Return the zone in which instants are shown; UTC if neither TZ nor the machine names one."""
     from zoneinfo import ZoneInfo
 
     from hascheduler.model.values.zone_data import read_zone
@@ -53,7 +52,7 @@ def reader_zone() -> "ZoneInfo":
         if name is None:
             path = Path(_LOCALTIME).resolve()
             name = str(path).rpartition(_OF_ZONES)[2]
-            if not name:  # a copy, which does not say of which zone
+            if not name:  # a copy, which does not name its zone
                 with path.open("rb") as file:
                     return ZoneInfo.from_file(file, key="local")
         name = name.removeprefix(":")
@@ -63,7 +62,7 @@ def reader_zone() -> "ZoneInfo":
 
 
 def instant_text(instant: str | None) -> str:
-    """An RFC 3339 text as it is shown: ``2030-01-31 10:30:00 CET``; a dash for none; what is no instant stays."""
+    """Return an RFC 3339 text as it is shown: ``2030-01-31 10:30:00 CET``; a dash for None, other texts as they are."""
     if instant is None:
         return "–"
     try:
@@ -78,13 +77,13 @@ def instant_text(instant: str | None) -> str:
 
 
 def time_of_day_text(instant: str) -> str:
-    """``10:30:00.250 CET``; in UTC ``09:30:00.250Z``."""
+    """Return ``10:30:00.250 CET``; in UTC ``09:30:00.250Z``."""
     local = utc_datetime(parse_instant(instant)).astimezone(reader_zone())
     return clock_text(local, finest="milliseconds") + ("Z" if _is_utc(local) else f" {local.tzname()}")
 
 
 def with_instants_shown(text: str) -> str:
-    """A sentence, of a replica or of ours, with `instant_text` of each UTC instant in it."""
+    """Return a sentence, from a replica or from here, with the `instant_text` of each UTC instant in it."""
     return _INSTANT.sub(lambda found: instant_text(found[0]), text)
 
 
@@ -93,34 +92,34 @@ def _is_utc(at: datetime) -> bool:
 
 
 def utc_datetime(at_ms: int) -> datetime:
-    """In UTC, without rounding."""
+    """Return the instant in UTC, without rounding."""
     return _EPOCH + timedelta(milliseconds=at_ms)
 
 
 def day_text(day: datetime) -> str:
-    """``Sun 28 Mar 2027``."""
+    """Return ``Sun 28 Mar 2027``."""
     return f"{WEEKDAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def clock_text(at: datetime, *, finest: str = "minutes") -> str:
-    """``03:00``, with seconds or milliseconds where ``finest`` says so."""
+    """Return ``03:00``, with seconds or milliseconds if ``finest`` asks for them."""
     return at.replace(tzinfo=None).isoformat(timespec=finest)[11:]
 
 
 def offset_text(at: datetime) -> str:
-    """``+02:00``."""
+    """Return ``+02:00``."""
     return at.isoformat()[len(at.replace(tzinfo=None).isoformat()) :]
 
 
 def finest_of(instants_ms: list[int]) -> str:
-    """The coarsest precision, as `datetime.isoformat` names it, that shows all of them as they are."""
+    """Return the coarsest precision, as `datetime.isoformat` names it, that shows all instants exactly."""
     if any(at_ms % 1_000 for at_ms in instants_ms):
         return "milliseconds"
     return "seconds" if any(at_ms % 60_000 for at_ms in instants_ms) else "minutes"
 
 
 def relative_span(at_ms: int, now_ms: int) -> str:
-    """How far from now, by its two largest units: ``in 3h 12m``, ``45s ago``, ``now``."""
+    """Return the distance from now in its two largest units: ``in 3h 12m``, ``45s ago``, ``now``."""
     span = span_text(abs(at_ms - now_ms))
     if span == "0s":
         return "now"
@@ -128,7 +127,7 @@ def relative_span(at_ms: int, now_ms: int) -> str:
 
 
 def span_text(span_ms: int) -> str:
-    """The two largest units, rounded down: ``126d 3h``, ``59s``."""
+    """Return the two largest units, rounded down: ``126d 3h``, ``59s``."""
     rest = span_ms // 1_000
     parts: list[str] = []
     for unit, size in _UNITS:
@@ -141,5 +140,5 @@ def span_text(span_ms: int) -> str:
 
 
 def relative_text(instant: str | None) -> str:
-    """`relative_span` of an RFC 3339 text from now; a dash for none."""
+    """Return the `relative_span` of an RFC 3339 text from now; a dash for None."""
     return "–" if instant is None else relative_span(parse_instant(instant), SystemClock().wall_ms())

@@ -20,12 +20,12 @@ from hascheduler.settings import Settings
 from hascheduler.telemetry.log_lines import add_process, add_span
 
 _QUIET = {
-    # These report as errors what is answered or retried here, and as news what is none.
+    # These log errors that are answered or retried here, and information of no interest.
     "uvicorn.error": logging.ERROR,
     "aio_pika": logging.CRITICAL,
     "aiormq": logging.CRITICAL,
     "pymongo": logging.CRITICAL,
-    # Our exporter reports once what is lost on the way to a collector.
+    # Our exporter logs once what is lost on the way to a collector.
     "opentelemetry": logging.CRITICAL,
 }
 
@@ -34,9 +34,9 @@ _PLAIN = frozenset({"debug", "info"})
 
 
 def configure_logging(settings: Settings) -> None:
-    """Once, at start. Lines of libraries take the same form; below warnings they are left out."""
+    """Configure logging once, at start. Lines of libraries take the same form and are dropped below warnings."""
     logging.captureWarnings(True)
-    # No line shows them, and they are a third of what a record costs.
+    # No line shows them, and they are a third of a record's cost.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     as_json = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
@@ -83,9 +83,11 @@ def configure_logging(settings: Settings) -> None:
 
 
 class _Output:
-    """Writes our lines below warnings where ``handler`` writes all others, without a `logging.LogRecord` for each: two
-    of those would cost more than all else of a line. Where another handler listens too, such as one that the module of
-    a job has added, lines go the long way."""
+    """A writer of our lines below warnings, where ``handler`` writes the others, without a `logging.LogRecord` each.
+
+    Two records per line would cost more than the rest of the line. If another handler listens too, such as one that the
+    module of a job has added, lines go the ordinary way.
+    """
 
     def __init__(
         self, handler: "logging.StreamHandler[TextIO]", rendering: Sequence[structlog.typing.Processor]
@@ -102,11 +104,11 @@ class _Output:
         for render in self._rendering:
             line = render(logger, method, line)
         assert self._handler.lock is not None
-        # Lines of all threads come one after the other, while anybody reads standard error.
+        # The lock keeps lines of different threads apart, and a closed standard error is ignored.
         with suppress(OSError, ValueError), self._handler.lock:
             self._handler.stream.write(line + self._handler.terminator)
             self._handler.flush()
-        raise structlog.DropEvent  # it is written
+        raise structlog.DropEvent  # the line is already written
 
     def _is_alone(self, logger: logging.Logger) -> bool:
         at: logging.Logger | None = logger
@@ -118,10 +120,10 @@ class _Output:
 
 
 def _json(event: structlog.typing.EventDict, **_: Any) -> str:
-    """ASCII: a terminal would obey some of the other characters."""
+    """Return the line in ASCII: a terminal would obey some of the other characters."""
     try:
         line = orjson.dumps(event, str, orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS)
-    except TypeError:  # integers of more than 64 bits, half a surrogate pair, keys that are no texts
+    except TypeError:  # integers of more than 64 bits, half a surrogate pair, keys that are not texts
         line = b"\xff"
     return line.decode() if line.isascii() else json.dumps(event, default=str)
 
@@ -131,12 +133,12 @@ def _redact(_logger: object, _method: str, event: structlog.typing.EventDict) ->
 
 
 def _make_printable(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """What a terminal would obey may stand in an error or a name; lists and objects are quoted in any case."""
+    """Escape texts that a terminal would obey, as in an error or a name; lists and objects are quoted in any case."""
     return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 def _traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
-    """A plain one: a pretty one shows local variables, and breaks a secret in two where no rule would know it."""
+    """Write a plain traceback: a pretty one shows local variables, and splits secrets so that no rule matches them."""
     text = io.StringIO()
     structlog.dev.plain_traceback(text, error)
     out.write(printable(redacted(text.getvalue())))

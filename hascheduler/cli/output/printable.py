@@ -1,9 +1,9 @@
-"""Texts from outside, as a terminal may be given them.
+r"""Makes texts from outside safe for a terminal.
 
-A terminal obeys what it is given: an escape sequence in a job's error would clear the screen, set the clipboard or
-draw a success; a bidirectional override would turn an id round. So of what a replica, a job or a file said only
-printable characters, line feeds and tabs reach a terminal; for others stands how Python would write them (``\\x1b``,
-``\\u202e``). In JSON they stand as JSON escapes, so a program reads what was there.
+A terminal obeys its input: an escape sequence in a job's error could clear the screen, set the clipboard or draw a
+success; a bidirectional override could reverse an id. So of the texts of a replica, a job or a file only printable
+characters, line feeds and tabs reach a terminal; the others are written as Python would (``\x1b``, ``\u202e``). In
+JSON they are written as JSON escapes, so a program reads the original.
 """
 
 import json
@@ -17,7 +17,7 @@ _KEPT = "\n\t"
 
 
 def is_printable(character: str) -> bool:
-    """Neither a control (C0, DEL, C1), nor a mark of direction, nor invisible, nor half a character."""
+    """Return False for controls (C0, DEL, C1), marks of direction, invisible characters and half a surrogate pair."""
     return character.isprintable() or character in _KEPT
 
 
@@ -28,23 +28,23 @@ def printable(text: str) -> str:
 
 
 def one_printable_line(text: str) -> str:
-    """Without line feeds, which could begin a line that is not ours."""
+    """Return the text without line feeds, which could begin a line that is not ours."""
     return printable(" ".join(text.split()))
 
 
 def printable_json(document: str) -> str:
-    """``document``, which is JSON, with the same meaning; outside of texts JSON has nothing that needs this."""
+    """Return the JSON ``document`` with the same meaning; only texts in JSON can hold characters to escape."""
     if document.isprintable():
         return document
     return "".join(each if is_printable(each) else json.dumps(each)[1:-1] for each in document)
 
 
 def printable_text(text: "Text") -> "Text":
-    """``text`` with each style where it was."""
+    """Return ``text`` in printable form, with each style in its place."""
     plain = text.plain
     if plain.isprintable():
         return text
-    from rich.text import Span  # only where something is drawn: a replica needs its log alone
+    from rich.text import Span  # only if something is drawn: a replica needs only its log
 
     parts = [each if is_printable(each) else _escaped(each) for each in plain]
     places = [0, *accumulate(len(part) for part in parts)]

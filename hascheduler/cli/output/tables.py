@@ -1,6 +1,6 @@
-"""Tables that fit: where a line is too short for all columns, the least important are left out, and no word is broken.
+"""Tables that fit: if a line is too short for all columns, the least important are left out, and no word is broken.
 
-Names and ids are there to be copied, so each stands whole on one line; only columns of free text are wrapped, between
+Names and ids are there to be copied, so each is whole on one line; only columns of free text are wrapped, between
 words. ``--wide`` shows all columns, however long the lines get, ``--columns`` those that it names. A pipe is as wide as
 a terminal of 80 columns.
 """
@@ -21,7 +21,7 @@ from hascheduler.errors import InvalidInput
 
 _UNBOUNDED = 10_000
 _WRAPPED_MIN = 20
-"""Free text gets at least so much room."""
+"""The least width of a column of free text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ _CHOICE: ContextVar[_Choice] = ContextVar("table choice", default=_NO_CHOICE)
 
 @contextmanager
 def choosing(columns: str | None, *, wide: bool) -> Iterator[None]:
-    """Inside the block tables show all columns if ``wide``, or those that ``columns`` names with commas."""
+    """Let tables inside the block show all columns if ``wide``, or those that ``columns`` names with commas."""
     named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
     token = _CHOICE.set(_Choice(wide, named))
     try:
@@ -46,7 +46,7 @@ def choosing(columns: str | None, *, wide: bool) -> Iterator[None]:
 
 
 Cell = Callable[[Any], str | Text]
-"""What stands in a column, of what one row shows."""
+"""The function that makes a column's cell from a row's object."""
 
 
 def table_of(
@@ -58,7 +58,7 @@ def table_of(
     *,
     none: str = "",
 ) -> "FittedTable | Text":
-    """Return a table with those columns; see `FittedTable`. If there are no rows, ``none`` says so."""
+    """Return a table with those columns, as `FittedTable` draws it, or the text ``none`` if there are no rows."""
     if none and not rows:
         return Text(none, style="dim")
     table = FittedTable(title, *columns, spare=spare, wraps=wraps)
@@ -68,7 +68,7 @@ def table_of(
 
 
 def plain(*names: str, **fields: str) -> dict[str, Cell]:
-    """Return columns that show these fields, some by another name: a dash stands for null, and for what is not said."""
+    """Return columns that show these fields, some by another name, with a dash for null or a missing field."""
 
     def of(field: str) -> Cell:
         return lambda row: "–" if row.get(field) is None else str(row[field])
@@ -77,7 +77,10 @@ def plain(*names: str, **fields: str) -> dict[str, Cell]:
 
 
 class FittedTable:
-    """``spare`` are the columns that may be left out, the least important first; ``wraps`` those of free text."""
+    """A table that leaves out columns to fit.
+
+    ``spare`` are the columns that may be left out, the least important first; ``wraps`` those of free text.
+    """
 
     def __init__(self, title: str, *columns: str, spare: Sequence[str] = (), wraps: Sequence[str] = ()) -> None:
         self._title = title
@@ -87,7 +90,7 @@ class FittedTable:
         self._rows: list[tuple[Text, ...]] = []
 
     def add_row(self, *cells: str | Text) -> None:
-        """As Text: names and errors may hold what looks like markup."""
+        """Add a row of plain text: names and errors may hold what looks like markup."""
         self._rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -127,8 +130,8 @@ class FittedTable:
         return table
 
     def _least_width(self, shown: Sequence[str], console: Console, options: ConsoleOptions) -> int:
-        """With free text as narrow as its words allow."""
-        # Between two columns stand three blanks, and one at either edge.
+        """Return the least width, with free text as narrow as its words allow."""
+        # Two columns are three blanks apart, and each edge has one.
         return sum(self._least(name, console, options) + 3 for name in shown) - 1
 
     def _least(self, name: str, console: Console, options: ConsoleOptions) -> int:

@@ -1,7 +1,7 @@
-"""Documents as YAML, and what differs between two of them: line by line, or field by field after a command.
+"""Documents as YAML, and differences between two of them: line by line, or field by field after a command.
 
-Two answers of a replica are compared, in which defaults are said. Fields of parts stand alone (``retry.attempts``);
-what lies deeper, such as a payload, is one value.
+Both documents are answers of a replica, with their defaults. Fields of parts are listed singly (``retry.attempts``);
+anything deeper, such as a payload, is one value.
 """
 
 import difflib
@@ -21,7 +21,7 @@ ANSWERED = frozenset(
         "failures_in_a_row", "warnings", "change", "changes",
     }
 )  # fmt: skip
-"""What only answers have, those of a replica and those of ``put --json``."""
+"""The fields that only answers have, from a replica or from ``put --json``."""
 
 Answer = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 class _Dumper(yaml.SafeDumper):
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """In quotes where it holds what a terminal must not get, as YAML has escapes in quotes alone."""
+        """Quote the text if it holds what a terminal must not get, because YAML has escapes only in quotes."""
         style = None if all(map(is_printable, text)) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 
@@ -42,30 +42,30 @@ _Dumper.add_multi_representer(dict, _Dumper.represent_dict)  # answers of the SD
 
 
 def as_yaml(document: Any) -> str:
-    """It means ``document``, and a terminal may be given it."""
+    """Return ``document`` as YAML that is safe for a terminal."""
     return printable(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
 
 
 def in_one_line(value: Any) -> str:
-    """A value as YAML in a line of its own."""
+    """Return a value as YAML on one line."""
     text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**31)
     return printable(text.strip().removesuffix("\n..."))
 
 
 def as_text(document: Any) -> Text:
-    """As YAML, whose long lines are not broken: it may be copied."""
+    """Return YAML whose long lines are not broken, so that it can be copied."""
     return Text(as_yaml(document).rstrip(), no_wrap=True, overflow="ignore")
 
 
 def yaml_diff(before: Any, after: Any, title: str) -> str:
-    """A unified diff of their YAML; empty when nothing differs. None stands for what is not there."""
+    """Return a unified diff of their YAML, empty if nothing differs. None stands for a missing document."""
     old, new = ([] if side is None else as_yaml(side).splitlines() for side in (before, after))
     old_name, new_name = ("/dev/null" if side is None else title for side in (before, after))
     return "\n".join(difflib.unified_diff(old, new, old_name, new_name, lineterm=""))
 
 
 def coloured_diff(text: str) -> Text:
-    """A unified diff with its colours."""
+    """Return a unified diff in colour."""
     shown = Text()
     for line in text.splitlines():
         head = line.startswith(("+++ ", "--- "))
@@ -75,25 +75,27 @@ def coloured_diff(text: str) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class NounChange:
-    """What became of a noun. ``fields`` are paths with the values before and after, None for what is not there; there
-    are none of a noun that is new."""
+    """The change that a command made to a noun.
+
+    ``fields`` are paths with the values before and after, None for a missing value; a new noun has none.
+    """
 
     word: str
     fields: Sequence[tuple[str, Any, Any]] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Beside what the answer of a replica has."""
+        """Return the fields that extend the replica's answer."""
         fields = [{"field": field, "before": before, "after": after} for field, before, after in self.fields]
         return {"change": self.word, "changes": fields}
 
     def as_text(self, noun: str, comment: str = "") -> Text:
-        """``comment`` begins each line, where a document follows that is to stay one."""
+        """Return the change as lines that begin with ``comment``, so that a document printed after them stays valid."""
         fields = (f"  {field}: {_shown(before)} → {_shown(after)}" for field, before, after in self.fields)
         return Text("\n".join(comment + line for line in (f"{noun}: {self.word}", *fields)), style="dim")
 
 
 def change(before: Answer | None, after: Answer) -> NounChange:
-    """What a change of another caller between the two has changed is in it as well."""
+    """Return the difference, including any change that another caller made in between."""
     if before is None:
         return NounChange("created")
     is_same = before.get("rev") == after.get("rev")

@@ -1,1 +1,1 @@
-"""Definitions, lanes, calendars, tenants and tokens, and ``hascheduler apply``, which makes them as files say."""
+"""Definitions, lanes, calendars, tenants and tokens, and ``hascheduler apply``, which applies files of them."""

@@ -1,11 +1,11 @@
-"""``hascheduler apply``: makes the stored resources as files describe them.
+"""The command ``hascheduler apply``: makes the stored resources match the files.
 
-The plan is decided from what is stored and carried out on exactly that: a resource that changed in between is a
+The plan is made from the stored revisions and carried out on exactly those: if a resource changed in between, that is a
 conflict.
 
-Every noun may have an owner: schedules as a label, the others as a field. ``--prune`` deletes what
-its owner applied and the files no longer hold: schedules first, then what they name, and nothing that is still used.
-What is another owner's is neither changed nor deleted, unless it is taken over.
+Every noun may have an owner: schedules as a label, the others as a field. ``--prune`` deletes what its owner applied
+and the files no longer hold: schedules first, then the nouns that they name, but nothing that is still used. Another
+owner's resources are neither changed nor deleted, unless they are taken over.
 """
 
 from collections import Counter
@@ -48,16 +48,16 @@ class PlannedChange(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     REPAIRED = "repaired"
-    """What is stored can't be read, and is replaced unseen."""
+    """The stored document can't be read, and is replaced unseen."""
     UNCHANGED = "unchanged"
     PRUNED = "pruned"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One thing to do: ``after`` in place of ``before`` at revision ``rev``; None for what is not there.
+    """One change: ``after`` replaces ``before`` at revision ``rev``; None for a missing noun.
 
-    ``used_by`` says what still uses a noun that would be pruned, and stays.
+    ``used_by`` names what still uses a noun that would be pruned and therefore stays.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class PlanStep:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What its author may not have meant."""
+        """Return warnings about what its author may not have meant."""
         if self.kind != "schedule" or self.after is None:
             return ()
         return remarks(read_trigger(self.after["trigger"], WallMs(0)))
@@ -92,7 +92,7 @@ _SIGNS = {
     PlannedChange.PRUNED: ("red", "goes"),
     PlannedChange.UNCHANGED: ("dim", "stays as it is"),
 }
-"""How each is shown, and what is said of it beforehand."""
+"""The colour of each change, and its text in the plan."""
 
 
 @example(
@@ -159,7 +159,7 @@ def apply(
 
 
 def _require_own(steps: Sequence[PlanStep]) -> None:
-    """Raise a `CallerError`, one line, if a step would change what another owner applied."""
+    """Raise a `CallerError`, on one line, if a step would change a noun that another owner applied."""
     others = []
     for step in steps:
         if step.before is not None and step.after is not None:
@@ -171,9 +171,9 @@ def _require_own(steps: Sequence[PlanStep]) -> None:
 
 
 def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
-    """Do all that can be done, and add to ``failures`` what can't.
+    """Carry out all steps that can be, and add the errors of the others to ``failures``.
 
-    Whether a noun is used is asked again, once, after all else is done: schedules may have stayed, or come.
+    After all else is done, the use of nouns is checked once more: schedules may have stayed, or come.
     """
     still_used: dict[Noun, str] | None = None
     nouns = _pruned_nouns(steps)
@@ -190,7 +190,7 @@ def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Fa
 
 
 def _pruned_nouns(steps: Sequence[PlanStep]) -> list[Noun]:
-    """Return the nouns that are to go, and that schedules and jobs may still name."""
+    """Return the nouns to delete that schedules and jobs may still name."""
     return [step.noun for step in steps if step.change is PlannedChange.PRUNED and step.kind != "schedule"]
 
 
@@ -206,7 +206,7 @@ def _show(steps: Sequence[PlanStep]) -> None:
 
 
 def _outcome(steps: Sequence[PlanStep], failures: Failures, how: str) -> Text:
-    """Return how many were changed, and how many failed."""
+    """Return the counts of changed and failed documents."""
     counts = Counter(step.change for step in steps if step.noun not in failures)
     parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change][0]) for change in PlannedChange if counts[change]]
     if failures:
@@ -221,7 +221,7 @@ def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
 
 
 def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
-    """Schedules after what they name; what is pruned last, and there the schedules first."""
+    """Return the steps: schedules after the nouns that they name, pruned nouns last, and of those schedules first."""
     ordered = sorted(files_want.manifests, key=lambda manifest: manifest.kind == "schedule")
     steps = [_step(scheduler, manifest) for manifest in ordered]
     if not prune:
@@ -232,7 +232,7 @@ def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[
 
 
 def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
-    """Carry out a step; raise `Refused`, 409 or 412, if what is stored is not what the plan saw."""
+    """Carry out a step; raise `Refused`, 409 or 412, if the stored noun is not the one in the plan."""
     api = named_api(scheduler, step.kind)
     if step.change is PlannedChange.PRUNED:
         if not api.delete(step.name, if_match=step.rev):
@@ -250,7 +250,7 @@ def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
 
 
 def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
-    """Being paused is no part of a replacement: it is changed by its own requests."""
+    """Replace the schedule, and change its pause by separate requests, because a replacement does not include it."""
     assert step.after is not None
     after, schedules, rev = dict(step.after), scheduler.schedules, step.rev
     is_paused = after.pop("paused", False)
@@ -282,17 +282,17 @@ def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
     owner = owner_of(kind, before)
     if owner is not None and owner_of(kind, after) is None:
-        # Files that name no owner take nothing from the one that there is.
+        # Files that name no owner leave the stored owner in place.
         after = owned_by(kind, after, owner)
     if "conflict_group" in after and "conflict_scope" in before:
-        # A replacement keeps the scope unless it brings another.
+        # A replacement keeps the scope unless it sets another.
         after = NORMAL[kind]({"conflict_scope": before["conflict_scope"], **after})
     change = PlannedChange.UNCHANGED if before == after else PlannedChange.CHANGED
     return PlanStep(kind, name, change, before, after, stored["rev"])
 
 
 def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A replacement keeps the phase of an interval unless it brings another; so does the same one of several."""
+    """Keep the phase of an interval unless the replacement sets another; likewise for each interval of several."""
     if trigger["type"] == stored.get("type") == "any":
         known = [*stored["of"], *({} for _ in trigger["of"])]
         parts = [
@@ -307,7 +307,7 @@ def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -
 
 
 _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
-"""In this order, so that nothing goes before what names it."""
+"""The order of deletion: no noun goes before those that name it."""
 
 
 def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
@@ -317,7 +317,7 @@ def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
     for kind in _PRUNED:
         listed = scheduler.schedules.list(labels) if kind == "schedule" else named_api(scheduler, kind).list()
         for stored in listed:
-            # Looked at one by one: what is not marked as this owner's must not go, whatever the answer holds.
+            # Checked one by one: a noun that is not marked as this owner's must not go, whatever the answer holds.
             is_own = owner_of(kind, stored) == files_want.owner
             if kind == "schedule":
                 is_own = stored.get("labels", {}).items() >= labels.items()

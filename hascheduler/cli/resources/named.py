@@ -1,8 +1,8 @@
-"""``hascheduler definition``, ``lane``, ``calendar`` and ``tenant``: list, get, put, edit and delete, made of the class
-of each; and what still uses one, so that ``apply --prune`` deletes none of those.
+"""The commands ``hascheduler definition``, ``lane``, ``calendar`` and ``tenant``, and a check if a noun is still used.
 
-References are names, and nothing stops anybody from naming what is not there: what is found here held when it was asked
-for. Schedules, jobs that have not ended, and a tenant's tokens count.
+Each has list, get, put, edit and delete, derived from the class of the noun. The check keeps ``apply --prune`` from
+deleting nouns in use. References are names, and anybody may name a noun that does not exist, so the result holds for
+the moment of the check only. Schedules, jobs that have not ended, and a tenant's tokens count.
 """
 
 import inspect
@@ -40,9 +40,10 @@ _HELP = {
 
 @dataclass(frozen=True, slots=True)
 class NamedCommands:
-    """``columns`` are fields in the order of the list's columns; ``none`` is said if there are none.
+    """The commands of one kind of noun.
 
-    ``deleted`` ends the help of ``delete``. Examples are what follows the command, by its name.
+    ``columns`` are fields in the order of the list's columns; ``none`` is shown if there are none. ``deleted`` ends the
+    help of ``delete``. Examples are the arguments after the command, by its name.
     """
 
     kind: str
@@ -52,7 +53,7 @@ class NamedCommands:
     examples: Mapping[str, Sequence[str]]
 
     def __getattr__(self, verb: str) -> Command:
-        """Return a command when it is asked for: its options import the class of the noun."""
+        """Return a command on first access, because its options import the class of the noun."""
         if verb not in _HELP:
             raise AttributeError(verb)
         run = getattr(self, f"_{verb}")
@@ -96,7 +97,7 @@ class NamedCommands:
         return delete_stored(scheduler, self.kind, name, yes=yes)
 
     def _shown(self, answer: Answer, changed: NounChange | None = None) -> Shown:
-        """Return what was changed, and the whole as it is now: what is printed stays a document."""
+        """Return the change as a comment, then the noun as it is now, so that the output stays one document."""
         document = as_text(NORMAL[self.kind](answer))
         if changed is None:
             return Shown(answer, document)
@@ -108,7 +109,7 @@ class NamedCommands:
 
 
 def _said(body: Answer) -> dict[str, Any]:
-    """Return the body without nulls: left out, a field gets its default too."""
+    """Return the body without nulls: a field that is left out gets its default too."""
     return {
         name: _said(value) if isinstance(value, Mapping) else value for name, value in body.items() if value is not None
     }
@@ -163,24 +164,24 @@ TENANT = NamedCommands(
 
 
 Noun = tuple[str, str]
-"""Its kind and its name."""
+"""A kind and a name."""
 Planned = Mapping[str, Mapping[str, Any] | None]
-"""By a schedule's name, what it will be; None where it goes."""
+"""The planned body of each schedule by name; None if it will be deleted."""
 
 _LIVE = [state for state in JobState if state not in TERMINAL]
 _OF_JOBS = ("definition", "lane", "tenant")
 _UNSAID = {"lane": DEFAULT_LANE, "tenant": DEFAULT_TENANT}
 LOOKED_AT_MAX = 10_000
-"""How many live jobs are looked at to find one of a lane, as no list of jobs is by lane."""
+"""How many live jobs are checked to find one of a lane, because jobs can't be listed by lane."""
 
 
 def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[Noun, str]:
-    """Return which of ``nouns`` are used, and by what: one line each."""
+    """Return those of ``nouns`` that are used, each with one line that names the user."""
     if not nouns:
         return {}
     found = _schedules(scheduler, set(nouns), planned)
     for kind, name in nouns:
-        if (kind, name) in found or kind == "calendar":  # only schedules name one
+        if (kind, name) in found or kind == "calendar":  # only schedules name a calendar
             continue
         said = _live_job(scheduler, kind, name) or (_token(scheduler, name) if kind == "tenant" else None)
         if said is not None:
@@ -208,7 +209,7 @@ def _still_used(more: int) -> str:
 
 
 def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:
-    said: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # no list is by lane
+    said: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # jobs can't be listed by lane
     looked_at = 0
     for job in islice(scheduler.list(state=_LIVE, **said), LOOKED_AT_MAX):
         looked_at += 1

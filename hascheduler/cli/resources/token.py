@@ -1,4 +1,4 @@
-"""``hascheduler token``: who may ask a cluster for what."""
+"""The command ``hascheduler token``: tokens and their rights in a cluster."""
 
 import re
 from typing import Annotated
@@ -27,7 +27,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 def _table(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {
         **plain("id"),
-        "kind": lambda one: "session" if one.get("session") else "token",  # replicas of 0.2.0 do not say
+        "kind": lambda one: "session" if one.get("session") else "token",  # replicas of 0.2.0 do not send it
         **plain("name", "role", "tenant"),
         **plain(**{"made by": "created_by"}),
         "expires": lambda one: Text("expired", style="red") if one["expired"] else instant_text(one["expires_at"]),
@@ -71,7 +71,7 @@ def create(
     """Make a token. Its secret is the output, this once; nobody can show it again."""
     check_name(name)
     made = scheduler.tokens.create(name, role.value, tenant, expires_in=expires_in)
-    if not output.is_for_programs:  # beside the output, so that a secret in a file or a variable is that alone
+    if not output.is_for_programs:  # on standard error, so that standard output holds the secret alone
         said = f"made {printable(made['id'])}: {role.value} of {tenant}; keep the token, it is not shown again"
         typer.echo(said, err=True)
     return Shown(made, made["token"])

@@ -1,3 +1,5 @@
-"""The commands that start processes: ``serve`` and ``processor`` (one process each, for production), ``dev`` and
-``demo`` (a whole system on this machine).
+"""The commands that start processes.
+
+``serve`` and ``processor`` run one process each, for production; ``dev`` and ``demo`` run a whole system on this
+machine.
 """

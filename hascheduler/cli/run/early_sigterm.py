@@ -6,7 +6,7 @@ import threading
 
 
 def exit_on_sigterm() -> None:
-    """From now on SIGTERM ends the process where it is, until a loop takes the signal over.
+    """Let SIGTERM end the process immediately, until a loop takes the signal over.
 
     Without that, process 1 of a container would ignore it: the kernel has no default action for that process, and the
     pod would be killed at the end of its grace period.

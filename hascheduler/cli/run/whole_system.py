@@ -1,6 +1,8 @@
-"""``hascheduler serve`` and ``processor MODULE…``: one replica, one processor. ``dev``: a whole system on this machine,
-where nothing restarts a process that ends: experiments may break things. ``demo``: such a system whose leader is killed
-again and again, here or in a cluster, and a report.
+"""The commands ``hascheduler serve``, ``processor MODULE…``, ``dev`` and ``demo``.
+
+``serve`` is one replica, ``processor`` one processor. ``dev`` is a whole system on this machine, in which nothing
+restarts a process that ends: experiments may break things. ``demo`` kills the leader of such a system repeatedly, here
+or in a cluster, and reports.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _SHARDS_SHOWN_MAX = 8
-"""As many as one processor serves at once."""
+"""The number of shards that one processor serves at once."""
 
 
 class _Transport(StrEnum):
@@ -69,7 +71,7 @@ def dev(
 
 
 def _require_folder(folder: Path) -> None:
-    """`InvalidInput` where no logs can go: it is a file, or below one, or may not be written."""
+    """Raise `InvalidInput` if no logs can be written there: it is a file, or below one, or not writable."""
     from hascheduler.errors import InvalidInput
 
     try:
@@ -80,7 +82,7 @@ def _require_folder(folder: Path) -> None:
 
 
 async def _require_own_servers(transport: str | None) -> None:
-    """`InvalidInput` where those that the environment names can't be used: said before any process starts."""
+    """Raise `InvalidInput` before any process starts if servers that the environment names can't be used."""
     from hascheduler import assembly
     from hascheduler.settings import read_settings
 
@@ -190,7 +192,7 @@ def demo(
 def serve(*, settings: Settings) -> None:
     """Run one replica: the scheduler's loops and the HTTP API. SIGTERM hands over and ends it in good order."""
     exit_on_sigterm()
-    from hascheduler import assembly  # every driver there is: only when it runs
+    from hascheduler import assembly  # imports every driver, so only if the command runs
 
     configure_logging(settings)
     uvloop.run(assembly.serve(settings))
@@ -204,7 +206,7 @@ _OF_PROCESSORS = (
     "mongodb_tls_ca_file", "mongodb_tls_cert_file", "amqp_tls_ca_file", "amqp_tls_cert_file", "amqp_tls_key_file",
     "replica_id", "development_secrets", "tracing", "log_format", "log_level",
 )  # fmt: skip
-"""What `assembly.work` reads."""
+"""The settings that `assembly.work` reads."""
 
 
 @partial(with_settings, first=_OF_PROCESSORS)
@@ -218,15 +220,15 @@ def processor(
 ) -> None:
     """Run one processor with the handlers of the given modules. SIGTERM drains it."""
     exit_on_sigterm()
-    from hascheduler import assembly  # every driver there is: only when it runs
+    from hascheduler import assembly  # imports every driver, so only if the command runs
     from hascheduler.processor import load_handlers
     from hascheduler.processor.handler_loop import HandlerLoop
 
-    # Modules of the user are found where the command is run, as with `python -m`.
+    # Modules of the user are found in the current directory, as with `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     configure_logging(settings)
     with HandlerLoop(uvloop.new_event_loop) as handler_loop:
-        # What the modules bind to the running loop while they are imported, such as a session, their handlers use.
+        # Handlers use what their modules bind to the running loop during import, such as a session.
         handlers = handler_loop.before_start(lambda: load_handlers(modules))
         uvloop.run(assembly.work(settings, handlers, handler_loop, name or settings.replica_id))

@@ -1,1 +1,1 @@
-"""``hascheduler schedule`` and ``verdicts``: see, preview, make and change schedules."""
+"""The commands ``hascheduler schedule`` and ``verdicts``: show, preview, make and change schedules."""

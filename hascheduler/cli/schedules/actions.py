@@ -1,5 +1,7 @@
-"""``hascheduler schedule put`` and ``edit``, by options or in an editor; ``pause``, ``resume``, ``reset``, ``trigger``,
-``backfill`` and ``delete``.
+"""The commands of ``hascheduler schedule`` that change schedules.
+
+``put`` and ``edit``, by options or in an editor; ``pause``, ``resume``, ``reset``, ``trigger``, ``backfill`` and
+``delete``.
 """
 
 from enum import StrEnum
@@ -101,9 +103,9 @@ def _change(scheduler: Scheduler, verb: str, name: str | None, how: ChangeOfAll,
 
 
 def _is_of_many(verb: str, name: str | None, how: ChangeOfAll, *, of_one: tuple[str, ...] = ()) -> bool:
-    """Return whether no name is given; raise an `InvalidInput` if nothing says which are meant, or both do.
+    """Return True if no name is given; raise an `InvalidInput` unless either a name or a filter is given.
 
-    ``of_one`` are given options for one alone.
+    ``of_one`` are given options that apply to a single schedule only.
     """
     if (name is None) == (not how.given):
         problem = "a name and options can't be had together"
@@ -262,7 +264,7 @@ def put(
     if dry_run:
         preview = scheduler.schedules.preview_trigger(body["trigger"], name=name)
         return Shown({"body": made, "preview": preview}, [as_text(made), "", preview_page("Next fires", preview)])
-    # By its old name, `add`, it replaces none.
+    # Under its old name, `add`, it replaces no schedule.
     before: Any = None if context.info_name == "add" else scheduler.schedules.find(name)
     if before is None:
         return _written(None, scheduler.schedules.create_document(made))
@@ -270,7 +272,7 @@ def put(
 
 
 def _written(before: Answer | None, after: Answer) -> Shown:
-    """Return what was changed, and the whole."""
+    """Return the change, and the schedule as it is now."""
     changed = change(before, after)
     answer = after if before is None else {**after, **changed.as_json()}
     return Shown(answer, [changed.as_text(f"schedule {after['name']}"), schedule_page(after)])

@@ -1,7 +1,6 @@
-"""The options that make and edit a schedule, and the body of a request that they make.
+"""The options that make and edit a schedule, and the request body that they make.
 
-The meaning of a trigger's texts is not checked here: the replica checks it, or, without one,
-`hascheduler.triggers.requests`.
+The values of a trigger are not checked here: the replica checks them, or, without one, `hascheduler.triggers.requests`.
 """
 
 from contextlib import suppress
@@ -36,20 +35,20 @@ TRIGGER: Options = {
 }
 
 _BESIDE = ("trigger", "jobs")
-"""What the options of a schedule's fields leave out."""
+"""The fields that the options of a schedule's fields leave out."""
 SCHEDULE: Options = {**TRIGGER, **options_of(ScheduleFields, _BESIDE)}
 
 
 def new_schedule(name: str, given: Given) -> dict[str, Any]:
-    """Return the body that creates it; raise an `InvalidInput` if something that has no default is not given."""
+    """Return the body that creates it; raise an `InvalidInput` if a field without a default is not given."""
     if "job_definition" not in given:
         raise InvalidInput(("--definition",), "missing", "the type of job that it makes, such as log")
-    trigger = new_trigger(given)  # first: it says best what is missing
+    trigger = new_trigger(given)  # first: its error names best what is missing
     return {"name": name, **changed_schedule(given), "trigger": trigger}
 
 
 def changed_schedule(given: Given) -> dict[str, Any]:
-    """Return the parts of a schedule that are given, as a merge patch; empty for none."""
+    """Return the given parts of a schedule as a merge patch, empty if none is given."""
     trigger = changed_trigger(given)
     return {**({"trigger": trigger} if trigger else {}), **body_of(ScheduleFields, given, _BESIDE)}
 
@@ -66,7 +65,7 @@ def new_trigger(given: Given) -> dict[str, Any]:
 
 
 def changed_trigger(given: Given) -> dict[str, Any]:
-    """Return the parts of a trigger that are given, as a merge patch; several patterns are one trigger."""
+    """Return the given parts of a trigger as a merge patch; several patterns are one trigger."""
 
     def said(*names: str) -> dict[str, Any]:
         return {name: None if given[name] == NONE else given[name] for name in names if name in given}
@@ -93,7 +92,7 @@ def changed_trigger(given: Given) -> dict[str, Any]:
 
 
 def _parts(given: Given) -> list[dict[str, Any]]:
-    """Return the patterns, each with the zone or the anchor that is said of all of its type."""
+    """Return the patterns, each with the zone or anchor that is given for its type."""
     zone, anchor = ({name: given[name]} if given.get(name, NONE) != NONE else {} for name in ("timezone", "anchor"))
     crons = [{"type": "cron", "expression": text, **zone} for text in given.get("cron", ())]
     intervals = [{"type": "interval", "every": text, **anchor} for text in given.get("every", ())]
@@ -103,7 +102,7 @@ def _parts(given: Given) -> list[dict[str, Any]]:
 def _at(texts: list[str]) -> dict[str, Any]:
     if len(texts) == 1:
         return {"type": "once", "at": texts[0]}
-    with suppress(InvalidInput):  # the reader of the trigger reports it better, with the index
+    with suppress(InvalidInput):  # the reader of the trigger has a better error, with the index
         texts = sorted(texts, key=parse_instant)
     return {"type": "times", "at": texts}
 

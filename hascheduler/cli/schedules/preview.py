@@ -1,5 +1,7 @@
-"""``hascheduler schedule preview``: the next fires, by a replica or computed here, and how clock changes move them.
-``timeline`` and ``calendar``: when all schedules fire in the next hours or days.
+"""The commands ``hascheduler schedule preview``, ``timeline`` and ``calendar``.
+
+``preview`` shows the next fires of a schedule, from a replica or computed here, and how clock changes move them. The
+others show when all schedules fire in the next hours or days.
 """
 
 import json
@@ -99,9 +101,9 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
 
 
 def _times(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Iterator[Upcoming]:
-    """``count`` fires, and of each window of excluded times that lies between them the first, with how many there are.
+    """Yield ``count`` fires, and the first time of each exclusion window between them, with the count of times in it.
 
-    A window may hold millions of them, so they are counted and not looked at.
+    A window may hold millions of times, so they are counted, not listed.
     """
     fired, passed_ms = 0, after_ms
     while True:
@@ -143,7 +145,7 @@ def preview_page(title: str, answer: Answer) -> RenderableType:
     changes = answer.get("clock_changes") or []
     zone = answer.get("timezone") or "UTC"
     if changes:
-        # Several zones are shown in UTC, and each change says whose clock it is.
+        # Several zones are shown in UTC, and each change names its zone.
         one = zone != "UTC"
         parts.append(Text.assemble("\n", (f"Clock changes{f' in {zone}' if one else ''} within 400 days", "bold")))
         parts += [_clock_change(change, one_zone=one) for change in changes]
@@ -192,7 +194,7 @@ def _fires(answer: Answer) -> RenderableType:
 
 
 def _rows(answer: Answer) -> Iterator[tuple[str, Answer]]:
-    """The fires in their order; in a comparison, what came is ``+`` and what went is ``-``."""
+    """Yield the fires in order; in a comparison, added ones with ``+`` and removed ones with ``-``."""
     added = {fire["nominal_at"] for fire in answer.get("added") or ()}
     rows = [("+" if fire["nominal_at"] in added else "", fire) for fire in answer["fires"]]
     rows += [("-", fire) for fire in answer.get("removed") or ()]
@@ -200,7 +202,7 @@ def _rows(answer: Answer) -> Iterator[tuple[str, Answer]]:
 
 
 def _local(fire: Answer, finest: str) -> str:
-    """``Sun 28 Mar 2027 03:00 +02:00``."""
+    """Return ``Sun 28 Mar 2027 03:00 +02:00``."""
     local = datetime.fromisoformat(fire["local"])
     day = day_text(local)
     return f"{day:<15} {clock_text(local, finest=finest)} {offset_text(local)}"
@@ -208,7 +210,7 @@ def _local(fire: Answer, finest: str) -> str:
 
 def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
     at_ms = parse_instant(change["at"])
-    # An offset such as +02:00 is that of an instant with it.
+    # Parse an offset such as +02:00 as part of an instant.
     before, after = (
         datetime.fromisoformat(f"2000-01-01T00:00:00{change[name]}").utcoffset() or timedelta()
         for name in ("offset_before", "offset_after")
@@ -221,7 +223,7 @@ def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
         (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
     )
-    # An explanation begins with what the clock does, which stands in the heading already, and whose clock it is.
+    # An explanation begins with the zone and the clock change, which the heading already shows.
     explanation = change["explanation"].partition("; ")[2] if one_zone else ""
     text = Text(explanation or change["explanation"])
     return Padding(Group(head, Padding(text, (0, 0, 0, 2))), (1, 0, 0, 0))
@@ -234,7 +236,10 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class ComingFires:
-    """``fires_left`` bounds how many fires of a schedule come; None: no bound. Without ``trigger`` it says ``note``."""
+    """The coming fires of a schedule.
+
+    ``fires_left`` bounds how many there are; None: no bound. Without a ``trigger``, ``note`` says why.
+    """
 
     name: str
     trigger: Trigger | None
@@ -242,7 +247,7 @@ class ComingFires:
     note: str = ""
 
     def count(self, after_ms: int, through_ms: int) -> int:
-        """Return how many nominal times in (after, through] are going to fire, if none fires before them."""
+        """Return how many nominal times in (after, through] will fire, if none fires before them."""
         count = 0 if self.trigger is None else count_firing(self.trigger, after_ms + 1, through_ms)
         return count if self.fires_left is None else min(count, self.fires_left)
 
@@ -254,7 +259,7 @@ ZoneOption = Annotated[
 
 
 def zone_or_default(name: str | None) -> ZoneInfo:
-    """By its name, else the one in which all instants are shown."""
+    """Return the zone by its name; without a name, the one in which all instants are shown."""
     if name is None:
         return reader_zone()
     if name not in zone_names():
@@ -281,7 +286,7 @@ def calendar(
 def calendar_days(
     rows: Sequence[ComingFires], now_ms: int, days: int, zone: ZoneInfo
 ) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
-    """Each day with its schedules: the times of those that fire seldom (in order), the count of the others (first)."""
+    """Yield each day with its schedules: frequent ones first, by count, then the others in order, by their times."""
     today = utc_datetime(now_ms).astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
     spent = dict.fromkeys((row.name for row in rows), 0)
     for number in range(days):
@@ -359,7 +364,7 @@ def _zone_line(zone: ZoneInfo) -> Text:
 
 
 def coming_fires(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs) -> list[ComingFires]:
-    """The one that fires next comes first; then those that are paused or over."""
+    """Return the schedules in the order of their next fire, then those that are paused or over."""
     schedules = list(scheduler.schedules.list(labels))
     uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)
     stored = scheduler.documents("calendars").list() if uses_calendars else ()
@@ -380,7 +385,7 @@ def _row(schedule: Mapping[str, Any], calendars: Mapping[str, Calendar], now_ms:
     try:
         trigger = on_calendars(read_trigger(schedule["trigger"], now_ms), calendars)
     except InvalidInput:
-        # A replica of a newer version has kinds that are unknown here; or a calendar has just gone.
+        # A replica of a newer version has kinds that are unknown here, or a calendar was just deleted.
         return ComingFires(name, None, note="a trigger that this version does not know")
     if trigger.max_fires is None:
         return ComingFires(name, trigger)

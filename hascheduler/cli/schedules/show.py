@@ -1,5 +1,6 @@
-"""``hascheduler schedule list``, ``get`` and ``verdicts``, and ``hascheduler verdicts`` of all schedules: a table of
-many, a page of one, a trigger in one line.
+"""The commands ``hascheduler schedule list``, ``get`` and ``verdicts``, and ``hascheduler verdicts`` of all schedules.
+
+Many schedules are a table, one is a page, and a trigger is one line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,14 +74,14 @@ def schedule_page(schedule: Schedule) -> RenderableType:
 
 
 def manifest(schedule: Schedule) -> str:
-    """Return the schedule as a file has it; or a preview of one."""
+    """Return the schedule as a file holds it, or a preview of it."""
     if "trigger" not in schedule:
         return as_yaml(schedule)
     return as_yaml({"kind": "Schedule", **normal_schedule(schedule)})
 
 
 def warning_lines(answer: Mapping[str, Any]) -> list[Text]:
-    """The warnings of a schedule or a preview, a line each. Replicas of 0.2.0 have none."""
+    """Return the warnings of a schedule or a preview, one line each. Replicas of 0.2.0 send none."""
     return [Text(f"warning: {warning}", style="yellow") for warning in answer.get("warnings") or ()]
 
 
@@ -102,7 +103,7 @@ def _fire_counts(schedule: Schedule) -> Text:
 
 
 def _graph(jobs: Sequence[Mapping[str, Any]]) -> Text:
-    """A line for each job that a fire makes: what it is, and after which it runs."""
+    """Return one line for each job of a fire: what it is, and after which jobs it runs."""
     width = max(len(job["ref"]) for job in jobs)
     lines = []
     for job in jobs:

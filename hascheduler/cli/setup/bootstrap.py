@@ -1,4 +1,4 @@
-"""``hascheduler bootstrap mongodb``: the replica set with all its members, and its users."""
+"""The command ``hascheduler bootstrap mongodb``: the replica set with all its members, and its users."""
 
 import re
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def mongodb(
 
 
 def parse_members(text: str) -> Sequence[str]:
-    """Return ``host:port`` of each, sorted; the port is 27017 if none is given."""
+    """Return ``host:port`` of each, sorted; the default port is 27017."""
     found = [_MEMBER.fullmatch(part.strip()) for part in text.split(",")]
     members = sorted({f"{one[1]}:{one[2] or 27017}" for one in found if one is not None})
     if len(members) != len(found):
@@ -79,7 +79,7 @@ def parse_members(text: str) -> Sequence[str]:
 
 
 def read_key(path: Path) -> str:
-    """Return the key without white space; of a list, which is how a key is changed, the first one."""
+    """Return the key without white space; if there is a list, as during a change of keys, the first one."""
     text = read_source(str(path), "a key", ("--keyfile",))
     first = re.match(r"- *(\S+)", text)
     key = first[1] if first else "".join(text.split())

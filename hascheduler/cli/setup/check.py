@@ -1,4 +1,4 @@
-"""``hascheduler check``: the broken invariants in the database, and what to do about each.
+"""The command ``hascheduler check``: the broken invariants in the database, and what to do about each.
 
 ``hascheduler audit`` is its deprecated name.
 """
@@ -46,7 +46,7 @@ def check(*, settings: Settings) -> Shown:
     """
     exit_on_sigterm()
     configure_logging(settings)
-    from hascheduler import assembly  # every driver there is: only when it runs
+    from hascheduler import assembly  # imports every driver, so only if the command runs
 
     with _progress() as progress:
         report = asyncio.run(assembly.audit(settings, progress))
@@ -69,7 +69,7 @@ with_parameters(
 
 @contextmanager
 def _progress() -> Iterator[Any]:
-    """Shows how far it is, on a terminal; standard output is for the result."""
+    """Show the progress on a terminal; standard output is for the result."""
     if not sys.stderr.isatty():
         yield lambda _section, _done: None
         return

@@ -1,4 +1,4 @@
-"""``hascheduler migrate``: brings the database to the schema of this release, and lists the steps that took."""
+"""The command ``hascheduler migrate``: brings the database to the schema of this release, and lists its steps."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ _STEPS = {
     StepKind.INDEX: ("built", "build", "index"),
     StepKind.SUPERSEDED: ("dropped", "drop", "index"),
 }
-"""What a step has done, or would do, and to what."""
+"""The action of each step, done and planned, and the kind of its object."""
 
 
 @example("hascheduler migrate --dry-run", "hascheduler migrate --json")
@@ -46,7 +46,7 @@ def migrate(
     Once all replicas and processors are of this release: there is no way back to one that does not read the new
     version. It may be run at any time, again, by several at once; one that was cut short is gone on with by the next.
     """
-    from hascheduler import assembly  # every driver there is: only when it runs
+    from hascheduler import assembly  # imports every driver, so only if the command runs
 
     configure_logging(settings)
     done = asyncio.run(assembly.migrate(settings, dry_run=dry_run))

@@ -1,4 +1,4 @@
-"""``hascheduler shards``: which shard has how many partitions of tenants, and moves of them while everything runs."""
+"""The command ``hascheduler shards``: which shard has how many partitions of tenants, and moves of them at run time."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ def apply(
     for its tenants are answered 503 with Retry-After. Ctrl-C ends the command, and the moves go on. Status 1: the
     command ended before the moves did.
     """
-    from hascheduler import assembly  # every driver there is: only when it runs
+    from hascheduler import assembly  # imports every driver, so only if the command runs
 
     if not (even or tenant or partition):
         raise InvalidInput(("--even",), "nothing is to move", "--even, or --tenant or --partition with --to")

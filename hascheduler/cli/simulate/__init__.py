@@ -1,1 +1,1 @@
-"""``hascheduler simulate`` and ``record``: what would happen, without a server, and what a leader decided."""
+"""The commands ``hascheduler simulate`` and ``record``: run scenarios without a server, record a leader's decisions."""

@@ -1,6 +1,7 @@
-"""``hascheduler simulate``: a scenario on the real dispatch core in virtual time, or a recording, decided again; its
-figures are a table with a column for each policy. ``hascheduler record``: such a recording, the leader's inputs and
-decisions.
+"""The commands ``hascheduler simulate`` and ``record``.
+
+``simulate`` runs a scenario on the real dispatch core in virtual time, or decides a recording again; its figures are a
+table with a column for each policy. ``record`` makes such a recording: the leader's inputs and decisions.
 """
 
 import json
@@ -77,7 +78,7 @@ def _rows(reports: Sequence[RunReport]) -> Iterator[list[str]]:
 
 
 def difference_lines(outcomes: Sequence[RunOutcome]) -> Iterator[Text]:
-    """Yield what no processor could run, and whose start each policy but the first moves."""
+    """Yield the jobs that no processor could run, and those whose start a policy moves compared with the first one."""
     if ids := outcomes[0].unschedulable:
         more = f" and {len(ids) - 5:,} more" if len(ids) > 5 else ""
         yield Text(f"no processor that was there at the end could run: {', '.join(ids[:5])}{more}", style="yellow")
@@ -157,7 +158,7 @@ def simulate(
             return _replayed(text)
         scenario = recorded_scenario(*read_recording(text.splitlines())) if recorded else parse_scenario(text)
     if recorded:
-        # Another policy is worth nothing without the one that was recorded beside it.
+        # Another policy is useful only in comparison with the recorded one.
         compare, policy = [*([policy] if policy else []), *(compare or [])], None
     draw = None if plot is None else _drawing(plot)
     outcomes = _run_all(_under(scenario, policy, compare or []))
@@ -171,7 +172,7 @@ def simulate(
 
 @contextmanager
 def _located(source: str) -> Iterator[None]:
-    """Errors inside the block name the source and the place in it."""
+    """Add the source and the place in it to errors inside the block."""
     try:
         yield
     except InvalidInput as error:
@@ -180,7 +181,7 @@ def _located(source: str) -> Iterator[None]:
 
 
 def _under(scenario: Scenario, policy: str | None, compared: list[str]) -> list[Scenario]:
-    """Return the scenario under ``policy``, if any, and under those it is compared with, each once."""
+    """Return the scenario under ``policy``, if any, and under the compared ones, each once."""
     first = scenario if policy is None else scenario.under(policy, "--policy")
     found = {first.policy.name: first}
     for each in compared:
@@ -201,7 +202,10 @@ def _run_all(scenarios: list[Scenario]) -> list[RunOutcome]:
 
 
 def _drawing(out: str) -> Callable[[Sequence[RunOutcome]], bytes]:
-    """Return what draws a file of that name, before anything runs; an `InvalidInput` says why it can't."""
+    """Return the function that draws a file of that name; raise an `InvalidInput` if there is none.
+
+    It is called before anything runs, so that a bad name costs no run.
+    """
     try:
         from hascheduler.simulate.plot import FORMATS, draw
     except ModuleNotFoundError:
@@ -221,7 +225,7 @@ def _write(out: str, picture: bytes) -> None:
 
 
 def _replayed(text: str) -> Shown:
-    """The status is 1 if the replay decides something else."""
+    """Replay a recording; the status is 1 if the replay decides differently."""
     heading, steps = read_recording(text.splitlines())
     replayed = replay(heading, steps)
     counts = {"steps": replayed.steps, "decisions": replayed.decisions}
@@ -256,7 +260,7 @@ def record(
     span_ms = parse_duration(span, ("--for",))
     with replica(url) as scheduler:
         leader = _leader(scheduler.cluster.status(), url)
-    # On standard error, so that what the command prints stays its own.
+    # On standard error, so that standard output holds only the command's result.
     live = Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
     steps, end = 0, "it was cut off"
     with ExitStack() as stack:
@@ -278,13 +282,13 @@ def record(
 
 
 def _leader(cluster: ClusterResponse, url: str) -> str:
-    """Where the leader answers."""
+    """Return the URL of the leader."""
     if cluster["leading"]:
         return url
     holder = cluster["leader"]["holder"] if cluster["leader"] else None
     for one in cluster["replicas"]:
         if one["id"] == holder:
-            # All replicas speak what this one does.
+            # All replicas use the same scheme as this one.
             return f"{url.partition('://')[0]}://{one['http_endpoint']}"
     raise WorldError("nobody leads at the moment, so there is nothing to record")
 

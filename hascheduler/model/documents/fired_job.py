@@ -1,4 +1,4 @@
-"""The jobs that a schedule makes for a nominal time: as they are stored, and as a mirror will see the last of them."""
+"""The jobs that a schedule makes for a nominal time: as they are stored, and the last as a mirror will see it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -27,15 +27,15 @@ from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.schema.schedule import Basis, GraphJob, JobGraph, JobTemplate, Overlap, ScheduleRef
 
 AFTER_MAX = 100
-"""Jobs that one fire waits for: an entry of the journal, which may have a hundred such fires, has to stay small."""
+"""The most jobs that one fire waits for: a journal entry, which may have a hundred such fires, must stay small."""
 WORK_AT_ONCE_MAX = 4 * 1024 * 1024
-"""The `JobMaker.work` that may be done in one piece: some milliseconds."""
+"""The most `JobMaker.work` that may be done in one piece: it takes some milliseconds."""
 _AS_BYTES = 160
-"""To fill a placeholder, or to copy and send a value of any kind, takes as long as to send so many bytes of text."""
+"""The bytes of text that take as long to send as one placeholder to fill, or one value to copy and send."""
 
 
 class Payload(NamedTuple):
-    """The payload of a schedule for a job on ``target``; ``rendered``: its placeholders are filled."""
+    """The payload of a schedule for a job on ``target``; if ``rendered``, its placeholders are filled."""
 
     value: Any
     target: str
@@ -43,12 +43,12 @@ class Payload(NamedTuple):
 
 
 class JobMaker:
-    """Makes the jobs of the nominal times of one stored ``schedule``, which it reads and measures once.
+    """A maker of jobs for the nominal times of one stored ``schedule``, which it reads and measures once.
 
     They count as submitted at their nominal time. ``keyed_by`` are the keys of the limits per key of their definitions.
-    ``size`` is that of all their payloads, rendered or not. ``makes_jobs`` is false if the templates are unreadable, or
-    the rendered payloads too large to be stored. What expires does so after ``expires_from_ms``, by default its nominal
-    time.
+    ``size`` is the size of all their payloads, rendered or not. ``makes_jobs`` is false if the templates are
+    unreadable, or the rendered payloads too large to be stored. Jobs expire, if they do, counted from
+    ``expires_from_ms``, by default their nominal time.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class JobMaker:
         sizes = [_size(made.payload, name, self._labels) for made in self._made]
         for size in sizes:
             self.size += size
-        # What has no placeholder is the same in each job.
+        # Values without placeholders are the same in each job.
         self._made = [
             made if size.placeholders else made._replace(payload=made.payload._replace(rendered=False))
             for made, size in zip(self._made, sizes, strict=True)
@@ -81,11 +81,11 @@ class JobMaker:
 
     @property
     def work(self) -> int:
-        """What it costs to make the jobs of one time and to send them, in bytes of plain text."""
+        """Return the cost of making and sending the jobs of one time, in bytes of plain text."""
         return self.size.bytes + _AS_BYTES * (self.size.placeholders + self.size.values)
 
     def payloads(self, job_id: str, nominal_ms: WallMs) -> Any:
-        """The rendered payload of the job ``job_id``; of a graph, those by ref. None if there is none to render."""
+        """Return the rendered payload of ``job_id``, or those of a graph by ref; None if there is none to render."""
         if not any(made.payload.rendered for made in self._made):
             return None
         if self._graph is None:
@@ -94,12 +94,11 @@ class JobMaker:
         return {made.ref: self._payload(made.payload, ids[made.ref], nominal_ms) for made in self._made}
 
     def jobs(self, job_id: str, nominal_ms: WallMs, *, serial: bool, after: Sequence[str] = ()) -> list[NewJob]:
-        """The jobs for ``nominal_ms``, each after those that it waits for, ``job_id`` at the end; empty unless it
-        ``makes_jobs``.
+        """Return the jobs for ``nominal_ms``, each after those that it waits for; empty unless it ``makes_jobs``.
 
-        The result depends on the arguments alone, so every leader makes the same jobs. They begin when the jobs
-        ``after`` have ended, however these did. The jobs of a graph are never ``serial``: they may run beside each
-        other.
+        The last job's id is ``job_id``. The result depends on the arguments alone, so every leader makes the same jobs.
+        They begin when the jobs ``after`` have ended, however those ended. The jobs of a graph are never ``serial``:
+        they may run at the same time.
         """
         if not self.makes_jobs:
             return []
@@ -114,8 +113,11 @@ class JobMaker:
         return jobs
 
     def fired(self, nominal_ms: WallMs, after: Sequence[str] = ()) -> list[NewJob]:
-        """The jobs that a fire inserts, the last as the fire itself; empty if there are none: the schedule was broken
-        by hand, or an earlier release accepted a payload that is too large when rendered."""
+        """Return the jobs that a fire inserts, the last as the fire itself.
+
+        Empty if there are none: the schedule was broken by hand, or an earlier release accepted a payload that is too
+        large when rendered.
+        """
         try:
             overlap = decode_policy(self._policy).overlap
         except InvalidInput:
@@ -153,7 +155,7 @@ class JobMaker:
 
 
 class _Made(NamedTuple):
-    """A job that each nominal time makes; of a graph, with its place in it."""
+    """A job that each nominal time makes; a job of a graph with its place in it."""
 
     template: JobTemplate
     payload: Payload
@@ -162,7 +164,7 @@ class _Made(NamedTuple):
 
 
 def _made(name: str, schedule: Document) -> tuple[list[_Made], JobGraph | None]:
-    """The jobs, each after those that it waits for; `InvalidInput` if their templates are unreadable."""
+    """Return the jobs, each after those that it waits for; raise `InvalidInput` if their templates are unreadable."""
     template, graph = decode_jobs(schedule.get("job"), name)
     if graph is None:
         rendered = bool(schedule.get("render"))
@@ -178,25 +180,29 @@ def _made(name: str, schedule: Document) -> tuple[list[_Made], JobGraph | None]:
 
 
 def begins_after(jobs: Sequence[str], job: NewJob) -> NewJob:
-    """``job`` as it waits until ``jobs`` have ended, however they did: what waits for others of its graph comes after
-    them anyway."""
+    """Return ``job``, waiting until ``jobs`` have ended, however they end.
+
+    Jobs that wait for others of their graph are unchanged, because they begin later anyway.
+    """
     return job if job.waits_for or not jobs else replace(job, waits_for=tuple(jobs), ignores_failures=True)
 
 
 def graph_job_ids(graph: JobGraph, last_id: str) -> dict[str, str]:
-    """By ref, the ids of the jobs of a graph whose last job is ``last_id``."""
+    """Return by ref the ids of the jobs of a graph whose last job is ``last_id``."""
     last = graph.last.ref
     return {job.ref: last_id if job.ref == last else graph_job_id(last_id, job.ref) for job in graph.jobs}
 
 
 def expires_at(template: JobTemplate, from_ms: WallMs) -> WallMs | None:
-    """When a job whose span begins at ``from_ms`` expires, at most the latest instant there is; None: never."""
+    """Return when a job whose span begins at ``from_ms`` expires, at most the latest possible instant; None: never."""
     return None if template.expires_in_ms is None else WallMs(min(from_ms + template.expires_in_ms, LATEST_MS))
 
 
 def require_storable_payload(payload: Payload, schedule: str, labels: Any, path: tuple[str | int, ...]) -> RenderedSize:
-    """The largest size of this payload; `InvalidInput` at ``path`` unless every job with it, of such a schedule, can be
-    stored, and it has few placeholders."""
+    """Return the largest size of this payload; raise `InvalidInput` at ``path`` if some job with it can't be stored.
+
+    It raises the same if the payload has too many placeholders.
+    """
     size = _size(payload, schedule, labels)
     require_storable_size(size.bytes, path, rendered=payload.rendered)
     require_few_placeholders(size.placeholders, path)
@@ -204,9 +210,9 @@ def require_storable_payload(payload: Payload, schedule: str, labels: Any, path:
 
 
 def rendered_payload_bytes_max(name: object, schedule: Document) -> int:
-    """The largest size of the payloads that a stored schedule renders; 0 if it renders none, or is unreadable.
+    """Return the largest size of the payloads that a stored schedule renders; 0 if it renders none, or is unreadable.
 
-    Of a graph, the size of all its payloads, rendered or not.
+    For a graph, that is the size of all its payloads, rendered or not.
     """
     return JobMaker(name, schedule).size.bytes if schedule.get("render") and isinstance(name, str) else 0
 
@@ -219,12 +225,14 @@ def _size(payload: Payload, schedule: str, labels: Any) -> RenderedSize:
 def jobs_waited_for(
     schedule: ScheduleRef, overlap: Overlap, live: Iterable[str], job_id: str, *, holds_slot: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """Those of the schedule's ``live`` jobs (oldest first) that have to end before the job ``job_id``, and its graph,
-    begin. Of more than `AFTER_MAX` those that hold a slot, and the newest of the others, which wait for older ones.
+    """Return the ``live`` jobs of the schedule that must end before the job ``job_id`` and its graph begin.
 
-    None where no graph is among them: a single job waits for single ones by being serial. That is not enough for
-    graphs, which hold no slot between two of their jobs. Fires that replace each other do not wait for a backfill, as
-    none would come to its turn while that lasts.
+    ``live`` is sorted, the oldest first. If there are more than `AFTER_MAX`, those that hold a slot, and the newest of
+    the others, which wait for older ones.
+
+    Empty if there is no graph among them: a single job waits for single ones by being serial. That is not enough for
+    graphs, which hold no slot between two of their jobs. Fires that replace each other do not wait for a backfill,
+    because none of them would get its turn during the backfill.
     """
     others = [id for id in live if last_job_id(id) != job_id]
     if not overlap.is_serial or (schedule.graph is None and not any(map(is_before_last, others))):
@@ -233,13 +241,15 @@ def jobs_waited_for(
         others = [id for id in others if id.startswith(("fire:", "trigger:"))]
     if len(others) > AFTER_MAX:
         others.reverse()
-        others.sort(key=holds_slot, reverse=True)  # which leaves equals as they are
+        others.sort(key=holds_slot, reverse=True)  # a stable sort
     return tuple(others[:AFTER_MAX])
 
 
 def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
-    """The job that a fire inserts, as the mirror will see it: the core may act on it before its echo arrives. Of a
-    graph, the last job."""
+    """Return the job that a fire inserts, of a graph the last, as the mirror will see it.
+
+    The core may act on it before its echo arrives.
+    """
     template, graph, id = schedule.template, schedule.graph, fire_job_id(schedule.name, nominal_ms)
     ids = {} if graph is None else graph_job_ids(graph, id)
     return JobRef(
@@ -273,6 +283,9 @@ FIRED_ON = "fired_on"
 
 
 def fired_on(basis: Basis) -> list[int | None]:
-    """Which times were in force when a fire was decided. One that is lost, as they were edited, may be decided again:
-    what cancels the jobs of the lost one must spare those of the other."""
+    """Return a text that identifies the times in force when a fire was decided.
+
+    A fire that lost to an edit of the times may be decided again. Cancelling the jobs of the lost fire must spare those
+    of the new one.
+    """
     return [basis.since_ms, basis.paused_at_ms]

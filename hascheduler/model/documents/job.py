@@ -1,6 +1,6 @@
 """Stored jobs: the whole document of a new job, and the lean fields of a live one, which mirrors decode.
 
-What becomes of the stored job that holds a unique key, when another job is submitted under that key.
+Also the fate of the stored job that holds a unique key, if another job is submitted under that key.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ JOB_FIELDS = (
 
 
 _ADDED_IF_THERE = ("idempotency_key", "request_hash", "trace", "limit_keys", "unique")
-"""Fields of new jobs that a document has only if they say something."""
+"""Fields of new jobs that a document has only if they have a value."""
 _AS_THEY_ARE = tuple(name for name in NewJob.__match_args__ if name != "id" and name not in _ADDED_IF_THERE)
 _as_they_are = attrgetter(*_AS_THEY_ARE)
 _NOT_YET = (
@@ -49,7 +49,7 @@ _NOT_YET = (
 
 
 def new_job_document(job: NewJob) -> dict[str, Any]:
-    """Return the stored form of ``job``: its fields as they are, and those of a job that nothing has happened to."""
+    """Return the stored form of ``job``: its fields, and the initial state of a job to which nothing has happened."""
     document = {
         "_id": job.id,
         "v": WRITTEN_VERSION,
@@ -85,13 +85,14 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
 def stored_waits_for(job_id: str, waits_for: Sequence[str]) -> list[str]:
     """Return ``waits_for`` as the job stores it: with its own id if a batch is among them.
 
-    0.2.0 takes a batch for a job that is gone, and would run this one. It never runs a job that waits for itself.
+    0.2.0 takes a batch for a job that no longer exists, and would run this one. It never runs a job that waits for
+    itself.
     """
     return [job_id, *waits_for] if any(map(is_batch, waits_for)) else list(waits_for)
 
 
 def _kept_ms(job: NewJob) -> int:
-    """How long after its submission the job answers for a key, even if it has ended by then; 0: for none."""
+    """Return how long after its submission the job is kept for its keys, even if it has ended; 0 if it has none."""
     held_ms = [] if job.idempotency_key is None else [IDEMPOTENCY_MS]
     if job.unique is not None and not job.unique.replaces and job.unique.period_ms is not None:
         held_ms.append(job.unique.period_ms)
@@ -99,12 +100,14 @@ def _kept_ms(job: NewJob) -> int:
 
 
 IDEMPOTENCY_MS = 24 * 3_600_000
-"""For this long after its submission a job holds its idempotency key."""
+"""How long after its submission a job holds its idempotency key."""
 _KEPT_LONGER_MS = 3_600_000
-"""As the clocks of replicas and database differ: a lookup by key must still find its job."""
+"""A margin for differing clocks of replicas and database: a lookup by key must still find its job."""
 RETRY_KEYS_KEPT_MAX = 16
-"""How many of the idempotency keys that a job was revived under are kept, in its ``retry_keys``:
-``{key, request, at_ms}``, the first two as digests. No mirror has them."""
+"""How many of the idempotency keys of its revivals a job keeps.
+
+``retry_keys`` has ``{key, request, at_ms}``, the first two as digests. No mirror holds them.
+"""
 REVIVED_FIELDS: Document = {
     "state": JobState.PENDING.value,
     "failures": 0,
@@ -121,16 +124,18 @@ REVIVED_FIELDS: Document = {
     "result": None,
     "error": None,
 }
-"""The fields of a job that is revived after its end: as it was, without a deadline and without dependencies. Its
-``attempt`` and its ``revivals`` (0 where the field is missing) rise by one."""
+"""The fields of a job that is revived after its end: as a new one, without a deadline and without dependencies.
+
+Its ``attempt`` and its ``revivals`` (0 if the field is missing) rise by one.
+"""
 
 
 MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")
-"""The fields that `maker_of` reads beside the id."""
+"""The fields that `maker_of` reads besides the id."""
 
 
 def maker_of(job: Document) -> ScheduleId | None:
-    """The schedule that made the stored ``job``; None for one that was submitted."""
+    """Return the schedule that made the stored ``job``; None for a submitted one."""
     name, created_at_ms = schedule_of(str(job["_id"])), job.get("schedule_created_at_ms")
     said = created_at_ms if is_integer(created_at_ms) else None
     return None if name is None else ScheduleId(name, str(job.get("tenant")), said)
@@ -144,7 +149,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         integer(fields, "rev"),
         decode_job_state(fields),
         integer(fields, "attempt"),
-        # Texts that many jobs have are one object: the driver makes a new one for each document.
+        # Texts that many jobs share are one object: the driver makes a new one for each document.
         shared_text(fields, "definition"),
         text(fields, "target"),
         shared_text(fields, "tenant"),
@@ -178,7 +183,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
 
 
 def decode_job_patch(patch: Document) -> dict[str, Any] | None:
-    """What `decode_job` would read from these fields; None if that takes the whole document."""
+    """Return what `decode_job` would read from these fields; None if that takes the whole document."""
     decoded: dict[str, Any] = {}
     for name, value in patch.items():
         decode = _OF_PATCHES.get(name)
@@ -189,7 +194,7 @@ def decode_job_patch(patch: Document) -> dict[str, Any] | None:
 
 
 def patched_job(job: JobRef, decoded: Mapping[str, Any]) -> JobRef:
-    """``job`` after a patch that `decode_job_patch` has decoded; by position, for speed."""
+    """Return ``job`` after a patch that `decode_job_patch` has decoded; by position, for speed."""
     values = list(_VALUES(job))
     for name, value in decoded.items():
         if name in _PLACES:
@@ -236,7 +241,7 @@ def _decode_waits_for(job_id: object, ids: object) -> tuple[str, ...]:
 
 
 def _decode_batch(batch: object) -> str | None:
-    """Return the batch, or None for what was written by hand: it decides nothing of the job itself."""
+    """Return the batch, or None if it was written by hand, because it decides nothing about the job itself."""
     return shared(batch) if isinstance(batch, str) and batch else None
 
 
@@ -264,11 +269,11 @@ def decode_job_state(fields: Document) -> JobState:
 
 
 _STATES = {state.value: state for state in JobState}
-"""There are many jobs, and a lookup in the enumeration takes five times as long."""
+"""The states by value: there are many jobs, and a lookup in the enumeration takes five times as long."""
 
 
 def encode_job_ref(job: JobRef) -> dict[str, Any]:
-    """The lean fields of a job, as `decode_job` reads them."""
+    """Return the lean fields of a job, as `decode_job` reads them."""
     return {
         **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
         "v": WRITTEN_VERSION,
@@ -284,16 +289,18 @@ _OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in _NOT_OF_REFS)
 
 class HolderFate(Enum):
     KEEPS = "keeps"
-    """The submit is answered with it."""
+    """It keeps its key, and the answer to the submit is this job."""
     REPLACED = "replaced"
-    """It gives its key away and, if it is still not dispatched then, is cancelled."""
+    """It loses its key and, if it is still not dispatched then, is cancelled."""
     RELEASES = "releases"
-    """It gives its key away and goes on."""
+    """It loses its key and goes on."""
 
 
 def fate_of(holder: Document, job: NewJob) -> HolderFate:
-    """The fate of ``holder`` as ``job`` is submitted under its key. It depends on the state and the attempt of the
-    holder, so what is done about it compares both."""
+    """Return the fate of ``holder`` if ``job`` is submitted under its key.
+
+    It depends on the state and the attempt of the holder, so the write that carries it out compares both.
+    """
     assert job.unique is not None
     rule, submitted_at_ms = job.unique, job.submitted_at_ms
     if rule.on_duplicate is OnDuplicate.KEEP_FIRST:
@@ -302,13 +309,13 @@ def fate_of(holder: Document, job: NewJob) -> HolderFate:
         return HolderFate.KEEPS if is_live or submitted_at_ms < until_ms else HolderFate.RELEASES
     if holder.get("state") != JobState.PENDING or holder.get("attempt") != 0:
         return HolderFate.RELEASES
-    # Else a row that is submitted faster than its jobs start would go to the end of the queue for ever.
+    # Otherwise a row submitted faster than its jobs start would go to the end of the queue for ever.
     is_over = rule.max_wait_ms is not None and submitted_at_ms >= _since_ms(holder) + rule.max_wait_ms
     return HolderFate.RELEASES if is_over else HolderFate.REPLACED
 
 
 def replacing(job: NewJob, holder: Document) -> NewJob:
-    """``job`` in the place of ``holder``: it has waited as long as that one."""
+    """Return ``job`` with the waiting time of ``holder``, which it replaces."""
     unique = job.unique
     assert unique is not None
     since_ms = min(unique.since_ms or job.submitted_at_ms, _since_ms(holder))

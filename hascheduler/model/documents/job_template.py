@@ -1,7 +1,7 @@
-"""What a schedule's fires make, as its field ``job`` stores it: the template of one job, or those of a graph of jobs.
+"""The field ``job`` of a stored schedule: the template of the one job that a fire makes, or those of a graph of jobs.
 
-A graph is ``{tenant, jobs: [{ref, depends_on, render, …a template}, …]}``, as written. So it has nothing where a single
-template has its fields: a release that knows no graphs sets the schedule aside, and does not fire one job of several.
+A graph is ``{tenant, jobs: [{ref, depends_on, render, …a template}, …]}``, as written. It lacks the fields of a single
+template, so a release that does not know graphs quarantines the schedule, and does not fire one job of several.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ _SHARED_MAX = 4_096
 
 
 def encode_jobs(template: JobTemplate, graph: JobGraph | None, schedule: str) -> dict[str, Any]:
-    """The field ``job`` of the schedule of that name."""
+    """Return the field ``job`` of the schedule of that name."""
     if graph is None:
         return encode_template(template, schedule)
     return {"tenant": template.tenant, "jobs": [_encode_graph_job(job, schedule) for job in graph.jobs]}
 
 
 def decode_jobs(stored: object, schedule: str) -> tuple[JobTemplate, JobGraph | None]:
-    """The template of the job that stands for a fire, and the graph where it is the last of one."""
+    """Return the template of the job that stands for a fire, and the graph if that job is the last of one."""
     fields = as_document(stored)
     if fields is not None and "jobs" in fields:
         graph = _decode_graph(fields, schedule)
@@ -43,7 +43,7 @@ def decode_jobs(stored: object, schedule: str) -> tuple[JobTemplate, JobGraph | 
 
 
 def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
-    """The template of the schedule of that name."""
+    """Return the template of the schedule of that name."""
     return {
         "definition": template.definition,
         "target": template.target_of(schedule),
@@ -57,7 +57,7 @@ def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
 
 
 def decode_template(stored: object, schedule: str) -> JobTemplate:
-    """Equal templates are mostly one object, as many schedules have the same."""
+    """Return the template. Equal templates are mostly one object, because many schedules have the same."""
     fields = as_document(stored)
     if fields is None:
         raise InvalidInput(("job",), "not an object")
@@ -119,6 +119,6 @@ def _decode_graph_job(fields: object, number: int, schedule: str) -> GraphJob:
 _SHARED_FIELDS = ("definition", "tenant", "lane", "fairness_key", "priority", "mode", "expires_in_ms")
 
 
-@lru_cache(_SHARED_MAX, typed=True)  # True equals 1, and is no priority
+@lru_cache(_SHARED_MAX, typed=True)  # True equals 1, but is no priority
 def _shared_template(*values: Any) -> JobTemplate:
     return _decode_template(dict(zip(_SHARED_FIELDS, values, strict=True)), None)

@@ -1,4 +1,4 @@
-"""Stored leases and holds, and the heads of stored journal entries: `hascheduler.dispatch.decisions` has the rest."""
+"""Stored leases and holds, and the heads of stored journal entries; `hascheduler.dispatch.decisions` has the rest."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -37,7 +37,7 @@ def decode_lease(id: object, fields: Document) -> LeaseRecord:
 
 
 def readable_lease(id: object, fields: Document) -> LeaseRecord | None:
-    """None for a document that is no lease; one of an unknown form is still an `InvalidInput`."""
+    """Return the lease, or None for a document that is not one; raise `InvalidInput` if its form is unknown."""
     require_known_version(fields)
     try:
         return decode_lease(id, fields)
@@ -47,7 +47,7 @@ def readable_lease(id: object, fields: Document) -> LeaseRecord | None:
 
 _KINDS = {kind.value: kind for kind in EntryKind}
 JOURNAL_NAME = "shard"
-"""The field of the id that has the name."""
+"""The field of the id that holds the name."""
 JOURNAL_FIELDS = ("v", "term", "kind", "holder", "applied_through")
 
 
@@ -98,7 +98,7 @@ def encode_hold(hold: Hold) -> dict[str, Any]:
 
 
 def decode_hold(id: object, fields: Document) -> Hold:
-    """Return the hold; `InvalidInput` if the document is malformed."""
+    """Return the hold; raise `InvalidInput` if the document is malformed."""
     require_known_version(fields)
     for name in ("held", "silent"):
         if not isinstance(fields.get(name), bool):

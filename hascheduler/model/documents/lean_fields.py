@@ -1,4 +1,4 @@
-"""Which collections a mirror has, and which of their fields: the stream and the snapshot project to those."""
+"""The collections that a mirror holds, and the fields of each: the stream and the snapshot project to those."""
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import JOB_FIELDS

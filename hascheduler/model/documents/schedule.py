@@ -1,15 +1,15 @@
 """Stored schedules, their parts, and the bases of decisions about them.
 
-``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
-created_at_ms}`` are written by the API, each write raising ``rev``. A graph of jobs is all in ``job`` (see
-`job_template`), with ``payloads`` by ref beside it; ``payload`` is null then, and ``render`` says whether any is
-rendered. ``{cursor_ms, tally, failures, throttled,
-unstorable, missed, cursor_offsets}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it.
-``missed`` is written where a move of the cursor counts times as missed, with the first, the last and the number of
-them. It stays until the next such move: what it tells is the change that brings it. ``cursor_offsets``, a text such as
-``1785600000000 Europe/Paris=7200``, names its cursor first: 0.2.0 moves the cursor without it, and then it is void.
-``reset_at_ms``, absent or null if there is none, is a request of the API that the leader carries out
-(`hascheduler.dispatch.schedules.edits`).
+The API writes ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload,
+render, labels, created_at_ms}``, each write raising ``rev``. All of a graph of jobs is in ``job`` (see `job_template`),
+except for ``payloads`` by ref; then ``payload`` is null, and ``render`` is true if any of them is rendered.
+
+The leader writes ``{cursor_ms, tally, failures, throttled, unstorable, missed, cursor_offsets}``. ``unstorable``, 0 if
+absent, is only shown: no mirror holds it. ``missed`` is written if a move of the cursor counts times as missed, with
+the first, the last and the number of them. It stays until the next such move: a change of the field is the signal.
+``cursor_offsets``, a text such as ``1785600000000 Europe/Paris=7200``, begins with its cursor: 0.2.0 moves the cursor
+without it, and then it is void. ``reset_at_ms``, absent or null if there is none, is a request of the API that the
+leader carries out (`hascheduler.dispatch.schedules.edits`).
 """
 
 import re
@@ -62,10 +62,10 @@ SCHEDULE_FIELDS = (
 """The fields that a mirror needs."""
 
 TOO_MANY_FAILURES = "{} of its jobs failed in a row"
-"""``paused_because`` of a schedule that the leader paused."""
+"""The ``paused_because`` of a schedule that the leader paused."""
 
 LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled", "missed", "cursor_offsets"})
-"""Writing these is no edit: ``rev`` stays."""
+"""The fields whose writing is not an edit, so ``rev`` stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
 
 
 def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
-    """The lean fields of a schedule, as `decode_schedule` reads them."""
+    """Return the lean fields of a schedule, as `decode_schedule` reads them."""
     stored = {
         **encode_schedule_edit(schedule),
         "v": WRITTEN_VERSION,
@@ -146,7 +146,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
 
 
 def encode_reset(schedule: ScheduleRef) -> dict[str, Any]:
-    """The fields that a reset writes, which gave ``schedule``."""
+    """Return the fields written by the reset that resulted in ``schedule``."""
     return {
         **encode_schedule_edit(schedule),
         "cursor_ms": schedule.cursor_ms,
@@ -158,8 +158,8 @@ def encode_reset(schedule: ScheduleRef) -> dict[str, Any]:
 
 
 def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
-    """``schedule`` after the leader wrote some of `LEADER_FIELDS`; other fields are not decoded again."""
-    # By position, not by `replace`, which takes thrice as long: it is done for each fire, in each replica.
+    """Return ``schedule`` after the leader wrote some of `LEADER_FIELDS`; other fields are not decoded again."""
+    # By position, as `replace` takes three times as long, for each fire in each replica.
     return ScheduleRef(
         schedule.name,
         schedule.rev,
@@ -180,7 +180,7 @@ def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
 
 
 def encode_schedule_edit(schedule: ScheduleRef) -> dict[str, Any]:
-    """The fields that an edit of the times or the policy of a schedule writes."""
+    """Return the fields that an edit of the times or the policy of a schedule writes."""
     return {
         "trigger": encode_trigger(schedule.trigger),
         "since_ms": schedule.since_ms,
@@ -207,13 +207,13 @@ _DEFAULT_POLICY_STORED = encode_policy(DEFAULT_POLICY)
 
 
 def decode_policy(stored: object) -> SchedulePolicy:
-    """The default policy if nothing is stored."""
+    """Return the policy; the default one if nothing is stored."""
     if stored is None:
         return DEFAULT_POLICY
     fields = as_document(stored)
     if fields is None:
         raise InvalidInput(("policy",), "not an object")
-    # Nearly always. A float that equals an integer is not one.
+    # Nearly always a list of integers. A float that equals an integer is not one.
     if fields == _DEFAULT_POLICY_STORED and type(fields["grace_ms"]) is type(fields["catch_up_max"]) is int:
         return DEFAULT_POLICY
     failures = fields.get("pause_after_failures")
@@ -232,7 +232,7 @@ _COUNT_FIELDS = tuple(field.name for field in dataclass_fields(FireCounts) if fi
 
 
 def encode_fire_counts(counts: FireCounts) -> list[int]:
-    """The counts in the order of `FireCounts`, without those that are stored apart."""
+    """Return the counts in the order of `FireCounts`, without those that are stored apart."""
     return [getattr(counts, name) for name in _COUNT_FIELDS]
 
 
@@ -247,7 +247,7 @@ def decode_fire_counts(value: object, *, throttled: int = 0) -> FireCounts:
 
 
 def _with_counts(counts: FireCounts, fields: Document) -> FireCounts:
-    """``counts`` after the leader wrote some of them."""
+    """Return ``counts`` after the leader wrote some of them."""
     throttled = not_negative(fields, "throttled", default=counts.throttled)
     if "tally" in fields:
         return decode_fire_counts(fields["tally"], throttled=throttled)
@@ -255,12 +255,12 @@ def _with_counts(counts: FireCounts, fields: Document) -> FireCounts:
 
 
 def encode_offsets(cursor_ms: int, offsets: ZoneOffsets) -> dict[str, str]:
-    """The field for the offsets at that cursor; no field if there are none."""
+    """Return the field for the offsets at that cursor; no field if there are none."""
     return {"cursor_offsets": f"{cursor_ms} {offsets_text(offsets)}"} if offsets else {}
 
 
 def decode_offsets(fields: Document) -> ZoneOffsets:
-    """The offsets at the cursor among ``fields``; none if they are of another cursor, or can't be read."""
+    """Return the offsets at the cursor among ``fields``; none if they are of another cursor, or can't be read."""
     stored = fields.get("cursor_offsets")
     if not isinstance(stored, str):
         return ()
@@ -269,13 +269,13 @@ def decode_offsets(fields: Document) -> ZoneOffsets:
 
 
 def offsets_text(offsets: ZoneOffsets) -> str:
-    """``Europe/Paris=7200 Asia/Tokyo=32400``; empty if there are none."""
+    """Return ``Europe/Paris=7200 Asia/Tokyo=32400``; empty if there are none."""
     return " ".join([f"{zone}={offset_s}" for zone, offset_s in offsets])
 
 
 @lru_cache(_SHARED_MAX)
 def read_offsets(text: str) -> ZoneOffsets:
-    """Read what `offsets_text` wrote, as one object for equal texts; anything else reads as none."""
+    """Read the result of `offsets_text`, as one object for equal texts; anything else reads as none."""
     found = []
     for pair in text.split(" "):
         zone, _, offset = pair.partition("=")
@@ -290,7 +290,7 @@ def encode_missed(missed: MissedTimes) -> list[int]:
 
 
 def decode_missed(value: object) -> MissedTimes | None:
-    """What was missed in the newest move of the cursor that counted any; None where nothing readable is stored."""
+    """Return the times missed in the newest cursor move that counted any; None if nothing readable is stored."""
     if not isinstance(value, list) or len(value) != 3 or not all(map(is_integer, value)):
         return None
     missed = MissedTimes(*value)
@@ -298,7 +298,7 @@ def decode_missed(value: object) -> MissedTimes | None:
 
 
 def unstorable_of(fields: Document) -> int:
-    """How many of the nominal times that the tally counts as fired have no job, as it can't be stored."""
+    """Return how many of the nominal times that the tally counts as fired have no job, because it can't be stored."""
     count = fields.get("unstorable")
     return count if is_integer(count) else 0
 
@@ -309,7 +309,7 @@ def encode_basis(basis: Basis) -> list[int | None]:
 
 def decode_basis(value: object) -> Basis:
     match value:
-        # Not `(int() | None) as paused_at_ms`: compiled, that binds no None.
+        # Not `(int() | None) as paused_at_ms`: compiled, that does not bind None.
         case [int(cursor_ms), int(since_ms), None]:
             return Basis(WallMs(cursor_ms), WallMs(since_ms), None)
         case [int(cursor_ms), int(since_ms), int(paused_at_ms)]:

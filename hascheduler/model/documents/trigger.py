@@ -1,10 +1,10 @@
 """Stored triggers.
 
 ``{type, …the pattern's own fields…, jitter_ms?, start_at_ms?, end_at_ms?, max_fires?, exclude?}``, the last as a list
-of ``[from_ms, to_ms]``. Several patterns in one are ``{type: "any", of: [{type, …}, …], …}``. One that uses calendars
-is stored inside an object of a type of its own, ``{type: "calendars", trigger, only, except, timezone?}``: a release
-that knows no calendars must not take it for one that fires on all days. The times are not checked here: a cron
-expression is parsed when its next time is computed.
+of ``[from_ms, to_ms]``. Several patterns in one are ``{type: "any", of: [{type, …}, …], …}``. A trigger that uses
+calendars is stored inside an object of a type of its own, ``{type: "calendars", trigger, only, except, timezone?}``: a
+release that does not know calendars must not read it as one that fires on all days. The times are not checked here: a
+cron expression is parsed when its next time is computed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ def _encode_part(part: Single) -> dict[str, Any]:
 
 
 def decode_trigger(stored: object) -> Trigger:
-    """Return the stored trigger. Equal ones are mostly one object, as many schedules have the same."""
+    """Return the stored trigger. Equal ones are mostly one object, because many schedules have the same."""
     fields = as_document(stored)
     if fields is None:
         raise InvalidInput(("trigger",), "not an object")
@@ -98,14 +98,14 @@ def decode_trigger(stored: object) -> Trigger:
         if "exclude" in fields:
             narrowing["exclude"] = tuple([_window(window) for window in _items(fields, "exclude", empty=True)])
         trigger = Trigger(pattern, **narrowing)
-        # Instants are of one schedule alone, and would drive out what many have.
+        # Instants belong to one schedule alone, and would evict triggers that many share.
         return trigger if isinstance(pattern, Times | Once) else _shared(trigger)
     except InvalidInput as error:
         raise InvalidInput(("trigger", *error.path), error.problem, error.expected) from None
 
 
 def stored_zone(stored: object) -> str:
-    """Return `Trigger.zone` of a stored trigger, of which only the fields `ZONE_FIELDS` need be there."""
+    """Return `Trigger.zone` of a stored trigger, which needs only the fields `ZONE_FIELDS`."""
     fields = as_document(stored) or {}
     inside = as_document(fields.get("trigger"))
     fields = fields if inside is None else inside
@@ -116,7 +116,7 @@ def stored_zone(stored: object) -> str:
 
 
 def _plain(fields: dict[str, Any]) -> Trigger | None:
-    """Return the trigger if it is an interval or a cron expression, and no more than that."""
+    """Return the trigger if it is an interval or a cron expression without anything else."""
     kind = fields.get("type")
     try:
         # There may be a million of them.
@@ -129,7 +129,7 @@ def _plain(fields: dict[str, Any]) -> Trigger | None:
     return None
 
 
-# By type as well, as True equals 1. Caches of their own, as intervals of many phases must not drive out the crons.
+# By type as well, as True equals 1. In separate caches, as intervals of many phases must not evict the crons.
 @lru_cache(_SHARED_MAX, typed=True)
 def _shared_interval(every_ms: Any, anchor_ms: Any) -> Trigger:
     return Trigger(Interval(_every(every_ms), _anchor(anchor_ms)))

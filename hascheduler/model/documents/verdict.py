@@ -10,12 +10,15 @@ from hascheduler.model.verdict import Verdict, VerdictRun, read_verdict, stored_
 
 
 def verdict_id(schedule: str, first_ms: int) -> str:
-    """Ids of one schedule are in the order of their times: instants have thirteen digits until 2286."""
+    """Return an id; those of one schedule sort by their times, because instants have thirteen digits until 2286."""
     return f"{schedule}:{first_ms:013d}"
 
 
 def verdict_document(run: VerdictRun, decided_at_ms: WallMs, created_at_ms: WallMs | None = None) -> dict[str, Any]:
-    """``created_at_ms`` is that of the schedule, so that a later one of its name is not shown the record as its own."""
+    """Return the stored record.
+
+    ``created_at_ms`` is when the schedule was created, so that the record is not shown for a later one of its name.
+    """
     made = {} if created_at_ms is None else {"schedule_created_at_ms": created_at_ms}
     verdict, because_of = stored_verdict(run)
     return {

@@ -1,1 +1,1 @@
-"""Single values: how they are written, read, shown and kept. The nouns stand on them."""
+"""Single values, on which the nouns are built: how they are written, read, shown and stored."""

@@ -1,4 +1,4 @@
-"""Parts of error messages: a value that was given, quoted; the known name that a wrong one resembles."""
+"""Parts of error messages: the given value, quoted, and the known name that a wrong one resembles."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ _NAME_LENGTH_MAX = 64
 
 
 def quoted(value: object, length_max: int = QUOTED_LENGTH_MAX) -> str:
-    """The repr of a scalar, shortened to ``length_max`` characters; of an object or a list only its type."""
+    """Return the repr of a scalar, shortened to ``length_max`` characters; of an object or a list only its type."""
     match value:
         case dict():
             return "an object"
@@ -25,7 +25,7 @@ def quoted(value: object, length_max: int = QUOTED_LENGTH_MAX) -> str:
             text = repr(value[:length_max])
             if len(value) <= length_max and len(text) <= length_max:
                 return text
-            # Cut, but not in the middle of a secret.
+            # Cut the text, but not in the middle of a secret.
             text = repr(redacted_beginning(value, length_max).removesuffix("…"))
         case _:
             text = repr(value)
@@ -35,7 +35,7 @@ def quoted(value: object, length_max: int = QUOTED_LENGTH_MAX) -> str:
 
 
 def expected_name(given: str, known: Collection[str], otherwise: str = "") -> str:
-    """The one of ``known`` that is nearest to ``given``; where none is near, ``otherwise``, or else all of them."""
+    """Return the one of ``known`` nearest to ``given``; if none is near, ``otherwise``, or else all of them."""
     near = near_names(given, known, 1)
     if near:
         return near[0]
@@ -45,5 +45,5 @@ def expected_name(given: str, known: Collection[str], otherwise: str = "") -> st
 
 
 def near_names(given: str, known: Collection[str], count_max: int) -> list[str]:
-    """Those of ``known`` that resemble ``given``, the nearest first."""
+    """Return those of ``known`` that resemble ``given``, the nearest first."""
     return get_close_matches(given, known, count_max) if len(given) <= _NAME_LENGTH_MAX else []

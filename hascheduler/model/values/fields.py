@@ -20,9 +20,9 @@ _INTEGER_MIN: Final = -INTEGER_MAX
 
 
 def as_document(value: object) -> dict[str, Any] | None:
-    """The object that is stored there; None where something else is.
+    """Return the object that is stored there; None if it is not an object.
 
-    A dictionary, as nearly always: to ask whether a value is any `Mapping` takes ten times as long.
+    It is nearly always a dictionary: checking for any `Mapping` takes ten times as long.
     """
     if isinstance(value, dict):
         return value
@@ -47,8 +47,8 @@ def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
 
 
 def shared_text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
-    """Like `text`, and equal texts are one object: the driver makes a new one for each document."""
-    return shared(str(text(fields, name, empty=empty)))  # BSON has texts of other types too
+    """Return the text as `text` does, as one object for equal texts: the driver makes a new one for each document."""
+    return shared(str(text(fields, name, empty=empty)))  # BSON has other types of text too
 
 
 def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
@@ -57,11 +57,11 @@ def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def integer(fields: Mapping[str, Any], name: str, *, default: int | None = None) -> int:
-    # Compiled, a look-up takes half as long where what is looked into is known to be a dictionary.
+    # Compiled code looks up in half the time if it knows the type to be a dictionary.
     value = fields.get(name, default) if isinstance(fields, dict) else fields.get(name, default)  # noqa: RUF034
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput((name,), wrong(fields, name), "an integer")
-    # The driver's class for integers of 64 bits takes half as much memory again: there may be a million.
+    # The driver's class for 64-bit integers takes half as much memory again, and there may be a million.
     number = value if type(value) is int else int(value)
     if not _INTEGER_MIN <= number <= INTEGER_MAX:
         raise InvalidInput((name,), f"{value}", "an integer of at most 53 bits")
@@ -83,7 +83,7 @@ def not_negative(fields: Mapping[str, Any], name: str, *, default: int | None = 
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):  # the first, nearly always
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):  # nearly always an int
         return False
     return -INTEGER_MAX <= value <= INTEGER_MAX
 
@@ -92,16 +92,16 @@ def is_integer(value: object) -> TypeGuard[int]:
 def shared(value: str) -> str:
     """Return one object for equal texts.
 
-    Not `sys.intern`, by which Python 3.12 keeps a text for good: keys of jobs may be without number.
+    Not `sys.intern`, which in Python 3.12 keeps a text for good: there is no limit to the keys of jobs.
     """
     return value
 
 
 @lru_cache(1_024)
 def shared_instant(at_ms: int) -> Any:
-    """One object for equal instants that are read one after the other: what is made together has the same.
+    """Return one object for equal instants that are read in succession: jobs made together have the same.
 
-    `Any`, as compiled code that knows it has an integer makes a new object of it.
+    `Any`, because compiled code that knows it has an integer makes a new object of it.
     """
     return WallMs(at_ms)
 
@@ -112,5 +112,5 @@ def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
 
 
 def wrong(fields: Mapping[str, Any], name: str) -> str:
-    """The value that stands in the field instead of a valid one."""
+    """Return a text that quotes the invalid value in the field."""
     return f"{str(fields[name])[:64]!r} ({type(fields[name]).__name__})" if name in fields else "missing"

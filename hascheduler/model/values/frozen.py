@@ -15,11 +15,11 @@ _SELDOM = "_seldom"
 
 
 def fast_frozen(frozen: _Class) -> _Class:
-    """Goes above ``@dataclass(frozen=True, slots=True)``: leaves out the run-time guard of each field.
+    """Leave out the run-time guard of each field; goes above ``@dataclass(frozen=True, slots=True)``.
 
     For values that are made hundreds of thousands of times a minute. A frozen dataclass sets every field through
-    `object.__setattr__`, which makes up most of the cost of a value with many fields: a mirror folds a job's four
-    events in 76 µs with it and in 61 µs without.
+    `object.__setattr__`, which is most of the cost of a value with many fields: a mirror folds a job's four events in
+    76 µs with it and in 61 µs without.
     """
     assert not hasattr(frozen, "__post_init__"), f"{frozen.__name__} has a __post_init__, which would not be called"
     same = make_dataclass(frozen.__name__, [(each.name, each.type, each) for each in fields(frozen)])
@@ -29,16 +29,18 @@ def fast_frozen(frozen: _Class) -> _Class:
 
 
 def compact(*seldom: str) -> Callable[[_Class], _Class]:
-    """Goes above ``@dataclass(frozen=True, slots=True)``: keeps the ``seldom`` set fields apart, each of which has a
-    default that can be shared. There are up to a million such values, and each field is 8 bytes.
+    """Store the ``seldom`` set fields apart; goes above ``@dataclass(frozen=True, slots=True)``.
+
+    Each of those fields has a default that can be shared. There are up to a million such values, and each field is 8
+    bytes.
 
     ::
 
         value ─► the fields that differ from value to value
-              └► one tuple of the seldom set ones, which all values share in which none of these is set
+              └► one tuple of the seldom set ones, shared by all values that set none of them
 
-    Users of the class see the frozen dataclass that it was: its constructor, comparison, ``replace``, ``repr`` and what
-    the type checker knows of it. A seldom set field takes some 40 ns to read, the others as long as before.
+    Users of the class see the original frozen dataclass: its constructor, comparison, ``replace``, ``repr`` and types.
+    A seldom set field takes some 40 ns to read, the others as long as before.
     """
 
     def compacted(frozen: _Class) -> _Class:
@@ -69,7 +71,7 @@ def _kept_apart(of: str, names: tuple[str, ...]) -> Any:
 
 
 def _constructor(names: tuple[str, ...], defaults: dict[str, Any], often: tuple[str, ...], unset: Any) -> Any:
-    """As dataclasses make theirs: from text, since one that goes through its arguments takes thrice as long."""
+    """Return a constructor made from text, as dataclasses do: a loop over its arguments takes three times as long."""
     arguments = ", ".join(name if defaults[name] is MISSING else f"{name}=_{name}" for name in names)
     lines = [f"def __init__(self, {arguments}):", *(f"    self.{name} = {name}" for name in often)]
     values = "".join(f"{name}, " for name in type(unset)._fields)
@@ -82,7 +84,7 @@ def _constructor(names: tuple[str, ...], defaults: dict[str, Any], often: tuple[
         "_kept": type(unset)._make,
     }
     made: dict[str, Any] = {}
-    exec("\n".join(lines), known, made)  # noqa: S102  # of names that are in this source
+    exec("\n".join(lines), known, made)  # noqa: S102  # all names come from this source
     return made["__init__"]
 
 

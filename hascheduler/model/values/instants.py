@@ -1,7 +1,7 @@
 """Points in time and spans: integer milliseconds in the code, RFC 3339 and ``"1m30s"`` or ``1.5`` for people.
 
 ``WallMs`` counts from the Unix epoch and may jump; ``MonoMs`` only grows, and only within one process.
-They are different types so that the one is never compared with the other.
+They are different types so that the two are never compared.
 """
 
 import re
@@ -21,7 +21,7 @@ LATEST_MS = WallMs(4_102_444_800_000)  # 2100-01-01T00:00:00Z
 
 
 def parse_instant(text: str, path: tuple[str | int, ...] = ()) -> WallMs:
-    """The instant that ``text`` names; a time without an offset, or before 1970 or after 2099, is an `InvalidInput`."""
+    """Return the instant in ``text``; raise `InvalidInput` for one without an offset, before 1970 or after 2099."""
     try:
         moment = datetime.fromisoformat(text.upper())  # RFC 3339 allows "t" and "z"
     except ValueError:
@@ -40,18 +40,18 @@ def parse_instant(text: str, path: tuple[str | int, ...] = ()) -> WallMs:
 
 
 def format_instant(at_ms: int) -> str:
-    """RFC 3339 in UTC with milliseconds: ``2030-01-31T09:30:00.000Z``."""
+    """Return RFC 3339 in UTC with milliseconds: ``2030-01-31T09:30:00.000Z``."""
     moment = datetime.fromtimestamp(at_ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
 
 
 def to_datetime(at_ms: int) -> datetime:
-    """``at_ms`` as a BSON date, for the fields that the database itself reads (`expire_at`)."""
+    """Return ``at_ms`` as a BSON date, for the fields that the database itself reads (`expire_at`)."""
     return _EPOCH + timedelta(milliseconds=at_ms)
 
 
 def from_datetime(at: datetime) -> int:
-    """The reverse; the driver returns naive datetimes, which are UTC."""
+    """Return the instant of a date; the driver returns naive datetimes, which are UTC."""
     return (at.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
@@ -63,7 +63,7 @@ LONGEST_MS = 100 * 366 * 86_400_000
 
 
 def parse_duration(value: str | int | float, path: tuple[str | int, ...] = ()) -> int:
-    """``value`` in whole milliseconds, never negative, at most a century; anything else is an `InvalidInput`."""
+    """Return ``value`` in whole milliseconds, from zero to a century; raise `InvalidInput` for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidInput(path, "not a duration", _EXPECTED_SPAN)
     total_ms = _from_text(value, path) if isinstance(value, str) else _from_seconds(value, path)
@@ -73,7 +73,7 @@ def parse_duration(value: str | int | float, path: tuple[str | int, ...] = ()) -
 
 
 def format_duration(span_ms: int) -> str:
-    """The shortest text that `parse_duration` reads back: ``90000`` is ``"1m30s"``, ``0`` is ``"0s"``."""
+    """Return the shortest text that `parse_duration` reads back: ``90000`` is ``"1m30s"``, ``0`` is ``"0s"``."""
     parts = []
     rest = span_ms
     for unit in ("d", "h", "m", "s", "ms"):
@@ -99,7 +99,7 @@ def _from_text(text: str, path: tuple[str | int, ...]) -> int:
 
 def _from_seconds(seconds: float, path: tuple[str | int, ...]) -> int:
     # Compared before the multiplication: an integer of a thousand digits would overflow a float.
-    if not -LONGEST_MS <= seconds <= LONGEST_MS:  # not a number compares False, so it is refused too
+    if not -LONGEST_MS <= seconds <= LONGEST_MS:  # NaN compares False, so it is refused too
         raise InvalidInput(path, "the number is not between 0 and 100 years in seconds", _EXPECTED_SPAN)
     return _whole(seconds * 1000, seconds, path)
 

@@ -1,8 +1,8 @@
 """Removes secrets from texts: the last safety net; code elsewhere must not put them there in the first place.
 
 Each pass is linear in the length of the text, for any text (see ``tests/unit/security/test_patterns.py``). To show only
-the beginning of a text, use `redacted_beginning`, for the end of a handler's traceback `kept_traceback`: they show
-nothing of a secret that is cut in two.
+the beginning of a text, use `redacted_beginning`, for the end of a handler's traceback `kept_traceback`: they show no
+part of a secret that is cut in two.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 TRACEBACK_BYTES_MAX = 16 * 1024
 TRACEBACKS_KEPT_MAX = 3
-"""How many of the newest attempts of a job keep theirs; with all of them a job of many tries would take megabytes."""
+"""How many of a job's newest attempts keep their tracebacks: those of many tries would be megabytes."""
 _LOOKED_AT_MAX = 4 * TRACEBACK_BYTES_MAX
 _HIDDEN = "***"
 _AUTHORITY = "://"
@@ -24,18 +24,20 @@ _DEEPEST = 8
 
 
 def redacted(text: str) -> str:
-    """``text`` without the credentials of URIs and without tokens."""
+    """Return ``text`` without the credentials of URIs and without tokens."""
     if _AUTHORITY in text and "@" in text:
         text = _without_credentials(text)
     if "hsk_" in text:
         text = _TOKEN.sub(f"hsk_{_HIDDEN}", text)
-    # Most texts are names and ids, too short to hold one.
+    # Most texts are names and ids, too short for a secret.
     return _BEARER.sub(rf"\1{_HIDDEN}", text) if len(text) >= _BEARER_LENGTH_MIN else text
 
 
 def redacted_beginning(text: str, length_max: int) -> str:
-    """The first ``length_max`` characters, with … where there are more, and without secrets: `redacted`, but what is
-    long is cut first."""
+    """Return the first ``length_max`` characters of the text without secrets, with … if there are more.
+
+    Like `redacted`, but a long text is cut first.
+    """
     if len(text) <= length_max:
         clean = redacted(text)
         return clean if len(clean) <= length_max else f"{clean[:length_max]}…"
@@ -44,15 +46,18 @@ def redacted_beginning(text: str, length_max: int) -> str:
         words = beginning.rsplit(maxsplit=1)
         last = words[-1] if words and not beginning[-1].isspace() else ""
         if _AUTHORITY in last:
-            # The @ that would tell where credentials end may be in what was cut off.
+            # The @ that ends the credentials may be in the part that was cut off.
             kept = len(beginning) - len(last) + last.index(_AUTHORITY) + len(_AUTHORITY)
             beginning = f"{beginning[:kept]}{_HIDDEN}"
     return f"{redacted(beginning)}…"
 
 
 def _without_credentials(text: str) -> str:
-    """Hides, in each word, everything from ``://`` up to the last @: an unencoded password may hold @ and slashes, so
-    this hides rather too much. One pass: each search begins where the one before it has ended."""
+    """Hide everything from ``://`` up to the last @ in each word.
+
+    An unencoded password may hold @ and slashes, so this hides too much rather than too little. One pass: each search
+    begins where the previous one ended.
+    """
     pieces: list[str] = []
     done = word_end = last_at = 0
     at = text.find(_AUTHORITY)
@@ -80,8 +85,10 @@ def _without_credentials(text: str) -> str:
 
 
 def redacted_value(value: Any, deepest: int = _DEEPEST) -> Any:
-    """``value`` with all texts in it redacted; a value of another type whose text holds a secret is replaced by its
-    redacted text."""
+    """Return ``value`` with all texts in it redacted.
+
+    A value of another type is replaced by its redacted text if that text holds a secret.
+    """
     if type(value) is str:  # the most frequent by far
         return redacted(value)
     match value:
@@ -108,11 +115,13 @@ def redacted_value(value: Any, deepest: int = _DEEPEST) -> Any:
 
 
 def kept_traceback(text: str | None) -> str | None:
-    """The last `TRACEBACK_BYTES_MAX` bytes of ``text``, redacted, from the beginning of a line where one is near; None
-    where there is none. What was cut off is marked by …, and a secret that the cut would divide is left out whole."""
+    """Return the last `TRACEBACK_BYTES_MAX` bytes of ``text``, redacted, from the beginning of a line if one is near.
+
+    None if there is no text. … marks the cut, and a secret that the cut would divide is left out as a whole.
+    """
     tail = (text or "").replace("\0", "").encode("utf-8", "replace").decode().strip()
     if len(tail) > _LOOKED_AT_MAX:
-        # Up to the next blank: what is left of the word before it may be half a secret, which nothing would recognise.
+        # Drop up to the next blank: the rest of the word may be half a secret, which no pattern would match.
         _, _, tail = tail[-_LOOKED_AT_MAX:].replace("\n", " \n").partition(" ")
         tail = f"…{tail}".replace(" \n", "\n")
     encoded = redacted(tail).encode()

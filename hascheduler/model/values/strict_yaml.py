@@ -1,6 +1,6 @@
-"""YAML as people write it in our files: safe, without instants, and no key twice.
+"""YAML as people write it in our files: safe, without instants, and without repeated keys.
 
-An instant would lose its offset, so it stays a text; of two equal keys one would win in silence.
+An instant would lose its offset, so it stays a text; of two equal keys one would silently win.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ import yaml
 
 
 class StrictLoader(yaml.CSafeLoader):
-    """For `yaml.load` and `yaml.load_all`; a doubled key is a `ConstructorError` with its place."""
+    """A loader for `yaml.load` and `yaml.load_all`; a repeated key is a `ConstructorError` with its place."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # the base class has it as an instance variable
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -27,7 +27,7 @@ class StrictLoader(yaml.CSafeLoader):
 
 
 def too_deep_at(text: str, levels_max: int) -> int | None:
-    """The line where ``text`` is nested deeper than that; the composer recurses in C, where that ends the process."""
+    """Return the line where ``text`` is nested deeper than that: the composer recurses in C, which ends the process."""
     depth = 0
     for event in yaml.parse(text, StrictLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -1,7 +1,7 @@
-"""Time zones from the package ``tzdata``, whatever files the machine has.
+"""Time zones from the package ``tzdata``, independent of the files of the machine.
 
-Replicas must agree about wall times, and the files of an operating system change with its packages. So nothing here
-looks along the search path of `zoneinfo` (``PYTHONTZPATH``, ``/usr/share/zoneinfo``).
+Replicas must agree about wall times, and the files of an operating system change with its packages. So this module
+never searches the path of `zoneinfo` (``PYTHONTZPATH``, ``/usr/share/zoneinfo``).
 """
 
 from functools import lru_cache
@@ -22,7 +22,7 @@ def zone_names() -> frozenset[str]:
 
 @lru_cache(1_024)
 def read_zone(name: str) -> ZoneInfo:
-    """Return one of the `zone_names`; `KeyError` for another name, `OSError` or `ValueError` if it can't be read."""
+    """Return one of the `zone_names`; raise `KeyError` for another name, `OSError` or `ValueError` if unreadable."""
     if name not in zone_names():
         raise KeyError(name)
     with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
