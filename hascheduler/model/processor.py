@@ -44,7 +44,7 @@ def shard_in(processor_id: str) -> str | None:
 
 
 def id_in_shard(process: str, shard: int) -> str:
-    """Return the id under which a process that serves several shards registers: its own in the home, then ``…-2``, …"""
+    """Return the id under which a process of several shards registers: in the home its own, then ``…-2`` and so on."""
     return process if shard == 0 else f"{process}-{shard + 1}"
 
 

@@ -1,6 +1,7 @@
-"""Run one attempt, from its message to its end. The order of effects is the protocol:
+"""Run one attempt, from its message to its end.
 
-wait for a slot → start (compare-and-set) → acknowledge → handler → finish or give back (compare-and-set) → forget.
+The order of effects is the protocol: wait for a slot → start (compare-and-set) → acknowledge → handler → finish or give
+back (compare-and-set) → forget.
 """
 
 import asyncio

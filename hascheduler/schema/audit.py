@@ -9,8 +9,9 @@ from hascheduler.schema.noun import Part
 
 
 class AuditRecord(Part):
-    """One request that was to change something, whether it did or not. Of its body it has the reason alone, never a
-    secret.
+    """One changing request, whether it succeeded or not.
+
+    It holds only the reason from the body, never a secret.
     """
 
     id_field = "id"

@@ -204,11 +204,11 @@ class VirtualScheduler:
         return str(self.request("GET", f"/v1/jobs/{job_id}/why")["summary"])
 
     def add_schedule(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Create a schedule; ``fields`` are those of ``POST /v1/schedules``: ``trigger``, ``job``, …"""
+        """Create a schedule; ``fields`` are those of ``POST /v1/schedules``, such as ``trigger`` and ``job``."""
         return dict(self.request("POST", "/v1/schedules", {"name": name, **fields}))
 
     def put_definition(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Create or replace a definition; ``fields`` are those of ``PUT /v1/definitions/{name}``: ``retry``, …"""
+        """Create or replace a definition; ``fields`` are those of ``PUT /v1/definitions/{name}``, such as ``retry``."""
         return dict(self.request("PUT", f"/v1/definitions/{name}", fields))
 
     def verdicts(self, schedule: str) -> list[dict[str, Any]]:

@@ -119,8 +119,9 @@ async def reprioritize_jobs(
 async def retry_jobs(
     body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Operator, request: Request, note: Noted
 ) -> ChangedResponse:
-    """Have all failed jobs that match run again; the cancelled ones if the filter says `state: cancelled`. Repeat it
-    until it is complete.
+    """Retry all failed jobs that match; the cancelled ones if the filter says `state: cancelled`.
+
+    Repeat the request until the answer is complete.
     """
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:

@@ -181,8 +181,9 @@ async def submit_batch(
     note: Noted,
     request: Request,
 ) -> Response:
-    """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
-    they are `atomic`.
+    """Submit up to 1,000 jobs.
+
+    A refused job does not hold back the others, except those that depend on it, unless the batch is `atomic`.
     """
     told: str | None = request.scope["state"].get(BATCH_ID)  # set by the gateway that has split the batch
     id = note.target = told or await _batch_id(key, caller, services)

@@ -204,8 +204,9 @@ async def retry_job(
     body: Annotated[JobRetryBody, AS_REQUEST] | None = None,
     key: IdempotencyKey,
 ) -> JobRetryResponse:
-    """Have a failed or cancelled job run again, with all its tries before it, without a deadline and without waiting
-    for others. With dependents the request may be repeated: what waits already stays as it is.
+    """Retry a failed or cancelled job, with all its tries before it, without a deadline and without waiting for others.
+
+    With dependents the request may be repeated: jobs that wait already stay as they are.
     """
     await require_visible(id, caller, services)
     body = body or JobRetryBody()

@@ -163,10 +163,10 @@ class _Group:
 async def list_job_errors(
     query: Annotated[JobAttributes, query_of(JobAttributes)], services: Services, caller: Viewer
 ) -> JobErrorsResponse:
-    """The newest failed jobs, grouped by definition and by what went wrong: errors that are equal but for numbers, ids
-    and quoted texts are one group.
+    """List the newest failed jobs, grouped by definition and error.
 
-    At most 10,000 jobs are looked at, the newest by submission first.
+    Errors that differ only in numbers, ids and quoted texts are one group. At most 10,000 jobs are read, newest
+    submission first.
     """
     failed = await services.jobs.failed(selected(query, caller, services), EXAMINED_MAX)
     groups = await run_in_slices(_grouped(failed.jobs))

@@ -150,7 +150,7 @@ class ClusterResponse(Part):
 
 @router.get("")
 async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
-    """The leader, the replicas and what is wrong, as the replica that answers sees it now."""
+    """Get the leader, the replicas and what is wrong, as the answering replica sees it now."""
     return show_cluster(services.view.cluster(), services.view.unready_reason, of_all=caller.only is None)
 
 
@@ -198,7 +198,7 @@ class FailoversResponse(BaseModel):
 async def list_failovers(
     query: Annotated[FailoversQuery, Query()], services: Services, caller: Viewer
 ) -> FailoversResponse:
-    """The latest changes of leadership, of all shards, the latest first."""
+    """List the latest changes of leadership of all shards, newest first."""
     failovers = await services.failovers.newest(services.work_terms.scheduler, query.limit)
     return FailoversResponse(items=[*failovers])
 
@@ -234,8 +234,9 @@ async def pause_all(
 
 @router.post("/resume", responses=problem_responses(422))
 async def resume_all(services: Services, caller: AdminOfAll, note: Noted) -> PausedResponse:
-    """Everything goes on. Of the nominal times since the pause, those fire that each schedule's misfire policy lets
-    fire, as after a time without a leader.
+    """Resume everything.
+
+    Times since the pause fire as each schedule's misfire policy allows, as after a time without a leader.
     """
     note.target = EVERYTHING
     await services.pauses.delete(EVERYTHING)

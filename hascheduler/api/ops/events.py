@@ -180,14 +180,15 @@ async def follow_events(
     caller: Viewer,
     last_event_id: Annotated[EventId | None, Header(description="Where a client goes on that has been here")] = None,
 ) -> EventStream:
-    """Follow what happens to jobs: `submitted`, `dispatched`, `started`, `returned` (it waits again, perhaps until
-    `retry_at`), `reprioritized`, `cancel_requested`, `revived`, `succeeded`, `failed`, `cancelled`; and
-    `schedule.missed`: `count` times of a schedule, from `nominal_at` through `through_at`, came to no job. Its `job` is
-    null.
+    """Follow the events of jobs and schedules.
 
-    A client that comes back with the last `id` it got, to this replica or to another, gets each event at least once:
-    ids are the same everywhere. Where that is too long ago there is a `reset` first: list the jobs again. A client
-    that reads too slowly gets `lagging`, and has to come back. A stream ends after an hour at most.
+    Types are `submitted`, `dispatched`, `started`, `returned` (it waits again, perhaps until `retry_at`),
+    `reprioritized`, `cancel_requested`, `revived`, `succeeded`, `failed`, `cancelled`, and `schedule.missed`: `count`
+    times of a schedule, from `nominal_at` through `through_at`, made no job. Its `job` is null.
+
+    A client that reconnects with the last `id` it got, to this replica or to another, gets each event at least once:
+    ids are the same everywhere. If that is too long ago, a `reset` comes first: list the jobs again. A client that
+    reads too slowly gets `lagging`, and must reconnect. A stream ends after an hour at most.
     """
     which = query.filter(caller.filter_of(query.tenant))
     after = last_event_id or query.after

@@ -125,8 +125,9 @@ async def drain_processors(
     note: Noted,
     body: Annotated[DrainBody, AS_REQUEST] | None = None,
 ) -> DrainResponse:
-    """The processors of that name get no new jobs until they are undrained, also after a restart; what they have been
-    given goes on to its end. Repeating it is harmless.
+    """Drain the processors of that name: they get no new jobs until they are undrained, also after a restart.
+
+    Jobs they already have go on to their end. Repeating the request is harmless.
     """
     because = note.because = None if body is None else body.because
     there = _names_there(services)
@@ -142,7 +143,7 @@ async def drain_processors(
 
 @router.post("/{name}/undrain", responses=problem_responses(404, 422))
 async def undrain_processors(name: PathName, services: Services, caller: AdminOfAll) -> DrainResponse:
-    """The processors of that name get jobs again. Repeating it is harmless."""
+    """Give jobs to the processors of that name again. Repeating the request is harmless."""
     if not await services.pauses.delete(drain_id(name)) and name not in _names_there(services):
         raise NotFound("processor", name)
     return DrainResponse(name=name, drained=None)

@@ -48,11 +48,11 @@ router = APIRouter(tags=["access"], route_class=JsonRoute)
 async def create_token(
     body: Annotated[CreateTokenBody, AS_REQUEST], services: Services, caller: Admin, response: Response, note: Noted
 ) -> NewTokenResponse:
-    """Make a token. The answer alone has the secret; a request that is repeated makes another one: after a 503
-    (`outcome-unknown`) revoke the `id` that it names, then repeat it.
+    """Make a token. Only this answer has the secret.
 
-    It is good for no longer than the token that makes it, and lives on when that one is revoked. A session of the
-    dashboard makes none.
+    A repeated request makes another token: after a 503 (`outcome-unknown`) revoke the `id` that it names, then repeat
+    the request. A token expires no later than the token that makes it, and stays valid if that one is revoked. A
+    session of the dashboard can't make tokens.
     """
     caller.require_token()
     role, tenant = body.role, caller.tenant_of(body.tenant)
@@ -90,9 +90,7 @@ def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs
 
 @router.get("/tokens", response_model=Page[TokenResponse], responses=problem_responses(422))
 async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Response:
-    """Tokens by id, a page at a time, without their secrets; also those that have expired, and the sessions of the
-    dashboard.
-    """
+    """List tokens by id, a page at a time, without secrets; expired tokens and sessions of the dashboard too."""
     documents = await services.tokens.list(caller.only, paging.after, paging.limit + 1)
     now = services.clock.wall_ms()
 
@@ -110,8 +108,9 @@ async def revoke_token(
     services: Services,
     caller: Admin,
 ) -> None:
-    """Revoke a token, with its sessions, or end one session: it opens nothing any more. What it has done stays, tokens
-    that it made among that.
+    """Revoke a token with its sessions, or end one session.
+
+    What it has done stays, including tokens that it made.
     """
     if not await services.tokens.revoke(id, caller.only):
         raise NotFound("token", id)
@@ -160,9 +159,9 @@ class AuditQuery(PageQuery):
 async def list_audit_records(
     query: Annotated[AuditQuery, Query(), AS_REQUEST], services: Services, caller: Admin
 ) -> Response:
-    """The newest first, a page at a time. An admin of one tenant sees what that tenant's tokens did.
+    """List the audit log, newest first, a page at a time. An admin of one tenant sees what that tenant's tokens did.
 
-    A record is here some tenths of a second after its request, and stays for the retention time.
+    A record appears some tenths of a second after its request, and is kept for the retention time.
     """
     which = query.filter(caller.filter_of(query.tenant))
     documents = await services.audit.list(which, query.after, query.limit + 1)

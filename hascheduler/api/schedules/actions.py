@@ -95,10 +95,10 @@ async def trigger_schedule(
     key: IdempotencyKey,
     note: Noted,
 ) -> JobResponse:
-    """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
-    are, and a repeated request makes another job unless it has the same idempotency key.
+    """Make a job of the schedule now, paused or not.
 
-    A schedule of several `jobs` makes all of them, and the answer is the last.
+    It is not a fire: nominal times, counts and verdicts stay as they are. A repeated request makes another job unless
+    it has the same idempotency key. A schedule of several `jobs` makes all of them, and the answer is the last.
     """
     id = trigger_job_id(name, services.new_id())
     note.location = f"/v1/jobs/{id}"
@@ -302,7 +302,7 @@ async def pause_schedule(
     precondition: IfMatch,
     body: Annotated[PauseBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
-    """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
+    """Pause a schedule: nominal times after this instant do not fire until it is resumed. Its jobs go on."""
     because = note.because = None if body is None else body.because
     document = await edit_schedule(name, caller, services, precondition, pausing(because))
     return schedule_response(document, response, services, caller)
@@ -318,7 +318,7 @@ async def resume_schedule(
     precondition: IfMatch,
     body: Annotated[ResumeBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
-    """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
+    """Resume a schedule: nominal times after this instant fire again; with `catch_up`, those since the pause too."""
     catch_up = body is not None and body.catch_up
     document = await edit_schedule(name, caller, services, precondition, resuming(catch_up=catch_up))
     return schedule_response(document, response, services, caller)
@@ -334,8 +334,9 @@ async def reset_schedule(
     precondition: IfMatch,
     body: Annotated[ResetBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
-    """A schedule that fired ahead of time, by a clock that was wrong, fires again from now on; `ahead_until` says
-    whether it is one. Times that have a job already keep it and do not fire again. The leader does it, at once.
+    """Continue a schedule that a wrong clock made fire early (`ahead_until` says so): it fires again from now on.
+
+    Times that have a job already keep it and do not fire again. The leader resets the schedule at once.
     """
     document = await edit_schedule(name, caller, services, precondition, resetting)
     return schedule_response(document, response, services, caller)

@@ -137,8 +137,9 @@ async def trigger_schedules(
     *,
     key: IdempotencyKey,
 ) -> ChangedResponse:
-    """Make a job of each schedule that matches now, paused or not. Repeat it, under the same key, until it is
-    complete.
+    """Make a job of each schedule that matches now, paused or not.
+
+    Repeat the request, under the same key, until the answer is complete.
     """
     if key is None and not body.dry_run:
         raise InvalidInput((IDEMPOTENCY_KEY,), "is missing", "a key, the same for each repeated request")

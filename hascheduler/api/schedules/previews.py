@@ -147,7 +147,7 @@ class EditPreviewResponse(PreviewResponse):
 async def preview_schedule(
     name: PathName, query: Annotated[PreviewQuery, Query(), AS_REQUEST], services: Services, caller: Viewer
 ) -> PreviewResponse:
-    """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
+    """Preview the next fires of a schedule, paused or not, and the effect of the clock changes of the next 400 days."""
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), services.view.calendars())
     after_ms = _after(schedule, services.clock.wall_ms())
@@ -162,7 +162,7 @@ async def preview_schedule(
 async def preview_trigger(
     body: Annotated[PreviewBody, AS_REQUEST], query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> PreviewResponse:
-    """The next fires of a trigger that is not stored."""
+    """Preview the next fires of a trigger that is not stored."""
     now = services.clock.wall_ms()
     trigger = trigger_of(body.trigger, None, now)
     if trigger.calendars is not None:
@@ -178,7 +178,7 @@ async def preview_trigger(
 async def preview_edit(
     name: PathName, body: SchedulePatch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> EditPreviewResponse:
-    """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
+    """Preview what a PATCH with this body would do to future fires. Everything is checked, nothing is written."""
     edit = edit_now(caller, services)
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), edit.calendars)

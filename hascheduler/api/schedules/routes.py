@@ -74,10 +74,10 @@ async def create_schedule(
     key: IdempotencyKey,
     note: Noted,
 ) -> ScheduleResponse:
-    """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's; and where
-    its tenant has as many schedules as it may.
+    """Create a schedule.
 
-    Its nominal times begin after this instant.
+    409 if the name is taken, perhaps by another tenant (names belong to the cluster), or if its tenant has reached its
+    limit of schedules. Its nominal times begin after this instant.
     """
     note.location = f"/v1/schedules/{quote(body.name)}"
     whole = with_tenant(body, caller)
@@ -105,11 +105,10 @@ async def list_schedules(
     services: Services,
     caller: Viewer,
 ) -> Response:
-    """Schedules by name, a page at a time; with `label`, only those that have all of these labels. A page of large
-    payloads ends after 4 MiB.
+    """List schedules by name, a page at a time; with `label`, only those with all these labels.
 
-    With `text`, `state`, `verdict` or `ahead` it shows those that match as far as this replica has heard of them, a
-    moment ago. Where few of many match, a page may then hold less than `limit`, or nothing, and have a `next`: go on
+    A page of large payloads ends after 4 MiB. With `text`, `state`, `verdict` or `ahead` the list shows what this
+    replica knows, which is a moment old. A page may then hold fewer than `limit`, or none, and have a `next`: go on
     until that is null.
     """
     documents, next = await page_of_schedules(filter, query, caller, services)
@@ -148,11 +147,13 @@ async def replace_schedule(
     precondition: IfBoth,
     note: Noted,
 ) -> ScheduleResponse:
-    """Create (201) or replace (200) a schedule as a whole; with If-Match only replace, with If-None-Match: * only
-    create it. It stays paused if it is. For a caller who sees no payloads, a payload of null is the stored one.
+    """Create (201) or replace (200) a schedule as a whole.
 
-    An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
-    decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
+    With If-Match only replace, with If-None-Match: * only create it. A paused schedule stays paused. For a caller who
+    may not see payloads, a null payload means the stored one.
+
+    An edit is not retroactive: nominal times up to now are those of the old trigger, and decided times stay decided. An
+    interval without an anchor keeps the stored one. If nothing changes, nothing is written.
     """
     require_consistent(body, name)
     whole = with_tenant(body, caller)

@@ -125,7 +125,7 @@ class VerdictsResponse(BaseModel):
 async def list_verdicts(
     name: PathName, query: Annotated[VerdictQuery, Query()], services: Services, caller: Viewer
 ) -> VerdictsResponse:
-    """What became of the nominal times of a schedule, the newest first, a page at a time."""
+    """List the verdicts on the nominal times of a schedule, newest first, a page at a time."""
     before_ms = query.before_ms()
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
@@ -276,11 +276,11 @@ async def list_all_verdicts(
     services: Services,
     caller: Viewer,
 ) -> ScheduleVerdictPage:
-    """The nominal times of all schedules that did not fire, the newest decision first, a page at a time.
+    """List the nominal times of all schedules that did not fire, newest decision first, a page at a time.
 
-    `since` and `until` are about when that was decided: an outage is decided when it is over. `label` is about labels
-    of the schedule. Of deleted schedules there are verdicts only without `label` and for all tenants. Where few of many
-    match, a page may hold less than `limit`, or nothing, and have a `next`: go on until that is null.
+    `since` and `until` refer to the decision: an outage is decided when it is over. `label` refers to labels of the
+    schedule. Verdicts of deleted schedules appear only without `label` and for all tenants. If few match, a page may
+    hold fewer than `limit`, or none, and have a `next`: go on until that is null.
     """
     said = {"tenant": caller.filter_of(filter.tenant), "verdicts": filter.verdicts or NOT_FIRED}
     which = VerdictSelection.model_construct(**{**dict(filter), **said})

@@ -206,16 +206,17 @@ router = APIRouter(prefix="/cluster", tags=["cluster"])
     },
 )
 async def follow_cluster(request: Request, services: Services, caller: Viewer) -> EventStream:
-    """The whole as this replica sees it, once a second: what `/v1/cluster` and, for tokens for all tenants,
-    `/v1/processors` answer, what is wrong (`alerts`, each with its runbook), and how many jobs wait, run, and were
-    submitted, started and ended in the second before (`numbers`; of the token's tenant).
+    """Follow the cluster as this replica sees it, once a second.
 
-    `lanes` and `tenants` have the 50 with the most live jobs, by state, and of lanes how long the job has waited that
-    is due the longest; where `whole` is true, those that they leave out have none. A token of one tenant sees its
-    tenant, and no lanes. They are null where more than 5000 have jobs.
+    A picture holds what `/v1/cluster` and, for tokens for all tenants, `/v1/processors` answer, what is wrong
+    (`alerts`, each with its runbook), and how many jobs wait, run, and were submitted, started and ended in the last
+    second (`numbers`; of the token's tenant).
 
-    Each `picture` is whole: a client that comes back needs nothing of those before. A stream ends after an hour at
-    most.
+    `lanes` and `tenants` hold the 50 with the most live jobs, by state, and for lanes how long the oldest due job has
+    waited; if `whole` is true, the left-out ones have no jobs. A token of one tenant sees its tenant and no lanes. They
+    are null if more than 5000 have jobs.
+
+    Each `picture` is complete: a client that reconnects needs no earlier ones. A stream ends after an hour at most.
     """
     pieces = _pieces(request.app.state.live, caller.only, services)
     return EventStream("viewers", pieces, lambda: still_identified(request.scope, caller))

@@ -76,8 +76,9 @@ router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 async def register_processor(
     body: Annotated[RegisterBody, AS_REQUEST], services: Services, caller: Worker, note: Noted
 ) -> RegisteredResponse:
-    """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
-    definitions enough are registered with tokens of that name.
+    """Register a processor; name the id in the answer from then on. It is new each time.
+
+    429 if tokens of that name have registered as many processors, slots or definitions as they may.
     """
     terms, id = services.work_terms, f"{POLLING_PREFIX}{body.name}.{token_hex(4)}"
     registered_by = None if caller.id is None else caller.name
