@@ -46,7 +46,7 @@ _PRIVILEGES: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlan:
-    """The plan of a database.
+    """The plan of a deployment's MongoDB.
 
     ``members`` are sorted, so that concurrent runs initiate on the same one. The first of ``databases`` holds the
     users. ``passwords`` are those of scheduler, processor and admin.
@@ -191,7 +191,7 @@ async def _initiate(plan: DatabasePlan) -> None:
 
 
 async def _add_member(client: Client, host: str) -> None:
-    """Add it to the set that the client's member leads; it has no vote until it has the data."""
+    """Add the member to the set that the client's member leads; it has no vote until it has the data."""
     with faults(f"add {host}", _CHANGE_LIMIT_S):
         configuration = (await client.admin.command("replSetGetConfig"))["config"]
         members = configuration["members"]

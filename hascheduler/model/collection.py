@@ -33,7 +33,7 @@ class Collection(StrEnum):
     NAMES = "names"
     """In the home of several shards: which shard has each schedule name. Read on demand; no mirror holds them."""
     HOLDS = "holds"
-    """Partitions of tenants, or caps, about which the leader must not decide for now."""
+    """Holds on partitions of tenants and on caps, about which the leader must not decide for now."""
     IDENTITIES = "identities"
     """Which database belongs to which shard: read at the start of a process; no mirror holds them."""
     META = "meta"

@@ -162,7 +162,7 @@ def backfill_job_id(schedule: str, nominal_ms: int, created_at_ms: int | None = 
 
 
 def backfill_job_ids(schedule: str) -> str:
-    """Return the common beginning of all ids of backfilled jobs."""
+    """Return the common beginning of the ids of a schedule's backfilled jobs."""
     return f"backfill:{schedule}:"
 
 

@@ -15,7 +15,7 @@ Resources = tuple[tuple[str, int], ...]
 Path = tuple[str | int, ...]
 NO_RESOURCES: Resources = ()
 SLOTS = "slots"
-"""The resource that every processor has and every job takes one of; it can't be declared."""
+"""The resource that every processor has some of and every job takes one of; it can't be declared."""
 RESOURCE_NAMES_MAX = 16
 AMOUNT_MAX = 1_000_000_000
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"

@@ -79,7 +79,7 @@ class SchemaVersion:
 def require_known_version(fields: Mapping[str, Any]) -> None:
     """Raise `InvalidInput` unless this release reads the form of the document."""
     form = fields.get("v", UNSTATED_VERSION)
-    if type(form) is int and OLDEST_VERSION <= form <= NEWEST_VERSION:  # nearly always absent: there are many documents
+    if type(form) is int and OLDEST_VERSION <= form <= NEWEST_VERSION:  # the usual case: there are many documents
         return
     if not is_integer(form):
         raise InvalidInput(("v",), f"{str(form)[:64]!r} ({type(form).__name__})", "an integer")

@@ -3,9 +3,9 @@
 ::
 
     fired       a job was made for it
-    unstorable  a job should have been made for it, but no database can hold that job: there is none
+    unstorable  a job was to be made for it, and no database can hold that job: there is none
     skipped     an earlier job of the schedule had not ended, and the overlap policy then makes no other
-    missed      it was later than the misfire policy allows, or its job would have expired already
+    missed      it was later than the misfire policy lets it be, or its job would have expired already
     coalesced   it was late, and the next fire stands for it too
     paused      the schedule was paused, and resumed from a later time on
     excluded    it lies in one of the trigger's exclusion windows, or on a day that its calendars leave out

@@ -181,7 +181,7 @@ class TimeOver:
 def time_over(
     rules: Definition, began_ms: int, first_started_at_ms: int | None, *, failures: int, losses: int
 ) -> TimeOver | None:
-    """Return the earlier end of the attempt's timeout, if it began then, and the total timeout; None: no limit.
+    """Return the end of the attempt's timeout, if it began then, or of the total one if earlier; None: no limit.
 
     ``failures`` and ``losses`` are those before it.
     """

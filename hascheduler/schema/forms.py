@@ -138,9 +138,9 @@ def whole(least: int, most: int, *, stored_least: int | None = None) -> Form:
 
 Count = Annotated[int, whole(1, JOBS_MAX)]
 Integer = Annotated[int, whole(0, INTEGER_MAX, stored_least=-INTEGER_MAX)]
-"""For values that only this project writes."""
+"""For values that this project writes itself."""
 Flag = Annotated[bool, BeforeValidator(bool)]
-"""For values that only this project writes, and people may have edited."""
+"""For values that this project writes itself, and that people may have edited."""
 
 # Spans and instants
 

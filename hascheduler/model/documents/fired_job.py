@@ -283,7 +283,7 @@ FIRED_ON = "fired_on"
 
 
 def fired_on(basis: Basis) -> list[int | None]:
-    """Return a text that identifies the times in force when a fire was decided.
+    """Return the fields that identify the times in force when a fire was decided.
 
     A fire that lost to an edit of the times may be decided again. Cancelling the jobs of the lost fire must spare those
     of the new one.

@@ -124,7 +124,7 @@ REVIVED_FIELDS: Document = {
     "result": None,
     "error": None,
 }
-"""The fields of a job that is revived after its end: as a new one, without a deadline and without dependencies.
+"""The fields that the revival of an ended job sets: those of a new job, without a deadline and without dependencies.
 
 Its ``attempt`` and its ``revivals`` (0 if the field is missing) rise by one.
 """

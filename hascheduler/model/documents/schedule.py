@@ -213,7 +213,7 @@ def decode_policy(stored: object) -> SchedulePolicy:
     fields = as_document(stored)
     if fields is None:
         raise InvalidInput(("policy",), "not an object")
-    # Nearly always a list of integers. A float that equals an integer is not one.
+    # The usual case. A float that equals an integer is not an integer.
     if fields == _DEFAULT_POLICY_STORED and type(fields["grace_ms"]) is type(fields["catch_up_max"]) is int:
         return DEFAULT_POLICY
     failures = fields.get("pause_after_failures")
