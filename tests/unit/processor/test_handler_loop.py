@@ -179,9 +179,15 @@ async def test_those_whom_a_callback_blocks_for_ever_are_lost_as_any_of_them_may
 
 
 async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(work: Work, make_loop: Any) -> None:
+    def is_named() -> bool:
+        return any(line["event"] == event for line in logged)
+
     def hold(job: JobContext) -> None:
-        for _ in range(3):
-            ctypes.PyDLL(None).usleep(900_000)  # in foreign code that does not release the lock
+        # Foreign code that does not release the lock, longer than a stall; between two calls the watch gets a turn.
+        for _ in range(4):
+            ctypes.PyDLL(None).sleep(2)
+            if is_named():
+                return
 
     async def greedy(job: JobContext) -> None:
         hold(job)
@@ -191,7 +197,7 @@ async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(wor
     with structlog.testing.capture_logs() as logged:
         async with running(work, make_loop, deadline_ms=60_000) as (stage, _):
             job = stage.world.dispatch("a", "greedy")
-            await until(lambda: job.outcome is not None and any(line["event"] == event for line in logged))
+            await until(lambda: job.outcome is not None and is_named())
     line = next(line for line in logged if line["event"] == event)
     assert line["job"] == "a"
     assert line["reason"] == "the handler of 'greedy' may hold the interpreter lock: use process=True"
