@@ -240,3 +240,90 @@ async def test_the_newest_progress_is_stored_once_an_interval() -> None:
         assert stage.world.calls["report"] == told
         go_on.set()
         await job.ended()
+
+
+async def test_an_error_is_cut_to_four_kibibytes() -> None:
+    outcome = await outcome_of(raising(ValueError("ü" * 10_000)))
+    assert 4_000 < len((outcome.error or "").encode()) <= 4_096
+
+
+async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -> None:
+    handlers = Handlers()
+    go_on = asyncio.Event()
+
+    @handlers.handler("slow")
+    async def slow(job: JobContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await go_on.wait()
+        return "too late"
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=20))
+        await until(lambda: job.state is JobState.RUNNING)
+        await until(lambda: any(held.timed_out for held in stage.processor._attempts.held))
+        stage.world.tell(MessageKind.CANCEL, "a")
+        await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
+        go_on.set()
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
+
+
+async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answered() -> None:
+    async with at_work(deadline_ms=60_000) as (_, stage):
+        stage.world.vague["report_overdue"] = 2
+        stage.world.dispatch("a", "deaf", rules=Definition(name="deaf", timeout_ms=20))
+        await until(lambda: stage.world.calls["report_overdue"] == 3)
+
+
+async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it() -> None:
+    handlers = Handlers()
+    begun: list[str] = []
+
+    async def rest(job: JobContext) -> None:
+        begun.append(job.id)
+
+    @handlers.handler("both")
+    def both(job: JobContext) -> Any:
+        while not job.stop_requested:
+            threading.Event().wait(0.001)
+        return rest(job)
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "both", rules=Definition(name="both", timeout_ms=20))
+        await job.ended()
+        assert (job.state, begun) == (JobState.FAILED, [])
+
+
+async def test_a_cancel_goes_before_a_timeout() -> None:
+    handlers = Handlers()
+    stopped = asyncio.Event()
+
+    @handlers.handler("stubborn")
+    async def stubborn(job: JobContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await stopped.wait()
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "stubborn", rules=Definition(name="stubborn", timeout_ms=20))
+        await until(lambda: job.state is JobState.RUNNING)
+        job.cancel_requested = True
+        await until(lambda: stage.world.calls["stop_requests"] > 2)
+        stopped.set()
+        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
+
+
+@pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])
+async def test_what_is_no_percentage_fails_the_job_with_a_clear_error(percent: Any) -> None:
+    handlers = Handlers()
+
+    @handlers.handler("work")
+    async def work(job: JobContext) -> None:
+        job.progress(percent)
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "work")
+        outcome = await job.ended()
+        assert "expected a number from 0 to 100" in (outcome.error or "")
