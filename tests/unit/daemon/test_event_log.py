@@ -233,3 +233,30 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
         replica.append(7)
         await replica.until_published(7)
     assert replica.published() == [1, 4, 5, 6, 7]
+
+
+async def test_only_the_leader_publishes_and_what_the_broker_refuses_it_publishes_again() -> None:
+    replica = PublishingReplica(log_of(1), leads=False)
+    replica.exchange.accepting = False
+    async with running(replica.publisher.run()):
+        await asyncio.sleep(0.01)
+        assert replica.published() == []
+        replica.leads = True
+        await replica.exchange.asked()
+        replica.append(2)
+        await replica.exchange.asked()
+        replica.exchange.accepting = True
+        await replica.until_published(1, 2)
+    assert replica.published() == [1, 2]
+
+
+async def test_news_wake_those_who_wait_and_an_event_that_comes_twice_is_delivered_once() -> None:
+    log = log_of()
+    with log.follow(None, ALL) as follower:
+        waiting = asyncio.create_task(follower.next(60_000))
+        await asyncio.sleep(0)
+        log.append([happened(2)], position(2, 1))
+        assert await waiting == NewEvents([happened(2)], position(2, 1))
+        log.append([happened(2)], position(2, 1))
+        log.append([happened(3)], position(3, 1))
+        assert await events_for(follower) == [3]

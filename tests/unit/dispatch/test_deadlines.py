@@ -154,3 +154,11 @@ def test_why_names_the_deadlines_that_decide() -> None:
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
         [value, _] = position.criteria
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")
+
+
+def test_jobs_of_one_aged_priority_go_by_their_deadlines_whatever_their_ages() -> None:
+    """Both have waited for less than the minute after which a priority grows."""
+    old = expiring("old", 90_000, submitted_at_ms=wall(-50_000))
+    assert order_of(scene_of(old, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["young", "old"]
+    older = expiring("old", 90_000, submitted_at_ms=wall(-70_000))
+    assert order_of(scene_of(older, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["old", "young"]
