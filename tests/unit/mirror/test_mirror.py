@@ -13,6 +13,7 @@ from hascheduler.mirror.changes import (
     JournalSeen,
     LeaseGone,
     LeaseSeen,
+    Operation,
     ProcessorGone,
     ProcessorSeen,
     Quarantined,
@@ -225,3 +226,11 @@ def test_the_quarantine_is_bounded_and_keeps_the_newest() -> None:
     assert len(mirror.quarantine) == QUARANTINE_MAX
     assert (JOBS, "j9") not in mirror.quarantine
     assert (JOBS, f"j{QUARANTINE_MAX + 9}") in mirror.quarantine
+
+
+def test_what_was_read_beside_the_stream_makes_the_mirror_ahead() -> None:
+    mirror = Mirror()
+    mirror.fold([Change(SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)])
+    assert mirror.ahead == 1
+    mirror.fold_fetched([], [])
+    assert mirror.ahead == 2

@@ -5,13 +5,14 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hascheduler.dispatch.decisions import Fire, Settlement
 from hascheduler.dispatch.schedules.previews import FiresToCome, finished
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
@@ -19,10 +20,12 @@ from hascheduler.model.documents.fired_job import WORK_AT_ONCE_MAX, JobMaker, re
 from hascheduler.model.job import JOB_ID_TAIL_MAX, NewJob, backfill_job_id, fire_job_id, trigger_job_id
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS_MAX, render
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.schema.calendar import Calendar, read_days
 from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Trigger
+from hascheduler.telemetry.tracing import NO_TRACING
 from hascheduler.triggers import due, next_firing, on_calendars
-from tests.factories import make_schedule, make_template
+from tests.factories import make_fire, make_schedule, make_template
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, create, get, post
 
@@ -351,3 +354,36 @@ def test_no_job_is_larger_than_what_was_counted(payload: Any, target: str, label
         [job] = JobMaker("tick", schedule).jobs(id, WallMs(nominal_ms), serial=False)
         text = json.dumps(job.payload, ensure_ascii=False, separators=(",", ":"))
         assert len(text.encode()) <= counted
+
+
+class _Groups(FiredJobs):
+    """Inserts nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(cast("Any", _Jobs()), 1_000, NO_TRACING)
+        self.groups: list[int] = []
+
+    async def _insert_group(self, fires: Any, *_: Any, **__: Any) -> Any:
+        self.groups.append(len(fires))
+        return dict.fromkeys(fires, Settlement.DONE)
+
+
+class _Jobs(dict[str, Any]):
+    def __missing__(self, _: str) -> Any:
+        return self
+
+    def with_options(self, **_: Any) -> Any:
+        return self
+
+
+@pytest.mark.parametrize(("payload", "at_once"), [("x", 100), (LARGE, 20), ("$$" * 100_000, 1), ([1] * 20_000, 1)])
+async def test_fires_that_are_due_together_are_rendered_and_sent_a_few_at_a_time(payload: Any, at_once: int) -> None:
+    fires: dict[Fire, Any] = {
+        make_fire(1, schedule=f"s{number}"): make_schedule(f"s{number}", payload=payload, render=True)
+        for number in range(100)
+    }
+    jobs = _Groups()
+    settled, _ = await jobs.insert(fires, {}, WallMs(NOW), majority=True)
+    assert list(settled) == list(fires)
+    assert max(jobs.groups) <= at_once
+    assert sum(jobs.groups) == 100
