@@ -28,16 +28,12 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.model.job import JobState
 from hascheduler.model.partition import Hold, partition_key, partition_of
-from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
+from hascheduler.schema.pause import EVERYTHING, StandingPause
 from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 ALL = StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns")
-SCHEDULES_ONLY = StandingPause(
-    id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns", schedules_only=True
-)
-P_IS_DRAINED = StandingPause(id=drain_id("p"), rev=1, since_ms=wall(0), by="deployer", because="its node is replaced")
 POLICIES = [
     SchedulePolicy(grace_ms=grace_ms, catch_up=catch_up) for grace_ms in (500, 5_000, 3_600_000) for catch_up in CatchUp
 ]

@@ -65,7 +65,7 @@ def test_a_value_is_created_and_compared_as_a_frozen_one(value: Any) -> None:
 
 
 def test_the_values_that_there_are_most_of_stay_small() -> None:
-    """A mirror may have a million of each; see docs/explanation/sizing.md."""
+    """A mirror may have a million of each; see docs/operations/capacity.md."""
     sizes = {each: each.__basicsize__ for each in (JobRef, ScheduleRef, Trigger, FireCounts)}
     assert sizes[JobRef] <= 168
     assert sizes[ScheduleRef] <= 96

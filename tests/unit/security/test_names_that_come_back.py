@@ -144,9 +144,6 @@ def changed_hands(overlap: Overlap, old: JobRef) -> Scene:
     return Scene(*seen, *processors("p", slots=8))
 
 
-BETAS = fire_job_id("s", wall(2_000))
-
-
 @pytest.mark.parametrize("overlap", Overlap)
 @pytest.mark.parametrize("is_said", [True, False], ids=["said", "of 0.2.0"])
 def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Overlap, is_said: bool) -> None:

@@ -12,7 +12,6 @@ from hascheduler.model.trace import TraceContext
 from hascheduler.telemetry.otlp import OpenTelemetryTracer
 
 CALLER = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-UNSAMPLED = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")
 
 
 @dataclass
