@@ -27,7 +27,7 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAYS_MAX = 1_000
 """The most days and spans in each list of a calendar."""
 DAYS_EXPECTED = "a day (2030-12-24), a span of days (2030-12-24/2031-01-01), or a day of each year (--12-25)"
-_WEEKDAYS_EXPECTED = f"days ({', '.join(WEEKDAYS)}), and spans of them such as mon-fri"
+_WEEKDAYS_EXPECTED = f"days ({', '.join(WEEKDAYS)}) or ranges of them, such as mon-fri"
 _WEEKDAYS_MAX = 14
 
 _EPOCH = date(1970, 1, 1)
@@ -81,14 +81,14 @@ NO_DAYS = Days()
 
 def _weekdays(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or len(value) > _WEEKDAYS_MAX:
-        raise InvalidInput((), f"{quoted(value)} is no list of days of the week", _WEEKDAYS_EXPECTED)
+        raise InvalidInput((), f"{quoted(value)} is not a list of days of the week", _WEEKDAYS_EXPECTED)
     return tuple(sorted({day for text in value for day in _weekday_span(text)}))
 
 
 def _weekday_span(text: Any) -> list[int]:
     first, dash, last = text.lower().partition("-") if isinstance(text, str) and len(text) < 10 else ("", "", "")
     if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
-        raise InvalidInput((), f"{quoted(text)} is no day of the week", _WEEKDAYS_EXPECTED)
+        raise InvalidInput((), f"{quoted(text)} is not a day of the week", _WEEKDAYS_EXPECTED)
     begin = WEEKDAYS.index(first)
     length = (WEEKDAYS.index(last) - begin) % len(WEEKDAYS) if dash else 0
     return [(begin + step) % len(WEEKDAYS) for step in range(length + 1)]
@@ -109,7 +109,7 @@ def _day_list(value: Any) -> Days:
     if isinstance(value, Days):
         return value
     if not isinstance(value, list):
-        raise InvalidInput((), f"{quoted(value)} is no list of days", f"a list of: {DAYS_EXPECTED}")
+        raise InvalidInput((), f"{quoted(value)} is not a list of days", f"a list of: {DAYS_EXPECTED}")
     return read_days(value)
 
 
@@ -125,22 +125,22 @@ DayList = Annotated[
 
 
 class CalendarBody(Part):
-    """A set of local days; what is left out, or null, is empty."""
+    """A set of local days; an omitted or null list is empty."""
 
     weekdays: Weekdays = Field(default=(), examples=[["mon", "tue", "wed", "thu", "fri"]])
-    """Days of each week that are in it, as `mon` or `mon-fri`; default none"""
+    """Days of each week in the calendar, such as `mon` or `mon-fri`; default none"""
     include: DayList = Field(default=NO_DAYS, examples=[["2030-12-28"]])
-    """Days that are in it besides: `2030-12-24`, a span `2030-12-24/2031-01-01` with both ends, or `--12-25` for each
-    year; at most 1000, default none"""
+    """Further days in the calendar: `2030-12-24`, a span `2030-12-24/2031-01-01` with both ends, or `--12-25` for
+    each year; at most 1000, default none"""
     exclude: DayList = Field(default=NO_DAYS, examples=[["2030-12-24/2031-01-01", "--05-01"]])
-    """Days of `weekdays` that are not in it, in the forms of `include`; at most 1000, default none"""
+    """Days of `weekdays` to leave out, written as in `include`; at most 1000, default none"""
     owner: Owner = None
-    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
-    over; null: nobody's"""
+    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
+    owner has to take it over; null: no owner"""
 
 
 class Calendar(CalendarBody, Noun):
-    """A named set of local days: those of `include`, and those of `weekdays` that `exclude` has not."""
+    """A named set of local days: those in `include`, and those in `weekdays` that are not in `exclude`."""
 
     always_stored = ("rev", "weekdays", "include", "exclude")
 
@@ -174,7 +174,7 @@ def read_days(texts: Sequence[object]) -> Days:
             else:
                 spans.append(_span(text))
         except ValueError:
-            raise InvalidInput((place,), f"{quoted(text)} is no day", DAYS_EXPECTED) from None
+            raise InvalidInput((place,), f"{quoted(text)} is not a day", DAYS_EXPECTED) from None
     return Days(_apart(spans), tuple(sorted(yearly)))
 
 

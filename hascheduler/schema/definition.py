@@ -1,4 +1,4 @@
-"""A definition: a named type of job and its limits, and when the time of an attempt is over.
+"""A definition: a named type of job and its limits, and when an attempt times out.
 
 A job of an unknown definition has the defaults.
 """
@@ -37,52 +37,52 @@ class RateLimit(Part):
     """A token bucket, full at first."""
 
     count: Count = Field(examples=[100])
-    """So many at once at most"""
+    """The size of the bucket: how many at once"""
     per_ms: Annotated[int, span(1, WEEK_MS)] = Field(examples=["1s"])
-    """So long until as many may follow, evenly"""
+    """How long an empty bucket takes to fill, evenly"""
 
 
 class KeyLimit(Part):
-    """A limit for each value that the jobs of a tenant have at one key, such as two at once for each customer."""
+    """A limit for each value of a key among the jobs of a tenant, such as two at once for each customer."""
 
     key: LimitKey = Field(examples=["payload.customer"])
-    """`payload.<field>`, nested fields joined by dots, `label.<key>` or `target`. Jobs without a text, number or
-    boolean there are one group of their own"""
+    """`payload.<field>`, with dots between nested fields, `label.<key>` or `target`. Jobs without a text, number or
+    boolean there form one group"""
     max_concurrency: Count | None = Field(default=None, examples=[2])
-    """How many jobs of one value run at once; null: no limit"""
+    """How many jobs with the same value run at once; null: no limit"""
     rate_limit: RateLimit | None = Field(default=None, examples=[{"count": 10, "per": "1m"}])
-    """How fast jobs of one value start; null: no limit"""
+    """How fast jobs with the same value start; null: no limit"""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         if self.max_concurrency is None and self.rate_limit is None:
-            raise wrong("a key without a limit", "max_concurrency, rate_limit, or both")
+            raise wrong("the key has no limit", "max_concurrency, rate_limit, or both")
 
 
 class ConflictScope(StrEnum):
     """Which jobs of a conflict group exclude each other on one target."""
 
     TENANT = "tenant"
-    """Jobs of one tenant; and jobs of all tenants, if the other job's definition is shared."""
+    """Jobs of the same tenant, and jobs of any tenant whose definition is shared."""
     SHARED = "shared"
-    """Jobs of all tenants. A stored definition without the field means this."""
+    """Jobs of all tenants; also the scope of a stored definition without the field."""
 
 
 class StartLimits(Part):
-    """What of a definition decides when its jobs may start."""
+    """The limits of a definition that decide when its jobs may start."""
 
     kept = ("conflict_scope",)
 
     default_cost_ms: Annotated[int, span(0, WEEK_MS)] = Field(default=DEFAULT_COST_MS, examples=["20s"])
-    """What a job is charged until the cost of its target has been learned; default 1s"""
+    """The cost charged for a job until the cost of its target is learned; default 1s"""
     max_concurrency: Count | None = Field(default=None, examples=[3])
     """How many of its jobs run at once; null: no limit"""
     conflict_group: Name | None = Field(default=None, examples=["git"])
-    """Two jobs of one group never run on one target at once; null: it excludes no others"""
+    """Two jobs of one group never run on the same target at once; null: excludes no other jobs"""
     conflict_scope: Annotated[ConflictScope, Strict(False)] = ConflictScope.TENANT
-    """tenant: jobs of different tenants do not exclude each other; shared: all of the group do; null: as it is stored,
-    and of a new definition tenant"""
+    """tenant: jobs of different tenants do not exclude each other; shared: all jobs of the group exclude each other;
+    null: the stored value, or tenant for a new definition"""
     tier: Annotated[int, whole(1, TIER_MAX)] | None = Field(default=None, examples=[10])
-    """Higher goes first, and so many jobs of it run at once; null: last"""
+    """Higher tiers go first, and at most this many jobs of the definition run at once; null: last"""
     rate_limit: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])
     """How fast its jobs start; null: no limit"""
     key_limits: Annotated[tuple[KeyLimit, ...], Listed, AfterValidator(each_once)] = Field(
@@ -90,35 +90,35 @@ class StartLimits(Part):
         max_length=KEY_LIMITS_MAX,
         examples=[[{"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}}]],
     )
-    """Limits for each value at a key, of jobs made from then on; each tenant's values are its own"""
+    """Limits for each value of a key, separate for each tenant; they apply to jobs made after the change"""
     resources: ResourceAmounts = Field(default=NO_RESOURCES, examples=[{"cpu": 2}])
-    """What a job needs that does not say so itself"""
+    """What a job needs if it names no resources itself"""
 
 
 class DefinitionBody(StartLimits):
-    """The limits of a named type of job; what is left out, or null, gets its default."""
+    """The limits of a named type of job; an omitted or null field gets its default."""
 
     unique: Uniqueness | None = Field(
         default=None,
         examples=[{"by": ["payload.customer"], "on_duplicate": "debounce", "period": "30s", "max_wait": "5m"}],
     )
-    """What makes submitted jobs duplicates of each other, and what becomes of a duplicate; null: no jobs are"""
+    """When submitted jobs are duplicates, and what happens to a duplicate; null: no duplicates"""
     retry: RetryPolicy = RetryPolicy()
-    """How often a job is tried, and how long it waits in between"""
+    """How often a job is tried, and the pauses between attempts"""
     timeout_ms: Annotated[int, span(1, 4 * WEEK_MS)] | None = Field(default=None, examples=["5m"])
-    """How long one attempt may run; null: for ever"""
+    """How long one attempt may run; null: no limit"""
     total_timeout_ms: Annotated[int, span(1, 4 * WEEK_MS)] | None = Field(default=None, examples=["1h"])
-    """How long all attempts and pauses may take from the first start; null: for ever"""
+    """How long all attempts and pauses may take, from the first start; null: no limit"""
     owner: Owner = None
-    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
-    over; null: nobody's"""
+    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
+    owner has to take it over; null: no owner"""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         if self.timeout_ms and self.total_timeout_ms and self.timeout_ms > self.total_timeout_ms:
             timeout = written_span(given, "timeout", self.timeout_ms)
             total = written_span(given, "total_timeout", self.total_timeout_ms)
             problem = f"the timeout {timeout} is longer than the total_timeout {total}"
-            raise together(("timeout", "total_timeout"), type(self), problem, "a total_timeout as long")
+            raise together(("timeout", "total_timeout"), type(self), problem, "a total_timeout at least as long")
 
 
 class Definition(DefinitionBody, Noun):

@@ -17,33 +17,39 @@ from hascheduler.schema.noun import Part, read_fields
 class Cause(StrEnum):
     """How the lease became free."""
 
-    FIRST = "first"  # there was no leader before
-    RELEASED = "released"  # the holder gave it back
-    DIED = "died"  # there was proof that the holder's process is dead
-    STOOD_STILL = "stood_still"  # no sign of the holder, and its process did not answer: followed before it lapsed
-    LAPSED = "lapsed"  # it was not renewed in time, or its holder no longer trusted it and took it again
-    DELETED = "deleted"  # it was deleted by hand
+    FIRST = "first"
+    """There was no leader before."""
+    RELEASED = "released"
+    """The holder gave it back."""
+    DIED = "died"
+    """The holder's process was proved dead."""
+    STOOD_STILL = "stood_still"
+    """The holder stalled and its process did not answer, so it was replaced before the lease lapsed."""
+    LAPSED = "lapsed"
+    """The lease was not renewed in time, or its holder no longer trusted it and took it again."""
+    DELETED = "deleted"
+    """The lease was deleted by hand."""
 
 
 class Failover(Part):
     """How a replica came to lead."""
 
     term: Integer = Field(examples=[8])
-    """The number of the leadership that began"""
+    """The term that began"""
     shard: str = Field(examples=["default"])
-    """Which shard it leads; terms are counted in each"""
+    """The shard it leads; each shard counts its own terms"""
     holder: str = Field(min_length=1, examples=["replica-2.5f2c9a01"])
     """The id of the replica that took over"""
     cause: Annotated[Cause, Strict(False)] = Field(examples=["died"])
-    """How the lease became free: no leader before it (first), it was given back (released), its holder was proved dead
-    (died), its holder stood still and was followed early (stood_still), it was not renewed in time (lapsed), it was
-    deleted by hand (deleted)"""
+    """How the lease became free: there was no leader before (first), the leader gave it back (released), its process
+    was proved dead (died), the leader stalled and was replaced early (stood_still), the lease was not renewed in
+    time (lapsed), it was deleted by hand (deleted)"""
     deciding_at_ms: Instant = Field(examples=["2030-01-01T00:00:00.140Z"])
-    """When it could decide, by its own clock"""
+    """When the new leader could decide, by its own clock"""
     gap_ms: Annotated[int, whole(0, INTEGER_MAX)] | None = Field(default=None, alias="gap_ms", examples=[120])
-    """From the last sign of the leader before until then; null if unknown"""
+    """Milliseconds from the last sign of the previous leader until `deciding_at`; null if unknown"""
     first_decision_at_ms: Instant | None = Field(default=None, examples=["2030-01-01T00:00:00.150Z"])
-    """When it first decided something; null until then"""
+    """When the new leader made its first decision; null before it"""
 
 
 def failover_id(shard: str, term: object) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class _AnyOf:
 
 def _read_any_of(given: Any, read: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     if info.context is REQUEST and isinstance(given, list):
-        raise wrong(f"a list of {len(given)}", "one of them alone")
+        raise wrong(f"a list of {len(given)} values", "a single value")
     if not isinstance(given, str):
         return read(given)
     try:
@@ -71,7 +71,7 @@ def _read_any_of(given: Any, read: core_schema.ValidatorFunctionWrapHandler, inf
 def not_fired(verdict: Verdict) -> Verdict:
     """Return ``verdict``; raise an error if it is the verdict of times that have a job."""
     if verdict is Verdict.FIRED:
-        raise wrong("a time that fired has a job, and is in /v1/jobs", " or ".join(NOT_FIRED))
+        raise wrong("fired times are not listed here; their jobs are in /v1/jobs", " or ".join(NOT_FIRED))
     return verdict
 
 
@@ -83,7 +83,7 @@ NotFiredVerdicts = Annotated[tuple[NotFired, ...], Listed, _AnyOf()]
 
 
 class JobAttributes(Part):
-    """What a job has from its submission on."""
+    """The conditions on what a job has from its submission on."""
 
     definition: Name | None = Field(default=None, examples=["resize"])
     """Only jobs of this definition"""
@@ -94,10 +94,10 @@ class JobAttributes(Part):
     batch: Text | None = None
     """Only jobs of this batch"""
     target: Text | None = None
-    """Only jobs that work on this"""
+    """Only jobs with this target"""
     id_prefix: Annotated[str, Field(min_length=1, max_length=_JOB_ID_LENGTH_MAX)] | None = None
-    """Only jobs whose id begins with this text, taken as it is: `job:`, or `fire:`, `backfill:` or `trigger:` with the
-    name of the schedule"""
+    """Only jobs whose id begins with this literal text: `job:`, or `fire:`, `backfill:` or `trigger:` followed by
+    the name of the schedule"""
     since_ms: Instant | None = None
     """Only jobs submitted at this instant or later"""
     until_ms: Instant | None = None
@@ -107,61 +107,61 @@ class JobAttributes(Part):
 
 
 class JobFilter(JobAttributes):
-    """Which jobs are meant; all that is given must hold."""
+    """Which jobs to select; all given conditions must hold."""
 
     states: JobStates = Field(default=(), max_length=len(JobState), examples=["failed"])
-    """Only jobs in this state; of several, in any one. `failed`: the dead letters"""
+    """Only jobs in this state, or in any of several states. `failed`: the dead letters"""
     unschedulable: bool = False
-    """Only jobs that wait and that no processor which lives could ever run"""
+    """Only waiting jobs that no live processor can run"""
 
 
 class ScheduleFilter(Part):
-    """Which schedules are meant; all that is given must hold."""
+    """Which schedules to select; all given conditions must hold."""
 
     text: NameText | None = Field(default=None, examples=["nightly"])
-    """Only schedules whose name contains this text, taken as it is; upper and lower case do not differ"""
+    """Only schedules whose name contains this literal text, in upper or lower case"""
     states: ScheduleStates = Field(default=(), max_length=len(ScheduleState))
-    """Only schedules in this state; of several, in any one. `active`: times are to come; `paused`; `ended`: its trigger
-    names no more times"""
+    """Only schedules in this state, or in any of several states. `active`: it has times to come; `paused`; `ended`:
+    its trigger has no more times"""
     verdicts: NotFiredVerdicts = Field(default=(), max_length=len(NOT_FIRED))
-    """Only schedules whose last decided time got this verdict; of several, any one. It is looked for among the newest
-    5000 decisions with these verdicts"""
+    """Only schedules whose last decided time got this verdict, or any of several verdicts. Searches the newest 5000
+    decisions with these verdicts"""
     tenant: Name | None = None
     """Only schedules of this tenant"""
     ahead: bool = False
-    """Only schedules whose times were decided too early, by a clock that was wrong: see reset"""
+    """Only schedules whose times were decided too early because a clock was wrong; `reset` repairs them"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
     """Only schedules with all of these labels"""
 
 
 class VerdictFilter(Part):
-    """Which nominal times of all schedules are meant, of those that did not fire; all that is given must hold."""
+    """Which nominal times to select, of all that did not fire; all given conditions must hold."""
 
     verdicts: NotFiredVerdicts = Field(default=(), max_length=len(NOT_FIRED))
-    """Only these; default: all but `fired`, whose jobs are in /v1/jobs"""
+    """Only these verdicts; default: all but `fired`, whose jobs are in /v1/jobs"""
     since_ms: Instant | None = None
-    """Only what was decided at this instant or later"""
+    """Only verdicts decided at this instant or later"""
     until_ms: Instant | None = None
-    """Only what was decided before this instant"""
+    """Only verdicts decided before this instant"""
     tenant: Name | None = None
-    """Only of schedules of this tenant"""
+    """Only schedules of this tenant"""
     text: NameText | None = Field(default=None, examples=["nightly"])
-    """Only of schedules whose name contains this text, taken as it is; upper and lower case do not differ"""
+    """Only schedules whose name contains this literal text, in upper or lower case"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
-    """Only of schedules with all of these labels"""
+    """Only schedules with all of these labels"""
 
 
 class ChangeOfMany(Part):
-    """What all requests that change many have in common."""
+    """The common fields of requests that change everything that matches."""
 
     filter: Part
-    """Which of them; something must be given"""
+    """Which to change; at least one condition is required"""
     dry_run: bool = Field(default=False, examples=[True])
-    """Only count them"""
+    """Only count what matches"""
     expected: Annotated[int, whole(0, 1_000_000_000)] | None = None
-    """How many there were when you agreed to it: 409 if now more than 10 % more match"""
+    """The count that you confirmed: the request is refused with 409 if over 10 % more match now"""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         if self.filter == type(self.filter)():
             names = (field.alias or name for name, field in type(self.filter).model_fields.items())
-            raise together(("filter",), type(self), "names nothing", f"at least one of {', '.join(names)}")
+            raise together(("filter",), type(self), "sets no condition", f"at least one of {', '.join(names)}")

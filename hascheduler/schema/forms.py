@@ -213,7 +213,7 @@ def _instant(value: Any) -> int:
 
 def _stored_instant(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -INTEGER_MAX <= value <= INTEGER_MAX:
-        raise InvalidInput((), f"{quoted(value)} is no instant", "whole milliseconds")
+        raise InvalidInput((), f"{quoted(value)} is not an instant", "whole milliseconds")
     return int(value)
 
 
@@ -248,7 +248,7 @@ def _text_or_empty(text: str, info: Info) -> str:
     if len(text) > TEXT_LENGTH_MAX:
         raise wrong(f"{len(text)} characters", f"at most {TEXT_LENGTH_MAX}")
     if not text.isprintable() and any(unicodedata.category(character) in _UNPRINTABLE for character in text):
-        raise wrong(f"{quoted(text)} holds a control character", "printable text")
+        raise wrong(f"{quoted(text)} contains a control character", "printable text")
     return text
 
 
@@ -275,13 +275,13 @@ def each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     keys = [getattr(one, "key", one) for one in values]
     twice = next((key for place, key in enumerate(keys) if key in keys[:place]), None)
     if twice is not None:
-        raise wrong(f"{quoted(twice)} is there twice", "each key once")
+        raise wrong(f"{quoted(twice)} is repeated", "each key once")
     return values
 
 
 def _resource_name(name: str, info: Info) -> str:
     if not (is_resource_name(name) if info.context is REQUEST else name and name != SLOTS):
-        raise wrong(f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
+        raise wrong(f"{quoted(name)} is not a resource name", NAME_EXPECTED)
     return name
 
 

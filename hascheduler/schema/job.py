@@ -30,25 +30,25 @@ Priority = Annotated[int, whole(0, PRIORITY_MAX)]
 
 
 class JobBody(Part):
-    """What a job that is submitted and the job of a schedule have in common."""
+    """The common fields of a submitted job and of a schedule's job."""
 
     definition: Name = Field(examples=["log"])
-    """The type of job: which handler runs it"""
+    """The type of job, which selects the handler"""
     payload: SkipValidation[JsonValue] = Field(default=None, examples=[{"seconds": 1.5}])
-    """What the handler gets: any JSON"""
+    """The input of the handler: any JSON"""
     priority: Priority = 5
-    """10 is the most urgent"""
+    """From 0 to 10; 10 is the most urgent"""
     tenant: Name | None = Field(default=None, examples=["acme"])
-    """Who owns it; default: the tenant of the token, else `default`"""
+    """The tenant that owns the job; default: the tenant of the token, else `default`"""
     fairness_key: TextOrEmpty | None = Field(default=None, examples=["customer-7"])
-    """Divides its tenant's share: of the jobs of one tenant those of the key that has consumed least go first; default:
-    the tenant's name"""
+    """The key that divides a tenant's share: jobs of the key that has consumed least go first; default: the tenant's
+    name"""
     lane: Text = DEFAULT_LANE
-    """The class of work it belongs to; a token of one tenant may name `default` and those of /v1/lanes"""
+    """The lane of the job; a token of one tenant may name `default` and the lanes of /v1/lanes"""
     mode: Literal["queued", "on_demand"] = "queued"
-    """`on_demand`: the caller waits for the answer"""
+    """`on_demand`: the caller waits for the result"""
     resources: ResourceAmounts | None = Field(default=None, examples=[{"cpu": 2, "gpu": 1}])
-    """What it needs besides a slot; null: what its definition says"""
+    """What it needs besides a slot; null: the resources of its definition"""
 
     def key(self, tenant: str) -> str:
         """Return the job's fairness key if ``tenant`` owns the job."""
@@ -56,7 +56,7 @@ class JobBody(Part):
 
 
 class SubmitJobBody(JobBody):
-    """One job, to run as soon as it may."""
+    """A job to run as soon as possible."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -65,19 +65,20 @@ class SubmitJobBody(JobBody):
     )
 
     target: Text | None = Field(default=None, examples=["demo"])
-    """What it works on; default: the job's id"""
+    """The target of the job; default: the job's id"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
-    """Texts for people"""
+    """Labels by key, for filters and for the keys of limits"""
     not_before_ms: Instant | None = Field(default=None, examples=["2030-01-01T00:00:00.000Z"])
-    """It does not run before this instant"""
+    """The earliest start"""
     expires_at_ms: Instant | None = Field(default=None, examples=["2030-01-02T00:00:00.000Z"])
-    """If it has not begun by this instant, it fails instead of running"""
+    """The latest start: if it has not started by this instant, it fails"""
     depends_on: Annotated[tuple[Text, ...], Listed] = Field(
         default=(), max_length=DEPENDENCIES_MAX, examples=[["job:0194f3a1b2c3000001deadbeef01"]]
     )
-    """Ids of jobs that have to succeed before it runs; `batch:…` is all the jobs of a batch, by one dependency"""
+    """Ids of jobs that must succeed before it runs; `batch:…` stands for all jobs of a batch and counts as one
+    dependency"""
     on_dependency_failure: Literal["fail", "ignore"] = "fail"
-    """When one of those fails or is cancelled: it fails too, or goes on when all ended"""
+    """If a dependency fails or is cancelled: fail too, or run once all have ended"""
 
     @field_validator("payload")
     @classmethod
@@ -125,121 +126,121 @@ _AS_THEY_ARE = tuple(name for name in SubmitJobBody.model_fields if name in NewJ
 
 
 class ProgressResponse(Part):
-    """How far an attempt has come, as its handler says."""
+    """The progress of an attempt, as its handler reported it."""
 
     percent: float | None = Field(examples=[40.0])
-    """Of the work, 0 to 100; null if the handler says it in words alone"""
+    """Percent of the work, 0 to 100; null if the handler reported only text"""
     text: str = Field(examples=["2 of 5 pages"])
-    """Where the handler is, in its own words; may be empty"""
+    """The handler's own description of its progress; may be empty"""
     at_ms: Instant = Field(examples=["2030-01-01T00:00:10.000Z"])
-    """When the handler said so"""
+    """When the handler reported it"""
 
 
 class JobSummary(Part):
-    """A job, without its payload, its result and its attempts."""
+    """A job without its payload, result and attempts."""
 
     id: str = Field(examples=["fire:tick:1893456009000", "job:0194f3a1b2c3000001deadbeef01"])
-    """Holds ':'; may stand in a path as it is"""
+    """The id; its ':' needs no escape in a path"""
     state: Annotated[JobState, Strict(False)] = Field(examples=["running"])
-    """`pending`: it waits; `dispatched`: promised to a processor; `running`; or how it ended"""
+    """`pending`: waiting; `dispatched`: assigned to a processor; `running`; or how it ended"""
     attempt: int = Field(examples=[1])
-    """Number of the newest attempt, 0 before the first; the fencing token. A revival takes a number of its own, under
-    which nothing runs: `tries` counts attempts"""
+    """Number of the newest attempt, 0 before the first; the fencing token. A revival uses up a number without an
+    attempt, so `tries` is the count of attempts"""
     tries: int = Field(examples=[1])
-    """How many attempts there have been; `attempt` less `revivals`"""
+    """How many attempts there have been: `attempt` minus `revivals`"""
     revivals: int = Field(examples=[0])
-    """How often it was made to wait again after its end (`retry`)"""
+    """How often it was retried by request after it had ended"""
     definition: str = Field(examples=["log"])
-    """The type of job: which handler runs it"""
+    """The type of job, which selects the handler"""
     target: str = Field(examples=["demo"])
-    """What it works on"""
+    """The target of the job"""
     priority: int = Field(examples=[5])
-    """0 to 10; 10 is the most urgent"""
+    """Priority, 0 to 10; 10 is the most urgent"""
     tenant: str = Field(examples=["default"])
-    """Who owns it"""
+    """The tenant that owns the job"""
     fairness_key: str = Field(examples=["default"])
-    """Divides its tenant's share between those of one key and those of another"""
+    """The key that divides its tenant's share"""
     lane: str = Field(examples=["default"])
-    """The class of work it belongs to"""
+    """The lane of the job"""
     mode: str = Field(examples=["queued"])
-    """`on_demand`: the caller waits for the answer; else `queued`"""
+    """`on_demand`: the caller waits for the result; otherwise `queued`"""
     resources: ResourceAmounts | None = Field(examples=[None])
-    """Null: what its definition says"""
+    """What it needs besides a slot; null: the resources of its definition"""
     unschedulable: bool = Field(examples=[False])
-    """It waits, and no processor that lives could ever run it"""
+    """True if it waits and no live processor can run it"""
     labels: dict[str, str] = Field(examples=[{"team": "a"}])
-    """Texts for people"""
+    """Labels by key, for filters and for the keys of limits"""
     schedule: str | None = Field(examples=["tick"])
-    """The schedule that made it, if one did"""
+    """The schedule that made it; null if none did"""
     nominal_ms: Instant | None = Field(examples=["2030-01-01T00:00:09.000Z"])
-    """The nominal time that it was made for"""
+    """The nominal time of the fire; null if no schedule made it"""
     submitted_at_ms: Instant = Field(examples=["2030-01-01T00:00:09.000Z"])
     """When it was submitted, or its schedule fired"""
     not_before_ms: Instant | None = Field(examples=[None])
-    """It does not run before this instant; null: at once"""
+    """The earliest start; null: at once"""
     processor: str | None = Field(examples=["worker-1.5f0c9a21"])
-    """Who holds the newest attempt, while dispatched or running"""
+    """The processor of the newest attempt, while dispatched or running"""
     dispatched_at_ms: Instant | None = Field(examples=["2030-01-01T00:00:09.012Z"])
-    """When the newest attempt was promised to a processor; null while it waits"""
+    """When the newest attempt was dispatched; null while it waits"""
     started_at_ms: Instant | None = Field(examples=["2030-01-01T00:00:09.020Z"])
-    """When the handler of the newest attempt began; null before that"""
+    """When the newest attempt started; null before that"""
     finished_at_ms: Instant | None = Field(examples=[None])
     """When it succeeded, failed or was cancelled; null before that"""
     cancel_requested_at_ms: Instant | None = Field(examples=[None])
-    """When its running attempt was asked to stop; null if it was not"""
+    """When its running attempt was asked to stop; null if it was not asked"""
     failures: int = Field(examples=[0])
     """How many attempts have failed"""
     losses: int = Field(examples=[0])
-    """How many attempts were lost while they ran: their processor died, was cut off or fenced itself"""
+    """How many attempts were lost while running: their processor died, was cut off or fenced itself"""
     retry_at_ms: Instant | None = Field(examples=[None])
-    """After a failed or lost attempt: the next one comes then at the earliest"""
+    """The earliest next attempt, after a failed or lost one"""
     first_started_at_ms: Instant | None = Field(examples=["2030-01-01T00:00:09.020Z"])
-    """When its first attempt began: the total timeout counts from here"""
+    """When its first attempt started; the total timeout counts from here"""
     expires_at_ms: Instant | None = Field(examples=[None])
-    """If it has not begun by this instant, it fails instead of running; null: never"""
+    """The latest start: if it has not started by this instant, it fails; null: no limit"""
     depends_on: Annotated[tuple[str, ...], Listed] = Field(examples=[[]])
-    """The ids of the jobs and batches that it waits, or has waited, for"""
+    """The ids of all jobs and batches that it was submitted to wait for"""
     on_dependency_failure: Literal["fail", "ignore"] = Field(examples=["fail"])
-    """When one of those fails or is cancelled: it fails too, or goes on when all ended"""
+    """If a dependency fails or is cancelled: fail too, or run once all have ended"""
     batch: str | None = Field(examples=[None])
-    """The batch that it was submitted in"""
+    """The batch it was submitted in"""
     overdue_since_ms: Instant | None = None
-    """When the running attempt timed out, if its thread has not ended yet: its slot and conflict groups are held until
-    then, and only then the attempt has failed"""
+    """When the running attempt timed out, if its thread has not ended yet: until it does, the attempt holds its slot
+    and conflict groups and has not failed"""
     progress: ProgressResponse | None = Field(examples=[example_of(ProgressResponse)])
-    """How far the newest attempt has come, as it says itself"""
+    """The progress that the newest attempt reported"""
     error: str | None = Field(examples=[None])
-    """Why it failed, or was cancelled, if that is known; of single attempts: `attempts` of the job"""
+    """Why it failed or was cancelled, if known; `attempts` has the errors of single attempts"""
 
 
 class AttemptResponse(Part):
-    """An attempt that has ended."""
+    """A finished attempt."""
 
     number: int = Field(examples=[1])
-    """Counted from 1; the fencing token of the attempt. A number that is missing was taken by a revival"""
+    """The number of the attempt, from 1; its fencing token. A missing number was used up by a revival"""
     processor: str | None = Field(examples=["worker-1.5f0c9a21"])
-    """The id of the processor that had it"""
+    """The id of its processor"""
     dispatched_at_ms: Instant | None = Field(examples=["2030-01-01T00:00:09.012Z"])
-    """When it was promised to the processor"""
+    """When it was dispatched"""
     started_at_ms: Instant | None = Field(examples=["2030-01-01T00:00:09.020Z"])
-    """When the handler began; null if it never did"""
+    """When it started; null if it never did"""
     finished_at_ms: Instant | None = Field(examples=["2030-01-01T00:00:12.000Z"])
     """When it ended"""
     outcome: str = Field(examples=["failed"])
-    """`succeeded`, `failed`, `cancelled`, `given_back` (another processor shall run it), or `lost` (its processor died,
-    was cut off or fenced itself)"""
+    """`succeeded`, `failed`, `cancelled`, `given_back` (for another processor to run), or `lost` (its processor
+    died, was cut off or fenced itself)"""
     error: str | None = Field(examples=["the host did not answer"])
     """What went wrong, or why it was given back"""
     traceback: str | None = None
-    """Where the handler raised it: the last 16 KiB, without secrets, of the three newest attempts; null if nothing was
-    raised, or by a release that kept none"""
+    """The handler's traceback: its last 16 KiB, without secrets, kept for the three newest attempts; null if there
+    is none"""
 
 
 class JobResponse(JobSummary):
-    """A job, with everything about it."""
+    """A job with all its fields."""
 
     payload: JsonValue = Field(examples=[{"message": "hello"}])
-    """What the handler gets"""
+    """The input of the handler"""
     result: JsonValue = Field(examples=[None])
     """What the handler returned; null unless it succeeded"""
     attempts: Annotated[tuple[AttemptResponse, ...], Listed] = Field(examples=[[]])

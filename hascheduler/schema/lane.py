@@ -43,7 +43,7 @@ def _shown_steps(steps_ms: tuple[int, ...]) -> str | list[str]:
 
 def _criteria(value: Any) -> Criteria:
     if not isinstance(value, str | list) or not all(isinstance(name, str) for name in value):
-        raise InvalidInput((), f"{quoted(value)} is no policy", _POLICIES)
+        raise InvalidInput((), f"{quoted(value)} is not a policy", _POLICIES)
     return criteria(value)
 
 
@@ -82,19 +82,19 @@ Policy = Annotated[
 
 
 class LaneBody(Part):
-    """A class of work; what is left out, or null, gets its default."""
+    """A class of work; an omitted or null field gets its default."""
 
     weight: Annotated[int, whole(1, WEIGHT_MAX)] = Field(default=1, examples=[2])
-    """Twice the weight, twice the share of the cluster; default 1"""
+    """The lane's share of the cluster, relative to other lanes; default 1"""
     promote_after_ms: PromoteAfter = Field(default=(PROMOTE_AFTER_MS_DEFAULT,), examples=["1m"])
-    """So long does a job wait for each step that its priority grows by: one span, or one for each priority from 0 to
-    10; default 1m"""
+    """How long a job waits for each step of priority that it gains: one span, or one for each priority from 0 to 10;
+    default 1m"""
     criteria: Policy | None = Field(default=None, examples=[["aged_priority", "arrival"]])
-    """How the lane's own jobs are ordered, where the deployment's policy begins with `lane`: a preset, or criteria one
-    after the other; null: as the deployment's policy does"""
+    """The order of the lane's own jobs, if the deployment's policy begins with `lane`: a preset or a list of
+    criteria; null: the deployment's policy"""
     owner: Owner = None
-    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
-    over; null: nobody's"""
+    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
+    owner has to take it over; null: no owner"""
 
 
 class Lane(LaneBody, Noun):

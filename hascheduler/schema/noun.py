@@ -156,12 +156,12 @@ Owner = Annotated[Name | None, Field(examples=["team-a"])]
 
 
 class Noun(Part):
-    """A part with a name and a revision, that is stored."""
+    """A stored part with a name and a revision."""
 
     name: str = Field(examples=["nightly"])
     """Unique among its kind"""
     rev: Integer = Field(default=0, examples=[2])
-    """Grows with every edit"""
+    """Revision; grows with every edit"""
     always_stored: ClassVar[tuple[str, ...]] = ("rev",)
 
 

@@ -29,21 +29,21 @@ def drained_name(pause_id: str) -> str | None:
 
 
 class DrainedResponse(Part):
-    """Since when, by whom and why."""
+    """A drain: since when, by whom and why."""
 
     since_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
-    """When it began"""
+    """When the drain began"""
     by: str = Field(examples=["deployer"])
-    """The name of the token that asked for it; `anonymous` without one"""
+    """The name of the token that asked for it; `anonymous` without a token"""
     because: str | None = Field(default=None, examples=["its node is being replaced"])
-    """Why, as they said; null: they did not"""
+    """The reason given; null: none"""
 
 
 class PauseResponse(DrainedResponse):
     """The pause of everything."""
 
     schedules_only: Flag = Field(default=False, examples=[False])
-    """Only schedules are paused; jobs that wait are dispatched"""
+    """True if only schedules are paused and waiting jobs are dispatched"""
 
 
 class StandingPause(PauseResponse):

@@ -44,13 +44,13 @@ def refusal_of(error: Mapping[str, Any], given: Any, model: Any = None) -> Inval
         case "string_too_long":
             return InvalidInput(path, f"{len(value or '')} characters", f"at most {context['max_length']}")
         case "string_pattern_mismatch":
-            return InvalidInput(path, f"{quoted(value)} has another form", f"a text of the form {context['pattern']}")
+            return InvalidInput(path, f"{quoted(value)} does not match", f"a text that matches {context['pattern']}")
         case "string_too_short":
             return InvalidInput(path, "empty", "a text")
         case "too_short":
-            return InvalidInput(path, f"{context['actual_length']} in it", f"at least {context['min_length']}")
+            return InvalidInput(path, f"{context['actual_length']} items", f"at least {context['min_length']}")
         case "too_long":
-            return InvalidInput(path, f"{len(value or ())} in it", f"at most {context['max_length']}")
+            return InvalidInput(path, f"{len(value or ())} items", f"at most {context['max_length']}")
         case _ if kind in _TYPES:
             return InvalidInput(path, f"{quoted(value)} is not {_TYPES[kind]}", _TYPES[kind])
         case _:

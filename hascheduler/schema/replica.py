@@ -32,27 +32,27 @@ class ReplicaFields(Part):
     id: str = Field(examples=["replica-2.5f2c9a01"])
     """Unique per process start"""
     name: str = Field(examples=["replica-2"])
-    """For people; it may stay the same after a restart"""
+    """The name of the replica; it may stay the same after a restart"""
     version: str | None = Field(default=None, examples=["0.2.0"])
-    """Of its software; null where it does not say, as before 0.2.0"""
+    """The version of its software; null if not reported, as before 0.2.0"""
     zone_data: str | None = Field(default=None, examples=["2029c"])
-    """The release of its time-zone data; null where it does not say, as in 0.2.0"""
+    """The release of its time-zone data; null if not reported, as in 0.2.0"""
     started_at_ms: Instant = Field(examples=["2029-12-31T09:00:00.000Z"])
-    """When its process began"""
+    """When its process started"""
     http_endpoint: str = Field(examples=["10.0.0.12:8080"])
     """`host:port` of its API"""
     liveness_endpoint: str = Field(examples=["10.0.0.12:40211"])
-    """`host:port` where it proves that its process lives"""
+    """`host:port` where it proves that its process is alive"""
     ready: Flag = Field(default=False, examples=[True])
-    """Whether it said so, and is alive"""
+    """True if it reported that it is ready and is still alive"""
     stream_lag_ms: Integer | None = Field(default=None, alias="stream_lag_ms", examples=[9])
-    """Milliseconds that its last beat took to come back through the change stream; null before one"""
+    """Milliseconds that its last heartbeat took to come back through the change stream; null before the first"""
     position: str = Field(examples=["1893456030.1"])
-    """How far in the change stream its mirror had come: cluster time, as `seconds.increment`"""
+    """The position of its mirror in the change stream: cluster time, as `seconds.increment`"""
     digest: str = Field(examples=["8c1f0a6be2d94c37"])
-    """Equal digests at equal positions are equal mirrors"""
+    """Digest of its mirror: equal digests at equal positions mean equal mirrors"""
     quarantined: Integer = Field(default=0, examples=[0])
-    """Documents that it could not read"""
+    """How many documents it could not read"""
 
 
 class ReplicaStatus(ReplicaFields):
@@ -89,10 +89,10 @@ class ReplicaStatus(ReplicaFields):
 
 
 class ReplicaResponse(ReplicaFields):
-    """A replica, as the one that answers sees it."""
+    """A replica, as the answering replica sees it."""
 
     alive: bool = Field(examples=[True])
-    """Whether its beats still come; else all but its names and addresses is what it said last"""
+    """True if its heartbeats still arrive; if not, all but its names and addresses is its last report"""
 
 
 def show_replica(status: ReplicaStatus, *, alive: bool) -> ReplicaResponse:

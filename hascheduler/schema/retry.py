@@ -41,7 +41,7 @@ def _factor(value: Any) -> int:
         raise wrong(f"{value} is out of range", _FACTOR_EXPECTED)
     thousandths = round(value * 1_000)
     if thousandths / 1_000 != value:
-        raise wrong(f"{value} is too exact", _FACTOR_EXPECTED)
+        raise wrong(f"{value} has too many decimals", _FACTOR_EXPECTED)
     return thousandths
 
 
@@ -58,17 +58,17 @@ Factor = Annotated[
 
 
 class RetryPolicy(Part):
-    """How often a job is tried, and how long it waits in between: backoff, backoff × factor, … at most max."""
+    """How often a job is tried, and the pauses between attempts: backoff, backoff × factor, … at most max."""
 
     attempts_max: Annotated[int, whole(1, ATTEMPTS_MAX, stored_least=0)] = Field(default=5)
-    """How many attempts may fail before the job has failed"""
+    """How many attempts may fail before the job fails"""
     lost_attempts_max: Annotated[int, whole(LOST_AS_FAILED, ATTEMPTS_MAX)] = Field(default=LOST_ATTEMPTS_MAX_DEFAULT)
-    """How many attempts may be lost while they run (their processor died, was cut off or fenced itself) before the job
-    has failed; 0: what is lost counts as failed"""
+    """How many attempts may be lost while running (their processor died, was cut off or fenced itself) before the
+    job fails; 0: a lost attempt counts as failed"""
     backoff_ms: Annotated[int, span(0, WEEK_MS)] = Field(default=2_000, examples=["2s"])
     """The first pause; default 2s"""
     backoff_factor: Factor = Field(default=2_000, examples=[2])
-    """What each pause is multiplied by; default 2"""
+    """The factor by which each pause grows; default 2"""
     backoff_max_ms: Annotated[int, span(0, WEEK_MS)] = Field(default=60_000, examples=["1m"])
     """The longest pause; default 1m"""
 
@@ -76,7 +76,7 @@ class RetryPolicy(Part):
         if self.backoff_ms > self.backoff_max_ms:
             backoff = written_span(given, "backoff", self.backoff_ms)
             longest = written_span(given, "max", self.backoff_max_ms)
-            raise wrong(f"the backoff {backoff} is longer than max {longest}", "a max as long")
+            raise wrong(f"the backoff {backoff} is longer than max {longest}", "a max at least as long")
 
     def used_up(self, failures: int, losses: int) -> bool:
         """Return True if a job has failed after that many failures and losses."""

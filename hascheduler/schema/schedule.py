@@ -48,7 +48,7 @@ class Overlap(StrEnum):
     ALLOW = "allow"
     SKIP = "skip"
     BUFFER_ONE = "buffer_one"
-    """One job may wait for the earlier ones to end; further times are skipped."""
+    """One job may wait for the earlier ones to end; further nominal times are skipped."""
     CANCEL_RUNNING = "cancel_running"
     """The earlier jobs are cancelled, and the new one starts when they have ended."""
 
@@ -60,7 +60,7 @@ class Overlap(StrEnum):
 
 class ScheduleState(StrEnum):
     ACTIVE = "active"
-    """Its trigger names times that are to come."""
+    """Its trigger has times to come."""
     PAUSED = "paused"
     ENDED = "ended"
 
@@ -263,7 +263,7 @@ def graph_order(nodes: Sequence[tuple[str, Sequence[str]]]) -> tuple[int, ...]:
     places: dict[str, int] = {}
     for place, (ref, _) in enumerate(nodes):
         if places.setdefault(ref, place) != place:
-            raise InvalidInput(("jobs", place, "ref"), f"{quoted(ref)} is there twice", "each ref once")
+            raise InvalidInput(("jobs", place, "ref"), f"{quoted(ref)} is repeated", "each ref once")
     needs = [_needs(place, ref, refs, places) for place, (ref, refs) in enumerate(nodes)]
     order: list[int] = []
     left = dict.fromkeys(range(len(nodes)))
@@ -271,7 +271,7 @@ def graph_order(nodes: Sequence[tuple[str, Sequence[str]]]) -> tuple[int, ...]:
         ready = next((place for place in left if needs[place].isdisjoint(left)), None)
         if ready is None:
             place = next(iter(left))
-            raise InvalidInput(("jobs", place, "depends_on"), "waits for itself, round about", "no circle")
+            raise InvalidInput(("jobs", place, "depends_on"), "depends on itself through other jobs", "no cycle")
         order.append(ready)
         del left[ready]
     needed = set().union(*needs)
@@ -279,7 +279,9 @@ def graph_order(nodes: Sequence[tuple[str, Sequence[str]]]) -> tuple[int, ...]:
     if len(ends) > 1:
         named = " and ".join(quoted(nodes[place][0]) for place in ends[:2])
         problem = f"no job comes after {named}"
-        raise InvalidInput(("jobs",), problem, "one job that comes after all others: add one that depends on them")
+        raise InvalidInput(
+            ("jobs",), problem, "exactly one job that no other depends on: add a job that depends on these"
+        )
     return tuple(order)
 
 
@@ -291,5 +293,5 @@ def _needs(place: int, ref: str, refs: Sequence[str], places: dict[str, int]) ->
         if other == ref:
             raise InvalidInput(path, f"{quoted(ref)} depends on itself", "the refs of others")
         if other in refs[:number]:
-            raise InvalidInput(path, f"{quoted(other)} is there twice", "each ref once")
+            raise InvalidInput(path, f"{quoted(other)} is repeated", "each ref once")
     return {places[other] for other in refs}

@@ -43,14 +43,14 @@ _FAILURES_MAX = 1_000
 
 
 class MisfireBody(Part):
-    """What becomes of nominal times that could not be decided in time."""
+    """What happens to nominal times that could not be decided in time."""
 
     grace_ms: Span = Field(default=GRACE_MS_DEFAULT, examples=["1m"])
-    """How late a fire may be and still be on time; default 1m"""
+    """How late a fire may be and still count as on time; default 1m"""
     catch_up: Annotated[CatchUp, Strict(False)] = CatchUp.LATEST
-    """Beyond the grace: nothing, the latest for all, or all of them fire"""
+    """Which times beyond the grace fire: none, the latest in place of all, or all"""
     limit: Annotated[int, whole(1, CATCH_UP_MAX_DEFAULT)] = CATCH_UP_MAX_DEFAULT
-    """The most that `all` fires"""
+    """The most times that `all` fires"""
 
 
 # The jobs of a fire
@@ -71,16 +71,16 @@ class TemplateBody(JobBody):
     never_null = ("target", "tenant", "fairness_key")
 
     target: Text | None = Field(default=None, examples=["demo"])
-    """What it works on; default: the schedule's name"""
+    """The target of the job; default: the schedule's name"""
     expires_in_ms: Span | None = Field(default=None, examples=["10m"])
-    """If it has not begun so long after its nominal time, it fails instead of running; a time that is decided later
-    than that is `missed`. Of a backfill and of a trigger by hand: so long after the request. Null: never"""
+    """How long after its nominal time it may start: later it fails instead, and a time that is decided later is
+    `missed`. For a backfill or a manual trigger, the span counts from the request. Null: no limit"""
     render: bool = Field(
         default=False,
         description="Fill `${…}` in the texts of the payload: "
         + ", ".join(PLACEHOLDERS)
-        + f", label.<key>; `$$` is `$`. Local ones are of the zone of the cron expression; UTC without one. At most "
-        f"{PLACEHOLDERS_MAX:,} of them. Filled with the longest of each it has at most {PAYLOAD_BYTES_MAX:,} bytes",
+        + f", label.<key>; `$$` is `$`. Local times are in the zone of the cron expression, or else UTC. At most "
+        f"{PLACEHOLDERS_MAX:,} placeholders; with the longest value of each, at most {PAYLOAD_BYTES_MAX:,} bytes",
     )
 
     def template(self) -> JobTemplate:
@@ -97,11 +97,11 @@ class GraphJobBody(TemplateBody):
     """One of several jobs that each fire makes."""
 
     ref: Ref = Field(examples=["extract"])
-    """What the others call it; its id ends with it"""
+    """Its name in `depends_on` of the others; its job id ends with it"""
     depends_on: Annotated[tuple[Ref, ...], Listed] = Field(
         default=(), max_length=GRAPH_JOBS_MAX - 1, examples=[["extract"]]
     )
-    """The refs of jobs that have to succeed before it runs"""
+    """The refs of jobs that must succeed before it runs"""
 
     def graph_job(self) -> GraphJob:
         return GraphJob(self.ref, self.depends_on, self.template(), self.render)
@@ -140,7 +140,7 @@ def require_known_placeholders(payload: object, labels: Mapping[str, str], path:
     known = [*PLACEHOLDERS, *(f"label.{key}" for key in labels)]
     for where, name in missing_placeholders(payload, frozenset(known), path):
         raise InvalidInput(
-            where, f"there is no ${{{name[:64]}}}", f"one of {', '.join(known)}, or $$ for a dollar sign"
+            where, f"the placeholder ${{{name[:64]}}} is unknown", f"one of {', '.join(known)}, or $$ for a dollar sign"
         )
 
 
@@ -174,27 +174,27 @@ _EXAMPLES: list[JsonDict] = [
 
 
 class ScheduleFields(HasTrigger):
-    """What requests and answers have in common."""
+    """The common fields of requests and answers."""
 
     misfire: MisfireBody = MisfireBody()
-    """What becomes of nominal times that could not be decided in time"""
+    """What happens to nominal times that could not be decided in time"""
     overlap: Annotated[Overlap, Strict(False)] = Overlap.ALLOW
-    """What becomes of a nominal time while an earlier job has not ended"""
+    """What happens to a nominal time while an earlier job has not ended"""
     pause_after_failures: Annotated[int, whole(1, _FAILURES_MAX)] | None = Field(default=None, examples=[3])
-    """Pause after as many failed jobs in a row; null: never"""
+    """How many failed jobs in a row pause the schedule; null: never"""
     job: TemplateBody | None = None
-    """The job that each fire makes; or `jobs`. Answers show the last of several"""
+    """The job that each fire makes, unless `jobs` has several. Answers show the last of several"""
     jobs: Annotated[tuple[GraphJobBody, ...], Listed] | None = Field(
         default=None, min_length=GRAPH_JOBS_MIN, max_length=GRAPH_JOBS_MAX
     )
-    """Several jobs that each fire makes, some of which wait for others; one of them comes after all the others,
-    directly or not. All belong to one tenant; null: each fire makes one"""
+    """Several jobs that each fire makes, of one tenant, some of which wait for others. One of them depends on all
+    the others, directly or not; null: each fire makes one job"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
-    """Texts for people; the jobs it makes carry them too"""
+    """Labels of the schedule and of the jobs it makes"""
 
 
 class ScheduleBody(ScheduleFields):
-    """What requests have to keep, beyond each field alone."""
+    """The rules for requests that concern several fields."""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         try:
@@ -207,13 +207,13 @@ class ScheduleBody(ScheduleFields):
     def _require_jobs(self) -> None:
         if self.jobs is None:
             if self.job is None:
-                raise InvalidInput(("job",), "missing", "job, or several in jobs")
+                raise InvalidInput(("job",), "missing", "job, or jobs for several")
             return
         order = graph_order([(job.ref, job.depends_on) for job in self.jobs])
         _require_one_tenant(self.jobs)
         if self.job is not None and not self.jobs[order[-1]].is_same_job(self.job):
-            problem = "is not the last of jobs, and both can't be had"
-            raise InvalidInput(("job",), problem, "job or jobs; null takes a stored one away")
+            problem = "differs from the last of jobs"
+            raise InvalidInput(("job",), problem, "job or jobs, not both; null removes a stored one")
 
     def _require_time_to_start(self) -> None:
         jitter_ms = narrowing_of(self.trigger)["jitter_ms"]
@@ -275,20 +275,20 @@ class CreateScheduleBody(ScheduleBody):
     name: Name
     """Unique among schedules"""
     paused: bool = False
-    """It does not fire until it is resumed"""
+    """True if it is paused: it does not fire until it is resumed"""
 
 
 def _not_here(_: object) -> Any:
-    raise wrong("an edit does not pause or resume", "POST …/pause or POST …/resume")
+    raise wrong("an edit can't pause or resume", "POST …/pause or POST …/resume")
 
 
 class ReplaceScheduleBody(ScheduleBody):
-    """A whole schedule; what is left out gets its default. `name`, if given, must be the one in the path."""
+    """A whole schedule; an omitted field gets its default. `name`, if given, must be the one in the path."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
 
     name: Name | None = None
-    """The name in the path, or nothing"""
+    """The name in the path; may be omitted"""
     paused: SkipJsonSchema[Annotated[None, BeforeValidator(_not_here)]] = None
 
 
@@ -296,24 +296,24 @@ class ReplaceScheduleBody(ScheduleBody):
 
 
 class CountsResponse(Part):
-    """How many nominal times got which verdict, in the whole life of the schedule."""
+    """How many nominal times of the schedule got each verdict since its creation."""
 
     fired: int = 0
     """A job was made"""
     skipped: int = 0
-    """An earlier job was in the way"""
+    """An earlier job had not ended"""
     missed: int = 0
-    """Later than the misfire grace"""
+    """Too late for the misfire policy"""
     coalesced: int = 0
-    """A later fire stands for them"""
+    """A later fire stands for these times"""
     paused: int = 0
     """The schedule was paused"""
     excluded: int = 0
-    """In an exclusion window, or on a day that calendars leave out"""
+    """In an exclusion window, or on a day that a calendar leaves out"""
     throttled: int = 0
-    """Beyond a limit of the tenant"""
+    """A limit of the tenant was reached"""
     unstorable: int = 0
-    """No database could hold the job: there is none"""
+    """The job could not be stored in any database, so there is none"""
 
     @classmethod
     def of(cls, tally: FireCounts, unstorable: int) -> "CountsResponse":
@@ -332,15 +332,15 @@ class ScheduleResponse(ScheduleFields):
     name: str = Field(examples=["tick"])
     """Unique among schedules"""
     rev: int = Field(examples=[3])
-    """Grows with every edit"""
+    """Revision; grows with every edit"""
     trigger: TriggerBody = Field(examples=[_SHOWN_TRIGGER.model_dump(mode="json", by_alias=True)])
-    """When it fires"""
+    """When the schedule fires"""
     job: TemplateBody = Field(examples=[_SHOWN_JOB.model_dump(mode="json", by_alias=True)])
     """The job that each fire makes; of several, the last"""
     created_at_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
     """When it was created; a deleted one of the same name was another"""
     paused: bool = False
-    """It does not fire until it is resumed"""
+    """True if it is paused: it does not fire until it is resumed"""
     paused_at_ms: Instant | None = None
     """Since when it is paused; null while it is not"""
     paused_because: str | None = None

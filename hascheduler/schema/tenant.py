@@ -11,26 +11,26 @@ DEFAULT_TENANT = "default"
 
 
 class RunningLimit(Part):
-    """What of a tenant decides when its jobs may start."""
+    """The limit of a tenant that decides when its jobs may start."""
 
     max_running: Count | None = Field(default=None, examples=[10])
     """How many of its jobs run at once; null: no limit"""
 
 
 class TenantBody(RunningLimit):
-    """Who owns jobs; what is left out gets its default."""
+    """The quotas of a tenant; an omitted field gets its default."""
 
     max_pending: Count | None = Field(default=None, examples=[10_000])
-    """How many of its jobs wait at once, those of its schedules among them; null: no limit"""
+    """How many of its jobs wait at once, including those of its schedules; null: no limit"""
     submit_rate: RateLimit | None = Field(default=None, examples=[{"count": 100, "per": "1s"}])
     """How fast its jobs are accepted; null: no limit"""
     max_schedules: Count | None = Field(default=None, examples=[200])
-    """How many schedules it has; null: the deployment's limit"""
+    """How many schedules it may have; null: the deployment's limit"""
     fire_rate: RateLimit | None = Field(default=None, examples=[{"count": 600, "per": "1m"}])
-    """How fast its schedules fire, all together; times beyond it are throttled; null: no limit"""
+    """How fast all its schedules together fire; times beyond the rate are throttled; null: no limit"""
     owner: Owner = None
-    """Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner has to take it
-    over; null: nobody's"""
+    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
+    owner has to take it over; null: no owner"""
 
 
 class Tenant(TenantBody, Noun):

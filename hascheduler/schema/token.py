@@ -20,7 +20,7 @@ _LIFE_MS_MAX = 10 * 366 * 86_400_000
 
 def _tenant(text: str, info: Info) -> str:
     if info.context is REQUEST and text != ALL_TENANTS and not NAME.match(text):
-        raise wrong(f"{quoted(text)} is no tenant", f"a tenant's name, or {ALL_TENANTS} for all of them")
+        raise wrong(f"{quoted(text)} is not a tenant", f"a tenant's name, or {ALL_TENANTS} for all of them")
     return text
 
 
@@ -29,16 +29,16 @@ _Stated = Annotated[str, Field(min_length=1)]
 
 
 class CreateTokenBody(Part):
-    """Who is to have it, what it may do, and for whom."""
+    """The name, role, tenant and lifetime of a new token."""
 
     name: Name = Field(examples=["nightly-import"])
-    """Who has it, for people; several may have one name"""
+    """The holder of the token; several tokens may have the same name"""
     role: _Role = Field(examples=["submitter"])
     """viewer < submitter < operator < admin; worker: `/v1/work`, for all tenants"""
     tenant: Annotated[str, AfterValidator(_tenant)] = Field(examples=["acme"])
-    """Whose; `*`: of all tenants"""
+    """The tenant it acts for; `*`: all tenants"""
     expires_in_ms: Annotated[int, span(_LIFE_MS_MIN, _LIFE_MS_MAX)] | None = Field(default=None, examples=["720h"])
-    """For how long it is good, at most as long as the token that makes it; null: as long as that one"""
+    """How long it is valid, at most as long as the token that makes it; null: as long as that one"""
 
     def expires_at_ms(self, now: WallMs) -> WallMs | None:
         return None if self.expires_in_ms is None else WallMs(min(now + self.expires_in_ms, LATEST_MS))
@@ -48,19 +48,19 @@ class TokenFields(Part):
     """What is stored of a token and shown."""
 
     id: _Stated = Field(examples=["token-3f9a0c11d2e4"])
-    """Public: it opens nothing"""
+    """The public id; it grants nothing"""
     name: _Stated = Field(examples=["nightly-import"])
-    """Who has it, for people"""
+    """The holder of the token"""
     role: _Role = Field(examples=["submitter"])
-    """What it may do: viewer < submitter < operator < admin; worker: `/v1/work`"""
+    """The role: viewer < submitter < operator < admin; worker: `/v1/work`"""
     tenant: _Stated = Field(examples=["acme"])
-    """`*`: all tenants"""
+    """The tenant it acts for; `*`: all tenants"""
     created_at_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
-    """When it was made"""
+    """When it was created"""
     created_by: _Stated = Field(examples=["HASCHEDULER_ADMIN_TOKEN"])
-    """The name of the token that made it"""
+    """The name of the token that created it"""
     expires_at_ms: Instant | None = Field(default=None, examples=["2030-01-31T00:00:00.000Z"])
-    """Null: never"""
+    """When it expires; null: never"""
 
 
 class Token(TokenFields, Noun):
@@ -90,16 +90,16 @@ class TokenResponse(TokenFields):
     """A token without its secret."""
 
     expired: bool = Field(examples=[False])
-    """Whether it opens nothing any more, its time being over"""
+    """True if it has expired"""
     session: bool = Field(examples=[False])
-    """Whether it is a session of the dashboard, which opens nothing but there"""
+    """True if it is a session of the dashboard, which is valid only there"""
 
 
 class NewTokenResponse(TokenResponse):
     """A token with its secret."""
 
     token: str = Field(examples=["hsk_Zk0mV9xQ2rT7uW1yB4nE6pL8sD3fG5hJ0kC-aXvNzMo"])
-    """The secret: shown this once, and stored nowhere"""
+    """The secret, shown only once and not stored"""
 
 
 def show_token(token: Token, now: WallMs) -> TokenResponse:

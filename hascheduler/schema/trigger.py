@@ -33,10 +33,10 @@ _TIME = "2030-01-31T09:30:00Z"
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """At `anchor` plus whole multiples of `every`."""
+    """Fires at `anchor` plus whole multiples of `every`."""
 
     every_ms: Annotated[int, _EVERY, Field(examples=["1s", "1m30s"])]
-    """The span between two nominal times"""
+    """The interval between two nominal times"""
     anchor_ms: Annotated[Instant, Field(examples=["2030-01-01T00:00:00.000Z"])]
     """Nominal times are this instant plus whole multiples of `every`, so the phase survives restarts; null: the instant
     of creation, and an edit keeps the stored one"""
@@ -44,13 +44,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The wall times that a cron expression names: five fields, or six with the seconds last.
+    """Fires at the wall times of a cron expression: five fields, or six with the seconds last.
 
     `@every 90s` is stored as an interval.
     """
 
     expression: Annotated[str, Field(examples=["*/5 * * * *", "30 2 * * mon-fri", "0 9 LW * ?"])]
-    """Minute, hour, day of month, month, day of week; perhaps a second after them"""
+    """Minute, hour, day of month, month, day of week; optionally followed by the second"""
     timezone: Annotated[str, Field(examples=["Europe/Paris"])] = "UTC"
     """An IANA time zone, in upper or lower case"""
 
@@ -58,16 +58,16 @@ class Cron:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Times:
-    """At each of these instants, ascending."""
+    """Fires at each of a list of instants."""
 
     at_ms: Annotated[tuple[Instant, ...], Listed, Field(examples=[[_TIME, "2030-02-28T09:30:00Z"]])]
-    """The nominal times: ascending, no two alike, at least one"""
+    """The nominal times, at least one: ascending, without repeats"""
 
 
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Once:
-    """At one instant, and never again."""
+    """Fires once, at one instant."""
 
     at_ms: Annotated[Instant, Field(examples=[_TIME])]
     """The nominal time"""
@@ -88,13 +88,13 @@ def type_of(pattern: Single) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At each time that any of several patterns names; one that two of them name is one nominal time.
+    """Fires at each time of any of several patterns; a time of two of them is one nominal time.
 
-    They come at most once a minute each, and an interval among them divides a day or is of whole days.
+    Each fires at most once a minute, and an interval among them divides a day or is a number of whole days.
     """
 
     of: tuple[Single, ...]
-    """The patterns; what narrows their times stands beside them, not in them"""
+    """The patterns; jitter, bounds and exclusions stand next to this field, not in the patterns"""
 
 
 Pattern = Single | AnyOf
@@ -102,12 +102,12 @@ Pattern = Single | AnyOf
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `from` until before `to`."""
+    """A window from `from` until before `to`."""
 
     from_ms: Annotated[Instant, Field(examples=["2030-12-24T00:00:00+01:00"])]
-    """The first instant in it"""
+    """The first instant in the window"""
     to_ms: Annotated[Instant, Field(examples=["2030-12-27T00:00:00+01:00"])]
-    """The first instant after it"""
+    """The first instant after the window"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +121,15 @@ class CalendarDays:
 
 @dataclass(frozen=True, slots=True)
 class CalendarUse:
-    """Which days count, by calendars of /v1/calendars: those in each of `only` and in none of `except`."""
+    """The days that count: those in every calendar of `only` and in none of `except`; see /v1/calendars."""
 
     only: Annotated[tuple[Name, ...], Listed, Field(examples=[["business-days"]])] = ()
     """Only days that are in each of these calendars; at most 10"""
     excluding: Annotated[tuple[Name, ...], Listed, Field(examples=[["holidays-de"]])] = ()
-    """No day that is in one of these calendars; at most 10"""
+    """No days that are in any of these calendars; at most 10"""
     timezone: Annotated[str | None, Field(examples=["Europe/Berlin"])] = None
-    """Whose days, as an IANA time zone; null: that of the cron expressions, UTC if there is none; needed if they have
-    several"""
+    """The IANA time zone of the days; null: that of the cron expressions, UTC if there are none; required if they
+    have several"""
     # `hascheduler.triggers.with_calendars` sets it; it is never stored, and without it no times can be computed.
     days: CalendarDays | None = field(default=None, compare=False, repr=False)
 
@@ -141,21 +141,21 @@ class CalendarUse:
 @compact("jitter_ms", "start_at_ms", "end_at_ms", "max_fires", "exclude", "calendars")
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A pattern, and what narrows its times."""
+    """A pattern and the restrictions on its times."""
 
     pattern: Pattern
     jitter_ms: Span = 0
-    """Due up to this much later, by an amount that the name and the nominal time fix; default 0s"""
+    """The most by which fires are delayed; the schedule's name and the nominal time fix the delay; default 0s"""
     start_at_ms: Instant | None = None
-    """No nominal time before it; null: no bound"""
+    """The earliest nominal time; null: no bound"""
     end_at_ms: Instant | None = None
-    """No nominal time after it; null: no bound"""
+    """The latest nominal time; null: no bound"""
     max_fires: Annotated[int, _FIRES] | None = None
-    """How often the schedule fires in its life; null: no limit"""
+    """How often the schedule fires in all; null: no limit"""
     exclude: tuple[Window, ...] = ()
-    """Nominal times in these windows do not fire; ascending, apart from each other"""
+    """Windows in which nominal times do not fire; ascending, not overlapping"""
     calendars: CalendarUse | None = None
-    """Nominal times on local days that these leave out do not fire; null: all days count"""
+    """The calendars that decide on which local days nominal times fire; null: all days"""
 
     @property
     def parts(self) -> tuple[Single, ...]:

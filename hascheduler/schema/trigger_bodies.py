@@ -86,7 +86,7 @@ _ANCHOR = Annotated[Instant | None, Field(default=None, examples=["2030-01-01T00
 
 
 def _pattern_of(tag: str, name: str, *kinds: type, **instead: Any) -> Any:
-    described = Field(description="Which kind of pattern it is", examples=[tag])
+    described = Field(description="The type of pattern", examples=[tag])
     anchor = {"anchor_ms": _ANCHOR} if Interval in kinds else {}
     return _part_of(name, *kinds, base=PatternBody, type=Annotated[Literal[tag], described], **anchor, **instead)
 
@@ -115,10 +115,10 @@ else:
 
 
 class HasTrigger(Part):
-    """What has a trigger."""
+    """An object with a trigger."""
 
     trigger: TriggerBody
-    """When it fires"""
+    """When the schedule fires"""
 
 
 _NARROWING = tuple(each.name for each in fields(Trigger) if each.name != "pattern")

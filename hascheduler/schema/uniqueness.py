@@ -32,7 +32,7 @@ LimitKey = Annotated[
 
 
 class Uniqueness(Part):
-    """What makes submitted jobs of one tenant duplicates of each other, and what becomes of a duplicate.
+    """When submitted jobs of one tenant are duplicates of each other, and what happens to a duplicate.
 
     Fires, triggers, backfills and retries are exempt.
     """
@@ -42,30 +42,30 @@ class Uniqueness(Part):
     by: Annotated[tuple[LimitKey, ...], Listed, AfterValidator(each_once)] = Field(
         default=(), max_length=UNIQUE_KEYS_MAX, examples=[["payload.customer"]]
     )
-    """Duplicates have the same values at all of these keys: `payload.<field>`, `label.<key>` or `target`, as in
+    """The keys at which duplicates have equal values: `payload.<field>`, `label.<key>` or `target`, as in
     `key_limits`; an empty list: all jobs of the definition are duplicates"""
     on_duplicate: Annotated[OnDuplicate, Strict(False)] = Field(default=OnDuplicate.KEEP_FIRST, examples=["debounce"])
-    """keep_first: it is answered with the job that is there; replace: it takes the place of that one, which is
-    cancelled if it was never dispatched; debounce: likewise, and it waits for `period`"""
+    """keep_first: the existing job is returned; replace: the new job replaces the existing one, which is cancelled
+    if it was never dispatched; debounce: as replace, and the new job waits for `period`"""
     period_ms: Annotated[int, span(1, WEEK_MS)] | None = Field(default=None, examples=["30s"])
-    """keep_first: a job has duplicates for so long after its submission, even if it has ended; null: until it has
-    ended. debounce: how long no duplicate comes before the job may start"""
+    """keep_first: how long after its submission a job has duplicates, even if it has ended; null: until it has
+    ended. debounce: how long no duplicate must arrive before the job may start"""
     max_wait_ms: Annotated[int, span(1, MAX_WAIT_PERIODS * WEEK_MS)] | None = Field(default=None, examples=["5m"])
-    """debounce: the longest that duplicates keep a job from starting; null: 10 periods"""
+    """debounce: how long duplicates may delay a job at most; null: 10 periods"""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         kind = self.on_duplicate
         if kind is OnDuplicate.REPLACE and self.period_ms is not None:
-            raise together(("period",), type(self), "means nothing for replace", "null, or debounce")
+            raise together(("period",), type(self), "has no effect with replace", "null, or debounce")
         if kind is not OnDuplicate.DEBOUNCE and self.max_wait_ms is not None:
-            raise together(("max_wait",), type(self), f"means nothing for {kind}", "null, or debounce")
+            raise together(("max_wait",), type(self), f"has no effect with {kind}", "null, or debounce")
         if kind is OnDuplicate.DEBOUNCE and self.period_ms is None:
-            raise together(("period",), type(self), "is missing for debounce", 'a span such as "30s"')
+            raise together(("period",), type(self), "is required for debounce", 'a span such as "30s"')
         if self.max_wait_ms is not None and self.period_ms is not None and self.max_wait_ms < self.period_ms:
             longest = written_span(given, "max_wait", self.max_wait_ms)
             period = written_span(given, "period", self.period_ms)
             problem = f"the max_wait {longest} is shorter than the period {period}"
-            raise together(("max_wait",), type(self), problem, "one as long")
+            raise together(("max_wait",), type(self), problem, "a max_wait at least as long")
 
     def completed(self) -> "Uniqueness":
         if self.on_duplicate is not OnDuplicate.DEBOUNCE or self.max_wait_ms is not None or self.period_ms is None:

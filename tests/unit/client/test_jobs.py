@@ -97,7 +97,7 @@ async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world:
     assert [world.job("job:0001")["batch"]] == list(done.batches)
     again = await face.ask.submit_many(jobs, idempotency_key="import-1")
     assert [one.status for one in again.results] == [200, 200, 422]
-    with pytest.raises(Refused, match="filter: names nothing"):
+    with pytest.raises(Refused, match="filter: sets no condition"):
         await face.ask.cancel_where()
 
 
