@@ -30,20 +30,28 @@ _NUMBER_MAX = 999_999
 
 
 class EventType(StrEnum):
-    """``returned``: given back, lost, or failed with tries left; the job waits again. ``revived``: it had failed."""
+    """The type of an event of a job or a schedule."""
 
     SUBMITTED = "submitted"
+    """The job exists: a client submitted it, or its schedule fired."""
     DISPATCHED = "dispatched"
+    """The leader assigned the attempt to a processor."""
     STARTED = "started"
+    """The processor started the attempt."""
     RETURNED = "returned"
+    """The attempt was given back, lost, or failed with tries left; the job waits again."""
     REPRIORITIZED = "reprioritized"
+    """The priority of the job changed."""
     CANCEL_REQUESTED = "cancel_requested"
+    """The running job was asked to stop."""
     REVIVED = "revived"
+    """A client retried the failed or cancelled job; it waits again."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    """The job failed for good."""
     CANCELLED = "cancelled"
     SCHEDULE_MISSED = "schedule.missed"
-    """Times of a schedule got the verdict missed: no job will be made for them."""
+    """Nominal times of a schedule got the verdict missed, so no job is made for them."""
 
 
 @fast_frozen

@@ -26,10 +26,13 @@ class JobState(StrEnum):
     __hash__ = str.__hash__  # the hash of enumerations is slow Python, and each job is counted by it
 
     PENDING = "pending"
+    """It waits to be dispatched."""
     DISPATCHED = "dispatched"
+    """It is assigned to a processor and has not started."""
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    """It failed for good: no further attempt follows."""
     CANCELLED = "cancelled"
 
 
@@ -37,16 +40,27 @@ class Move(StrEnum):
     """The moves of a job from one state to the next; each is one kind of compare-and-set write."""
 
     CLAIM = "claim"
+    """Dispatch the job to a processor."""
     START = "start"
+    """Start the attempt."""
     FINISH = "finish"
+    """End the job with a result or an error."""
     GIVE_BACK = "give_back"
+    """Return the job for another processor to run."""
     REQUEUE = "requeue"
+    """Return the job of a lost processor."""
     RECALL = "recall"
+    """Return a job that its processor did not start."""
     FAIL = "fail"
+    """Fail the job without another attempt."""
     CANCEL = "cancel"
+    """Cancel a job that is not running."""
     STOP = "stop"
+    """End a running job that was asked to stop."""
     RETRY = "retry"
+    """Return the job after a failed attempt."""
     REVIVE = "revive"
+    """Return an ended job on a client's request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +85,11 @@ TRANSITIONS: dict[Move, Transition] = {
         Transition(Move.FINISH, frozenset({_R}), frozenset({_S, _F}), "processor", "attempt"),
         Transition(Move.GIVE_BACK, frozenset({_D, _R}), frozenset({_P}), "processor", "attempt"),
         Transition(Move.REQUEUE, frozenset({_D, _R}), frozenset({_P}), "leader", "journal; attempt"),
-        Transition(Move.RECALL, frozenset({_D}), frozenset({_P}), "leader, not started", "journal; attempt"),
+        Transition(Move.RECALL, frozenset({_D}), frozenset({_P}), "leader, before the start", "journal; attempt"),
         Transition(Move.FAIL, frozenset({_P, _D, _R}), frozenset({_F}), "leader", "journal; attempt"),
         Transition(Move.CANCEL, frozenset({_P, _D}), frozenset({_C}), "API", "state"),
         Transition(Move.STOP, frozenset({_R}), frozenset({_C}), "processor, after a cancel request", "attempt"),
-        Transition(Move.RETRY, frozenset({_R}), frozenset({_P}), "processor, with back-off", "attempt"),
+        Transition(Move.RETRY, frozenset({_R}), frozenset({_P}), "processor, with backoff", "attempt"),
         Transition(Move.REVIVE, frozenset({_F, _C}), frozenset({_P}), "API", "state; attempt := attempt + 1"),
     )
 }
@@ -87,6 +101,7 @@ class AttemptEnd(StrEnum):
     LOST = "lost"
     """Its processor died, was cut off, or could not prove in time that it was alive."""
     GIVEN_BACK = "given_back"
+    """Its processor returned it for another one to run."""
 
 
 ATTEMPTS_KEPT_MAX = 200

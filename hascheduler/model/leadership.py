@@ -31,7 +31,9 @@ class LeaseRecord:
 
 class EntryKind(StrEnum):
     TERM_BEGAN = "term_began"
+    """The first entry of a term, without decisions."""
     DECISIONS = "decisions"
+    """The decisions of one step."""
 
 
 @dataclass(frozen=True, slots=True)

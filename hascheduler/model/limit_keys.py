@@ -53,7 +53,7 @@ _EXPECTED = "payload.<field>, label.<key> or target, such as payload.customer"
 def checked_limit_key(key: object) -> str:
     """Return ``key``; raise `InvalidInput` if it is not a valid key."""
     if not isinstance(key, str) or len(key) > KEY_CHARACTERS_MAX or not _KEY.fullmatch(key):
-        raise InvalidInput((), f"{str(key)[:64]!r} names no field of a job", _EXPECTED)
+        raise InvalidInput((), f"{str(key)[:64]!r} is not a key of a job", _EXPECTED)
     return key
 
 

@@ -39,7 +39,9 @@ _BUNDLE_FIRST_BYTES = b'{"v":1,"kind":"bundle"'
 
 class MessageKind(StrEnum):
     RUN = "run"
+    """Run an attempt."""
     CANCEL = "cancel"
+    """Stop an attempt."""
 
 
 @dataclass(frozen=True, slots=True)

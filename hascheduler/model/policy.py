@@ -71,7 +71,7 @@ def criteria(policy: str | Sequence[str], path: str = "policy") -> Criteria:
             raise InvalidInput((path,), f"{name!r} is named twice", "each criterion once")
     listed = tuple(Criterion(name) for name in names)
     if Criterion.ARRIVAL in listed[:-1]:
-        raise InvalidInput((path,), "'arrival' leaves nothing equal", "arrival last")
+        raise InvalidInput((path,), "no criterion may follow 'arrival'", "arrival last")
     return listed if listed[-1:] == (Criterion.ARRIVAL,) else (*listed, Criterion.ARRIVAL)
 
 

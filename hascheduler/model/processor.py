@@ -19,9 +19,9 @@ NOT_CONSUMING = "it does not consume its queue"
 def require_name(name: str) -> None:
     """Raise `InvalidInput` if a processor of that name could not get work, because its queue is named after it."""
     if not name or not name.isprintable():
-        raise InvalidInput(("name",), f"{ascii(name)[:80]} is empty or has characters that can't be printed", _A_NAME)
+        raise InvalidInput(("name",), f"{ascii(name)[:80]} is empty or contains unprintable characters", _A_NAME)
     if is_polling(name):
-        raise InvalidInput(("name",), f"{name[:80]!r} begins as the ids of workers over HTTP do", _A_NAME)
+        raise InvalidInput(("name",), f"{name[:80]!r} begins with the prefix of HTTP workers", _A_NAME)
     if len(name.encode()) > NAME_BYTES_MAX:
         raise InvalidInput(("name",), f"{len(name.encode())} bytes long", _A_NAME)
 

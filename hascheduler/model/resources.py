@@ -43,7 +43,7 @@ def decode_resources(value: object) -> Resources:
     for name, amount in value.items():
         if not isinstance(name, str) or not name or name == SLOTS:
             raise InvalidInput(
-                ("resources",), f"{str(name)[:64]!r} is no name for a resource", f"a text other than {SLOTS}"
+                ("resources",), f"{str(name)[:64]!r} is not a resource name", f"a text other than {SLOTS}"
             )
         if not is_integer(amount) or amount < 0:
             raise InvalidInput(("resources", name), f"{str(amount)[:64]!r}", "a whole number that is not negative")
@@ -63,11 +63,11 @@ def parse_resources(text: str, path: Path = ()) -> Resources:
     for part in text.split(",") if text.strip() else ():
         name, equals, amount = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise InvalidInput(path, f"{quoted(part)} is no amount of a resource", _TEXT_EXPECTED)
+            raise InvalidInput(path, f"{quoted(part)} is not a resource amount", _TEXT_EXPECTED)
         if name in amounts:
             raise InvalidInput(path, f"{quoted(name)} is named twice", "each resource once")
         if not is_resource_name(name):
-            raise InvalidInput(path, f"{name}: {quoted(name)} is no name for a resource", NAME_EXPECTED)
+            raise InvalidInput(path, f"{name}: {quoted(name)} is not a resource name", NAME_EXPECTED)
         # Longer numbers are too large, and slow to parse.
         given = int(amount) if amount.isascii() and amount.isdecimal() and len(amount) < 20 else amount
         if not isinstance(given, int) or not 1 <= given <= AMOUNT_MAX:

@@ -84,7 +84,7 @@ def require_known_version(fields: Mapping[str, Any]) -> None:
     if not is_integer(form):
         raise InvalidInput(("v",), f"{str(form)[:64]!r} ({type(form).__name__})", "an integer")
     if not OLDEST_VERSION <= form <= NEWEST_VERSION:
-        raise InvalidInput(("v",), f"form {form} is not known to this release", readable_versions())
+        raise InvalidInput(("v",), f"form {form} is unknown to this release", readable_versions())
 
 
 def why_unreadable(version: int) -> str:
@@ -92,7 +92,7 @@ def why_unreadable(version: int) -> str:
     if OLDEST_VERSION <= version <= NEWEST_VERSION:
         return ""
     reads = readable_versions()
-    return f"the database has schema version {version}, and this release reads {reads}: it takes another release"
+    return f"the database has schema version {version}, but this release reads {reads}; run another release"
 
 
 def readable_versions() -> str:

@@ -3,13 +3,13 @@
 ::
 
     fired       a job was made for it
-    unstorable  a job was to be made for it, and no database can hold that job: there is none
-    skipped     an earlier job of the schedule had not ended, and the overlap policy then makes no other
-    missed      it was later than the misfire policy lets it be, or its job would have expired already
-    coalesced   it was late, and the next fire stands for it too
-    paused      the schedule was paused, and resumed from a later time on
-    excluded    it lies in one of the trigger's exclusion windows, or on a day that its calendars leave out
-    throttled   its tenant was over a limit, and no room came in time: `max_pending`, or the rate of its fires
+    unstorable  a job was due, but it could not be stored in any database, so there is none
+    skipped     an earlier job of the schedule had not ended, and the overlap policy allows no other
+    missed      it was too late for the misfire policy, or its job would already have expired
+    coalesced   it was late, and the next fire covers it
+    paused      the schedule was paused, and resumed only for later times
+    excluded    it lies in an exclusion window of the trigger, or on a day that its calendars leave out
+    throttled   its tenant's `max_pending` or `fire_rate` was reached, and nothing became free in time
 
 The job of a fired time is its record. The others are stored as *runs*: consecutive times with the same verdict for the
 same reason are one record, so that a day of outage costs one write, not 86,400.

@@ -23,6 +23,7 @@ from hascheduler.schema.filters import JobFilter
 
 class SubmitAnswer(StrEnum):
     NEW = "new"
+    """The job was inserted."""
     KNOWN = "known"
     """The job exists, by its id or its idempotency key: nothing was written."""
     OTHER = "other"
@@ -41,21 +42,27 @@ class Submission:
 
 class CancelAnswer(StrEnum):
     CANCELLED = "cancelled"
+    """The job was cancelled before it ran."""
     ALREADY_RUNNING = "already_running"
     """The running attempt was asked to stop; if it finishes first, its result counts."""
     ALREADY_DONE = "already_done"
+    """The job has ended."""
 
 
 class ReprioritizeAnswer(StrEnum):
     OK = "ok"
+    """The priority was changed."""
     ALREADY_RUNNING = "already_running"
     """A processor has it: its priority no longer matters."""
     ALREADY_DONE = "already_done"
+    """The job has ended."""
 
 
 class RetryAnswer(StrEnum):
     OK = "ok"
+    """The job waits again."""
     NOT_ENDED = "not_ended"
+    """The job still waits or runs."""
     NOT_FAILED = "not_failed"
     """It succeeded."""
 

@@ -114,6 +114,7 @@ def encode_progress(progress: HandlerProgress) -> dict[str, Any]:
 
 class FinishAnswer(StrEnum):
     DONE = "done"
+    """The end of the attempt was stored."""
     LATE = "late"
     """This processor no longer holds the attempt; the result is kept beside the job and changes nothing."""
 
@@ -196,6 +197,7 @@ class WorkStore(Protocol):
 
 class Confirm(StrEnum):
     CONFIRMED = "confirmed"
+    """The broker holds the message."""
     UNKNOWN = "unknown"
     """Returned, nacked, timed out or not sent: publish it again with the same message id."""
 

@@ -73,7 +73,7 @@ def _check_parts(parts: Sequence[Single]) -> None:
         except InvalidInput as error:
             raise InvalidInput(("of", place, *error.path), error.problem, error.expected) from None
         if part in parts[:place]:
-            raise InvalidInput(("of", place), f"the same as of[{parts.index(part)}]", "each pattern once")
+            raise InvalidInput(("of", place), f"repeats of[{parts.index(part)}]", "each pattern once")
     listed = sum(len(part.at_ms) if isinstance(part, Times) else isinstance(part, Once) for part in parts)
     if listed > LISTED_MAX:
         raise InvalidInput(("of",), f"{listed} listed instants", f"at most {LISTED_MAX} in all of its patterns")
@@ -82,10 +82,12 @@ def _check_parts(parts: Sequence[Single]) -> None:
 def _check_how_often(part: Single) -> None:
     match part:
         case Interval(every_ms) if every_ms < _MINUTE_MS or (every_ms % _DAY_MS and _DAY_MS % every_ms):
-            expected = "1m to 1d such that a day is a whole number of them, as 10m or 8h, or whole days"
-            raise InvalidInput(("every",), f"{format_duration(every_ms)} among other patterns", expected)
+            expected = "1m to 1d that divides a day evenly, such as 10m or 8h, or whole days"
+            raise InvalidInput(
+                ("every",), f"{format_duration(every_ms)} can't be combined with other patterns", expected
+            )
         case Cron(expression) if walls_of(expression).seconds_named > 1:
-            problem = f"{expression[:64]!r} names several seconds of a minute, among other patterns"
+            problem = f"{expression[:64]!r} names several seconds of a minute and can't be combined with other patterns"
             raise InvalidInput(("expression",), problem, "one second at most")
 
 
@@ -102,7 +104,7 @@ def _check_part(pattern: Single) -> None:
                 raise InvalidInput(("at",), f"{len(at_ms)} times", f"1 to {TIMES_MAX}")
             for place, (before, after) in enumerate(pairwise(at_ms), 1):
                 if after <= before:
-                    problem = f"{format_instant(after)} does not come after the one before it"
+                    problem = f"{format_instant(after)} is not after the instant before it"
                     raise InvalidInput(("at", place), problem, "ascending instants, each once")
         case Once():
             pass
@@ -122,10 +124,10 @@ def _check_windows(trigger: Trigger) -> None:
         raise InvalidInput(("exclude",), f"{len(windows)} windows", f"at most {WINDOWS_MAX}")
     for place, window in enumerate(windows):
         if window.to_ms <= window.from_ms:
-            raise InvalidInput(("exclude", place, "to"), "it is not after from", "an instant after from")
+            raise InvalidInput(("exclude", place, "to"), "not after from", "an instant after from")
     for place, (before, after) in enumerate(pairwise(windows), 1):
         if after.from_ms < before.to_ms:
-            problem = "it begins before the window before it ends"
+            problem = "begins before the previous window ends"
             raise InvalidInput(("exclude", place, "from"), problem, "ascending windows that do not overlap")
 
 
@@ -137,10 +139,10 @@ def _check_calendars(trigger: Trigger) -> None:
         if len(names) > CALENDARS_USED_MAX:
             raise InvalidInput(("calendars", field), f"{len(names)} calendars", f"at most {CALENDARS_USED_MAX}")
     if not use.names:
-        raise InvalidInput(("calendars",), "names no calendar", "names in only or except, or to be left out")
+        raise InvalidInput(("calendars",), "names no calendar", "names in only or except, or no calendars field")
     if use.timezone is None and len(trigger.zones) > 1:
-        problem = f"missing, as the cron expressions are of {' and '.join(trigger.zones)[:128]}"
-        raise InvalidInput(("calendars", "timezone"), problem, "the zone whose days these are")
+        problem = f"missing, and the cron expressions have several zones: {', '.join(trigger.zones)[:128]}"
+        raise InvalidInput(("calendars", "timezone"), problem, "the time zone of the calendar days")
     if use.timezone is not None:
         try:
             zone_of(use.timezone)
@@ -153,24 +155,26 @@ def _check_that_it_fires(trigger: Trigger) -> None:
     if next_nominal(trigger, -1) is None:
         raise _never(trigger)
     if next_firing(trigger, -1) is None:
-        raise InvalidInput(("exclude",), "all of its times are excluded", "windows that leave some")
+        raise InvalidInput(("exclude",), "excludes all nominal times", "windows that leave some times")
 
 
 def _never(trigger: Trigger) -> InvalidInput:
     unbounded = Trigger(trigger.pattern)
     if next_nominal(unbounded, -1) is not None:
         field = "end_at" if trigger.end_at_ms is not None else "start_at"
-        return InvalidInput((field,), "it would never fire: no time is within its bounds", "bounds that hold one")
+        return InvalidInput(
+            (field,), "would never fire: no nominal time is within the bounds", "bounds with a nominal time"
+        )
     match trigger.pattern:
         case Cron(expression):
-            problem = f"{expression[:64]!r} names no day that exists, so it would never fire"
+            problem = f"{expression[:64]!r} would never fire: it names no day that exists"
             return InvalidInput(("expression",), problem, "an expression with a time before 2100")
         case Interval():
-            return InvalidInput(("every",), "it would never fire", "an interval with a time from 1970 to 2099")
+            return InvalidInput(("every",), "would never fire", "an interval with a time from 1970 to 2099")
         case AnyOf():
-            return InvalidInput(("of",), "it would never fire", "a pattern with a time from 1970 to 2099")
+            return InvalidInput(("of",), "would never fire", "a pattern with a time from 1970 to 2099")
         case _:
-            return InvalidInput(("at",), "it would never fire", "an instant from 1970 to 2099")
+            return InvalidInput(("at",), "would never fire", "an instant from 1970 to 2099")
 
 
 def _check_jitter(trigger: Trigger) -> None:
@@ -178,13 +182,13 @@ def _check_jitter(trigger: Trigger) -> None:
     if not jitter_ms:
         return
     if jitter_ms < 0:
-        raise InvalidInput(("jitter",), "it is negative", "0 or longer")
+        raise InvalidInput(("jitter",), "must not be negative", "0s or longer")
     if jitter_ms > JITTER_MAX_MS:
         raise InvalidInput(("jitter",), f"{format_duration(jitter_ms)} is too long", "at most 1d")
     shortest_ms = shortest_gap_ms(trigger)
     if shortest_ms is not None and jitter_ms >= shortest_ms:
         of = " of one pattern" if isinstance(trigger.pattern, AnyOf) else ""
-        problem = f"{format_duration(jitter_ms)} is as long as the time between two fires{of}, or longer"
+        problem = f"{format_duration(jitter_ms)} is not shorter than the time between two fires{of}"
         raise InvalidInput(("jitter",), problem, f"less than {format_duration(shortest_ms)}")
 
 

@@ -256,7 +256,9 @@ def _days_and_zone(trigger: Trigger) -> tuple[CalendarDays, ZoneInfo]:
     assert use is not None
     if use.days is None:
         named = ", ".join(use.names)
-        raise InvalidInput(("trigger", "calendars"), f"the days of {named} are not known here", "to ask a replica")
+        raise InvalidInput(
+            ("trigger", "calendars"), f"the days of {named} are not known here", "a request to a replica"
+        )
     return use.days, zone_of(use.timezone or trigger.zone)
 
 

@@ -130,13 +130,15 @@ def normal_form(expression: str) -> str:
     if len(expression) > EXPRESSION_CHARACTERS_MAX:
         raise InvalidInput((), f"{len(expression)} characters", f"at most {EXPRESSION_CHARACTERS_MAX}")
     if not expression.isprintable() or not expression.isascii():
-        raise InvalidInput((), f"{expression[:64]!r} holds a character that is not in cron expressions", _EXPECTED)
+        raise InvalidInput((), f"{expression[:64]!r} contains a character that cron expressions do not have", _EXPECTED)
     fields = expression.split()
     if fields and fields[0].startswith("@"):
         return _alias(expression.strip())
     if fields and fields[0].lower().startswith(("cron_tz=", "tz=")):
         zone = fields[0].partition("=")[2]
-        raise InvalidInput((), f"{fields[0][:64]!r} stands before the fields", f"timezone: {zone[:64]}, beside it")
+        raise InvalidInput(
+            (), f"{fields[0][:64]!r} can't be part of the expression", f"the field timezone: {zone[:64]}"
+        )
     if len(fields) not in (5, 6):
         problem = f"{expression[:64]!r} has {len(fields)} field{'' if len(fields) == 1 else 's'}"
         raise _unless_turned(fields, InvalidInput((), problem, _EXPECTED))
@@ -208,15 +210,17 @@ def _item_form(field: Field, typed: str, *, alone: bool) -> str:
         return "*"
     match = _ITEM.fullmatch(item)
     if match is None:
-        raise InvalidInput((), f"{typed[:64]!r} can't be the {field.name}", f"{field.values}, * or a range{field.also}")
+        raise InvalidInput(
+            (), f"{typed[:64]!r} is not a valid {field.name}", f"{field.values}, * or a range{field.also}"
+        )
     if item == "*" and not alone:
-        raise InvalidInput((), f"* stands beside others as the {field.name}", "* alone, or the others alone")
+        raise InvalidInput((), f"* is combined with other values as the {field.name}", "* alone, or other values")
     ends = [end for end in ("low", "high") if match[end] is not None]
     numbers = [field.number(match[end]) for end in ends]
     for end, number in zip(ends, numbers, strict=True):
         if number is None:
             text = typed[slice(*match.span(end))]
-            raise InvalidInput((), f"{text[:64]!r} can't be the {field.name}", field.values + field.also)
+            raise InvalidInput((), f"{text[:64]!r} is not a valid {field.name}", field.values + field.also)
     step = match["step"]
     if step is not None and not 1 <= int(step) <= field.size:
         raise InvalidInput((), f"{typed[:64]!r} has a step of {int(step)}", f"1 to {field.size} as the {field.name}")
@@ -232,17 +236,19 @@ def _special_form(field: Field, typed: str, special: re.Match[str]) -> str:
         return typed.lower() if last is None else f"l{field.number(last)}"
     day, before = special["day"], special["before"]
     if day is not None and field.number(day) is None:
-        raise InvalidInput((), f"{typed!r} can't be the {field.name}", "1W to 31W, or LW")
+        raise InvalidInput((), f"{typed!r} is not a valid {field.name}", "1W to 31W, or LW")
     if before is not None and not 1 <= int(before) <= 30:
-        raise InvalidInput((), f"{typed!r} can't be the {field.name}", "L, or L-1 to L-30")
+        raise InvalidInput((), f"{typed!r} is not a valid {field.name}", "L, or L-1 to L-30")
     return typed.lower()
 
 
 def _check_range(field: Field, item: str, low: int, high: int, step: str | None) -> None:
     if low == high or (field.words == _WEEKDAYS and (low, high) == (7, 0)):
-        raise InvalidInput((), f"{item!r} as the {field.name} is read as one or as all", f"{low}, or *")
+        raise InvalidInput((), f"{item!r} as the {field.name} is ambiguous: one value or all", f"{low}, or *")
     if low > high and step is not None:
-        raise InvalidInput((), f"{item!r} steps over a range that wraps", "its values one by one, such as 22,1")
+        raise InvalidInput(
+            (), f"{item!r} has a step in a range that wraps around", "its values one by one, such as 22,1"
+        )
 
 
 def _unless_turned(fields: Sequence[str], error: InvalidInput) -> InvalidInput:
@@ -251,7 +257,7 @@ def _unless_turned(fields: Sequence[str], error: InvalidInput) -> InvalidInput:
     if turned is None:
         yearless = seconds_last(fields[:6]) if len(fields) == 7 else None
         if yearless is not None:
-            problem = f"{error.problem}: there are no years, and the seconds come last"
+            problem = f"{error.problem}: year fields are not supported, and the seconds come last"
             return InvalidInput((), problem, f"{yearless!r} with start_at and end_at")
         return error
     return InvalidInput((), f"{error.problem}: the seconds come last here", f"{turned!r}{_hint_on_weekdays(fields)}")
@@ -278,11 +284,11 @@ def walls_of(expression: str) -> Walls:
         if not plain:
             expanded[2] = []
         if nth and expanded[2] != ["*"]:
-            problem = f"{expression[:64]!r} restricts the day of month beside a weekday's place in the month"
+            problem = f"{expression[:64]!r} restricts both the day of month and the weekday's place in the month"
             raise InvalidInput((), problem, "* as the day of month")
         return Walls(expanded, cast("dict[int, set[int | str]]", nth), special)
     except (ValueError, KeyError, IndexError) as error:  # croniter's errors are ValueErrors
-        raise InvalidInput((), _said(expression, str(error)), _EXPECTED) from None
+        raise InvalidInput((), _problem(expression, str(error)), _EXPECTED) from None
 
 
 def _through_sunday(weekday: str) -> str:
@@ -304,7 +310,7 @@ def is_hourly(expression: str) -> bool:
     return normal_form(expression).split()[1].startswith("*")
 
 
-def _said(expression: str, error: str) -> str:
+def _problem(expression: str, error: str) -> str:
     """Return croniter's message without its repetition of the whole expression."""
     reason = re.sub(r"\s+", " ", error.replace(expression, "").replace("[]", "")).strip(" .:,")
     return f"{expression[:64]!r} can't be read" + (f": {reason[:120]}" if reason else "")

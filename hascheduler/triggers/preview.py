@@ -94,9 +94,9 @@ def _note_of(cron: Cron, nominal_ms: int) -> str | None:
         if not change.is_gap:
             shift_s = change.offset_before_s - change.offset_after_s
             if change.at_s - shift_s <= at_s < change.at_s:
-                return "this wall time comes twice: the first" + ("" if hourly else ", and it fires only then")
+                return "this wall time occurs twice: the first" + ("" if hourly else ", and only this one fires")
             if hourly and change.at_s <= at_s < change.at_s + shift_s:
-                return "this wall time comes twice: the second"
+                return "this wall time occurs twice: the second"
     return None
 
 
@@ -108,12 +108,12 @@ def _explanation(trigger: Trigger, zone: str, change: OffsetChange) -> str:
     if len(trigger.parts) == 1:
         return f"{begins}; {_effect(crons[0], change)}"
     # Of several, each with its expression; those that the change does nothing to are left out.
-    told = [f"{cron.expression!r}: {_effect(cron, change)}" for cron in crons if _is_met(cron, change)]
-    return "; ".join([begins, *(told or ["none of its times lies in between or comes twice"])])
+    effects = [f"{cron.expression!r}: {_effect(cron, change)}" for cron in crons if _is_affected(cron, change)]
+    return "; ".join([begins, *(effects or ["none of its times is skipped or occurs twice"])])
 
 
-def _is_met(cron: Cron, change: OffsetChange) -> bool:
-    """Return True if one of its wall times does not exist, or comes twice."""
+def _is_affected(cron: Cron, change: OffsetChange) -> bool:
+    """Return True if one of its wall times does not exist or occurs twice."""
     walls_s = sorted((change.wall_before_s - 1, change.wall_after_s - 1))
     return walls_of(cron.expression).count(*walls_s) > 0
 
@@ -122,22 +122,22 @@ def _effect(cron: Cron, change: OffsetChange) -> str:
     hourly = is_hourly(cron.expression)
     if change.is_gap:
         if hourly:
-            return "it keeps real time, so nothing is made up for the wall times in between"
+            return "it keeps real time and does not catch up on the skipped wall times"
         missing = _missing(cron, change)
         if not missing:
-            return "none of its times lies in between"
+            return "none of its times is skipped"
         verb = "does" if " " not in missing else "do"
-        return f"{missing} {verb} not exist, it fires once, right after, at {_reached(change)}"
+        return f"{missing} {verb} not exist; it fires once, right after the gap, at {_reached(change)}"
     walls = walls_of(cron.expression)
     twice = walls.count(change.wall_after_s - 1, change.wall_before_s - 1)
     if not twice:
-        return "none of its times comes twice"
+        return "none of its times occurs twice"
     first = walls.after(change.wall_after_s - 1)
     assert first is not None
     which = _hand(first) if twice == 1 else f"{_hand(first)} and {twice - 1} more"
-    verb = "comes" if twice == 1 else "come"
+    verb = "occurs" if twice == 1 else "occur"
     how = "it keeps real time and fires both times" if hourly else "it fires the first time only"
-    return f"{which} {verb} twice, {how}"
+    return f"{which} {verb} twice; {how}"
 
 
 def _missing(cron: Cron, change: OffsetChange) -> str:
@@ -244,7 +244,7 @@ def _may_be_seconds_first(fields: Sequence[str]) -> bool:
 def _quartz(fields: Sequence[str]) -> Iterator[str]:
     weekday = fields[4] if len(fields) > 4 else ""
     if "?" in fields[2:5] and any(sign.isdigit() for sign in weekday.partition("#")[0]):
-        yield f"{weekday!r} as the day of week counts from 1 for Monday, other than in Quartz; names leave no doubt"
+        yield f"{weekday!r} as the day of week counts from 1 for Monday, unlike Quartz; use names to avoid doubt"
 
 
 def _of_field(field: Field, text: str) -> Iterator[str]:
@@ -255,11 +255,11 @@ def _of_field(field: Field, text: str) -> Iterator[str]:
         if item.low > item.high and part[0].isdigit():  # who writes fri-mon means that
             last = field.low + field.size - 1
             yield (
-                f"{part!r} as the {field.name} wraps around: "
-                f"it is {_span(item.low, last)} and {_span(field.low, item.high)}"
+                f"{part!r} as the {field.name} wraps around: it means {_span(item.low, last)} and "
+                f"{_span(field.low, item.high)}"
             )
         elif item.step > 1 and item.low + item.step > item.high:
-            yield f"{part!r} as the {field.name} is {item.low} alone: the next step would be beyond {item.high}"
+            yield f"{part!r} as the {field.name} means only {item.low}: the next step would exceed {item.high}"
         elif item.step > 1 and "-" not in part:
             yield from _starts_again(field, part, item)
 
@@ -274,8 +274,8 @@ def _starts_again(field: Field, part: str, item: Item) -> Iterator[str]:
         unit, wider = _COUNTED[field.name]
         plural = "" if gap == 1 else "s"
         yield (
-            f"{part!r} as the {field.name} starts again with each {wider}: "
-            f"after {last} comes {first}, {gap} {unit}{plural} later"
+            f"{part!r} as the {field.name} restarts with each {wider}: {first} follows {last} after only {gap} "
+            f"{unit}{plural}"
         )
 
 
@@ -288,8 +288,8 @@ def _silent(hours: str, zone: ZoneInfo) -> Iterator[str]:
     for hour in sorted(twice):
         if any(_is_in(hour, item) for item in items):
             yield (
-                f"{hours!r} as the hour fires once in the hour from {hour:02}:00 that comes twice when the clock of "
-                f"{zone.key} is put back; * fires both times"
+                f"{hours!r} as the hour fires only once in the hour from {hour:02}:00, which occurs twice when the "
+                f"clock of {zone.key} is put back; * fires both times"
             )
 
 

@@ -80,8 +80,8 @@ def _with_span(text: str, body: PatternBody, name: str) -> str:
 
 
 def _read(given: object) -> PatternBody:
-    said = {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
-    return read_request(HasTrigger, {"trigger": said}).trigger
+    trigger = {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+    return read_request(HasTrigger, {"trigger": trigger}).trigger
 
 
 def _trigger(body: PatternBody, stored: Trigger | None, now: WallMs) -> Trigger:
@@ -116,14 +116,14 @@ def _one_of(body: PatternBody, stored: Single | None, now: WallMs) -> Single:
 
 def _single(body: PatternBody, stored: Pattern | None, now: WallMs) -> Single:
     kind = KINDS[body.type]
-    said = {each.name: getattr(body, each.name) for each in fields(kind)}
+    values = {each.name: getattr(body, each.name) for each in fields(kind)}
     # An edit keeps the phase, so that another payload does not shift the nominal times.
     anchor_ms = stored.anchor_ms if isinstance(stored, Interval) else now
     if kind is Cron:
-        return read_pattern(**said, anchor_ms=anchor_ms)
-    if said.get("anchor_ms", anchor_ms) is None:
-        said["anchor_ms"] = anchor_ms
-    return kind(**said)
+        return read_pattern(**values, anchor_ms=anchor_ms)
+    if values.get("anchor_ms", anchor_ms) is None:
+        values["anchor_ms"] = anchor_ms
+    return kind(**values)
 
 
 def _require_future(trigger: Trigger, now: WallMs) -> None:
@@ -131,7 +131,7 @@ def _require_future(trigger: Trigger, now: WallMs) -> None:
     if next_nominal(trigger, now) is None:
         raise _passed(trigger, now)
     if next_firing(trigger, now) is None:
-        raise InvalidInput(("trigger", "exclude"), "all times to come are excluded", "windows that leave some")
+        raise InvalidInput(("trigger", "exclude"), "excludes all times to come", "windows that leave some times")
 
 
 def _passed(trigger: Trigger, now: WallMs) -> InvalidInput:
@@ -139,6 +139,6 @@ def _passed(trigger: Trigger, now: WallMs) -> InvalidInput:
     is_listed = all(isinstance(part, Once | Times) for part in trigger.parts)
     listed_at = "of" if isinstance(trigger.pattern, AnyOf) else "at"
     field = listed_at if is_listed and next_nominal(replace(trigger, end_at_ms=None), now) is None else "end_at"
-    passed = "all of it" if last_ms is None else format_instant(last_ms)
-    problem = f"{passed} has passed, so it would never fire"
+    passed = "every nominal time" if last_ms is None else format_instant(last_ms)
+    problem = f"would never fire: {passed} has passed"
     return InvalidInput(("trigger", field), problem, f"an instant after {format_instant(now)}")

@@ -137,8 +137,8 @@ MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")
 def maker_of(job: Document) -> ScheduleId | None:
     """Return the schedule that made the stored ``job``; None for a submitted one."""
     name, created_at_ms = schedule_of(str(job["_id"])), job.get("schedule_created_at_ms")
-    said = created_at_ms if is_integer(created_at_ms) else None
-    return None if name is None else ScheduleId(name, str(job.get("tenant")), said)
+    created_at_ms = created_at_ms if is_integer(created_at_ms) else None
+    return None if name is None else ScheduleId(name, str(job.get("tenant")), created_at_ms)
 
 
 def decode_job(id: object, fields: Document) -> JobRef:
@@ -291,7 +291,7 @@ class HolderFate(Enum):
     KEEPS = "keeps"
     """It keeps its key, and the answer to the submit is this job."""
     REPLACED = "replaced"
-    """It loses its key and, if it is still not dispatched then, is cancelled."""
+    """It loses its key and is cancelled if it has not been dispatched by then."""
     RELEASES = "releases"
     """It loses its key and goes on."""
 

@@ -110,7 +110,7 @@ def _decode_graph_job(fields: object, number: int, schedule: str) -> GraphJob:
         raise InvalidInput(path, "not an object")
     ref, depends_on = text(fields, "ref"), fields.get("depends_on")
     if not is_ref(ref):
-        raise InvalidInput((*path, "ref"), f"{quoted(ref)} is not a ref", REF_EXPECTED)
+        raise InvalidInput((*path, "ref"), f"{quoted(ref)} is not a valid ref", REF_EXPECTED)
     if not isinstance(depends_on, list) or not all(isinstance(each, str) for each in depends_on):
         raise InvalidInput((*path, "depends_on"), f"{str(depends_on)[:64]}", "a list of refs")
     return GraphJob(ref, tuple(depends_on), decode_template(fields, schedule), bool(fields.get("render")))

@@ -93,8 +93,8 @@ def decode_trigger(stored: object) -> Trigger:
         if fields.get("type") == _CALENDARS:
             return _decode_on_calendars(fields)
         pattern = _decode_any(fields) if fields.get("type") == ANY else _decode_part(fields)
-        said = [name for name in fields if name in _NARROWING and fields[name] is not None]
-        narrowing = _read(fields, _NARROWING, said) if said else {}
+        given = [name for name in fields if name in _NARROWING and fields[name] is not None]
+        narrowing = _read(fields, _NARROWING, given) if given else {}
         if "exclude" in fields:
             narrowing["exclude"] = tuple([_window(window) for window in _items(fields, "exclude", empty=True)])
         trigger = Trigger(pattern, **narrowing)
@@ -167,17 +167,19 @@ def _read(fields: Mapping[str, Any], forms: Mapping[str, Any], names: Iterable[s
 def _decode_any(fields: Mapping[str, Any]) -> AnyOf:
     parts = _items(fields, "of")
     if not PARTS_MIN <= len(parts) <= PARTS_MAX or not all(isinstance(part, Mapping) for part in parts):
-        raise InvalidInput(("of",), f"{len(parts)} in it", f"{PARTS_MIN} to {PARTS_MAX} objects")
+        raise InvalidInput(("of",), f"{len(parts)} patterns", f"{PARTS_MIN} to {PARTS_MAX} objects")
     read = tuple(_decode_part(part) for part in parts)
     if any(isinstance(part, Interval) and part.every_ms % 1_000 for part in read):
-        raise InvalidInput(("of",), "an interval that is not of whole seconds", "whole seconds among other patterns")
+        raise InvalidInput(
+            ("of",), "an interval with a fraction of a second", "whole seconds if combined with other patterns"
+        )
     return AnyOf(read)
 
 
 def _decode_on_calendars(fields: Mapping[str, Any]) -> Trigger:
     inside = fields.get("trigger")
     if isinstance(inside, Mapping) and inside.get("type") == _CALENDARS:
-        raise InvalidInput(("trigger", "type"), "calendars within calendars", "cron, interval, times, once or any")
+        raise InvalidInput(("trigger", "type"), "nested calendars", "cron, interval, times, once or any")
     use = CalendarUse(_names(fields, "only"), _names(fields, "except"), text_or_none(fields, "timezone"))
     return _shared(replace(decode_trigger(inside), calendars=use))
 

@@ -29,7 +29,7 @@ def parse_instant(text: str, path: tuple[str | int, ...] = ()) -> WallMs:
     if "T" not in text.upper() and " " not in text:
         raise InvalidInput(path, f"{text[:64]!r} is a date without a time", _EXPECTED)
     if moment.tzinfo is None:
-        raise InvalidInput(path, f"{text[:64]!r} has no offset, so it names no instant", _EXPECTED)
+        raise InvalidInput(path, f"{text[:64]!r} has no UTC offset", _EXPECTED)
     try:
         at_ms = (moment - _EPOCH) // _MILLISECOND
     except OverflowError:

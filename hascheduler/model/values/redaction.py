@@ -11,7 +11,7 @@ from typing import Any
 TRACEBACK_BYTES_MAX = 16 * 1024
 TRACEBACKS_KEPT_MAX = 3
 """How many of a job's newest attempts keep their tracebacks: those of many tries would be megabytes."""
-_LOOKED_AT_MAX = 4 * TRACEBACK_BYTES_MAX
+_SCANNED_MAX = 4 * TRACEBACK_BYTES_MAX
 _HIDDEN = "***"
 _AUTHORITY = "://"
 _BLANK = re.compile(r"\s")
@@ -120,9 +120,9 @@ def kept_traceback(text: str | None) -> str | None:
     None if there is no text. … marks the cut, and a secret that the cut would divide is left out as a whole.
     """
     tail = (text or "").replace("\0", "").encode("utf-8", "replace").decode().strip()
-    if len(tail) > _LOOKED_AT_MAX:
+    if len(tail) > _SCANNED_MAX:
         # Drop up to the next blank: the rest of the word may be half a secret, which no pattern would match.
-        _, _, tail = tail[-_LOOKED_AT_MAX:].replace("\n", " \n").partition(" ")
+        _, _, tail = tail[-_SCANNED_MAX:].replace("\n", " \n").partition(" ")
         tail = f"…{tail}".replace(" \n", "\n")
     encoded = redacted(tail).encode()
     if len(encoded) <= TRACEBACK_BYTES_MAX:

@@ -21,7 +21,7 @@ class StrictLoader(yaml.CSafeLoader):
         for key, _ in node.value:
             if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} twice", key.start_mark)
+                    raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 

@@ -145,8 +145,8 @@ async def test_the_version_is_raised_only_when_all_live_processes_read_it(
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ({"version": 2, "rev": 1}, "the database has schema version 2, and this release reads 1"),
-        ({"version": 0, "rev": 1}, "the database has schema version 0, and this release reads 1"),
+        ({"version": 2, "rev": 1}, "the database has schema version 2, but this release reads 1"),
+        ({"version": 0, "rev": 1}, "the database has schema version 0, but this release reads 1"),
         ({"version": "1"}, "the schema version in meta: version: '1' (str); expected an integer"),
     ],
 )

@@ -33,7 +33,7 @@ async def test_jobs_run_while_the_broker_is_away(processes: Processes, amqp_url:
     assert await processes.database.jobs.count_documents({"attempt": {"$gt": 1}}) == 0
 
 
-REASON = "the database has schema version 2, and this release reads 1: it takes another release"
+REASON = "the database has schema version 2, but this release reads 1; run another release"
 
 
 async def test_a_replica_leads_only_while_it_reads_the_version_of_the_database(processes: Processes) -> None:

@@ -239,7 +239,7 @@ async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: http
     ("use", "path", "expected"),
     [
         ({"only": ["busines-days"]}, "trigger.calendars.only.0", "business-days"),
-        ({}, "trigger.calendars", "names in only or except, or to be left out"),
+        ({}, "trigger.calendars", "names in only or except, or no calendars field"),
         ({"only": ["business-days"], "timezone": "Europe/Berlim"}, "trigger.calendars.timezone", "Europe/Berlin"),
         ({"only": [f"c{n}" for n in range(11)]}, "trigger.calendars.only", "at most 10"),
     ],

@@ -40,8 +40,8 @@ def test_a_merged_mapping_is_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\na: 2", "x, line 2: 'a' twice"),
-        ("a: {b: 1, c: 2, b: 3}", "x, line 1: 'b' twice"),
+        ("a: 1\na: 2", "x, line 2: duplicate key 'a'"),
+        ("a: {b: 1, c: 2, b: 3}", "x, line 1: duplicate key 'b'"),
         ("expression: */5 * * * *", "needs quotes"),
         ("a: [", "x, line 2"),
         ("a: !!python/object:os.system x", "python/object"),

@@ -81,7 +81,7 @@ def test_an_instant_is_read_in_milliseconds(written: str, at_ms: int) -> None:
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("2030-01-31T09:30:00", "no offset"),
+        ("2030-01-31T09:30:00", "no UTC offset"),
         ("2030-01-31", "date without a time"),
         ("1969-12-31T23:59:59Z", "not between 1970 and 2099"),
         ("2100-01-01T00:00:00Z", "not between 1970 and 2099"),
@@ -120,15 +120,15 @@ def test_a_list_of_amounts_is_a_vector(text: str, vector: tuple[tuple[str, int],
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("cpu", "'cpu' is no amount"),
-        ("cpu=8,", "'' is no amount"),
+        ("cpu", "'cpu' is not a resource amount"),
+        ("cpu=8,", "'' is not a resource amount"),
         ("cpu=", "cpu: ''"),
         ("cpu=1.5", "cpu: '1.5'"),
         ("cpu=²", "cpu: '²'"),
         (f"cpu={AMOUNT_MAX + 1}", f"cpu: {AMOUNT_MAX + 1}"),
         ("cpu=" + "9" * 5_000, "cpu: '999"),
         ("cpu=1,cpu=2", "'cpu' is named twice"),
-        ("slots=3", "'slots' is no name"),
+        ("slots=3", "'slots' is not a resource name"),
         (",".join(f"r{n}=1" for n in range(RESOURCE_NAMES_MAX + 1)), "17 resources"),
     ],
 )

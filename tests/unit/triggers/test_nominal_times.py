@@ -218,10 +218,10 @@ def test_a_day_of_notes_says_which_times_are_odd() -> None:
     notes = [one.note for one in islice(upcoming("s", trigger, parse_instant("2027-03-27T00:00Z")), 3)]
     assert notes == [None, "for 02:30, which does not exist that day", None]
     notes = [one.note for one in islice(upcoming("s", trigger, parse_instant("2027-10-30T12:00Z")), 2)]
-    assert notes == ["this wall time comes twice: the first, and it fires only then", None]
+    assert notes == ["this wall time occurs twice: the first, and only this one fires", None]
     hourly = Trigger(Cron("30 * * * *", "Europe/Paris"))
     notes = [one.note for one in islice(upcoming("s", hourly, parse_instant("2027-10-30T23:00Z")), 4)]
-    twice = "this wall time comes twice: the"
+    twice = "this wall time occurs twice: the"
     assert notes == [None, f"{twice} first", f"{twice} second", None]
 
 

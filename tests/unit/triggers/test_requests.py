@@ -72,14 +72,14 @@ _HOURLY = {"type": "cron", "expression": "0 * * * *"}
         ({"type": "interval", "every": 0.05}, "every: 0.05s is too short; expected at least 100ms"),
         ({"type": "cron", "expression": "@every 0.05s"}, "expression: 0.05s is too short; expected at least 100ms"),
         ({"type": "interval", "every": "90s", "jitter": "1.5m"},
-         "jitter: 1.5m is as long as the time between two fires, or longer; expected less than 90s"),
+         "jitter: 1.5m is not shorter than the time between two fires; expected less than 90s"),
         ({**_HOURLY, "jitter": "90m"},
-         "jitter: 90m is as long as the time between two fires, or longer; expected less than 1h"),
+         "jitter: 90m is not shorter than the time between two fires; expected less than 1h"),
         ({"type": "once", "at": "2031-01-01T00:00:00Z", "jitter": 100_000}, "jitter: 100000s is too long"),
         ({"type": "any", "of": [_HOURLY, {"type": "interval", "every": "5000s"}]},
-         "of.1.every: 5000s among other patterns; expected 1m to 1d"),
+         "of.1.every: 5000s can't be combined with other patterns; expected 1m to 1d"),
         ({"type": "any", "of": [_HOURLY, {**_HOURLY, "expression": "30 * * * *"}], "jitter": "90m"},
-         "jitter: 90m is as long as the time between two fires of one pattern, or longer; expected less than 1h"),
+         "jitter: 90m is not shorter than the time between two fires of one pattern; expected less than 1h"),
     ],
 )  # fmt: skip
 def test_a_span_of_a_trigger_is_refused_as_it_was_written(given: Any, said: str) -> None:

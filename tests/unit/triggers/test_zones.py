@@ -81,28 +81,28 @@ def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
     [
         (
             "30 2 * * *",
-            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; 02:30 does not exist, it fires once, right after, at "
-            "03:00",
-            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:30 comes twice, it fires the first time only",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; 02:30 does not exist; it fires once, right after the "
+            "gap, at 03:00",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:30 occurs twice; it fires the first time only",
         ),
         (
             "*/10 2 * * *",
-            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; 02:00 and 5 more do not exist, it fires once, right "
-            "after, at 03:00",
-            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:00 and 5 more come twice, it fires the first time "
-            "only",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; 02:00 and 5 more do not exist; it fires once, right "
+            "after the gap, at 03:00",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:00 and 5 more occur twice; it fires the first "
+            "time only",
         ),
         (
             "30 * * * *",
-            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; it keeps real time, so nothing is made up for the "
-            "wall times in between",
-            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:30 comes twice, it keeps real time and fires both "
-            "times",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; it keeps real time and does not catch up on the "
+            "skipped wall times",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:30 occurs twice; it keeps real time and fires "
+            "both times",
         ),
         (
             "0 12 * * *",
-            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; none of its times lies in between",
-            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; none of its times comes twice",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; none of its times is skipped",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; none of its times occurs twice",
         ),
     ],
 )  # fmt: skip
@@ -122,8 +122,8 @@ def test_clock_changes_are_explained(expression: str, gap: str, fold: str) -> No
             "Pacific/Apia",
             "0 9 * * *",
             "2011-12",
-            "Fri 30 Dec 2011: the clock goes from 00:00 to 00:00 on Sat 31 Dec; 09:00 does not exist, it fires once, "
-            "right after, at 00:00 on Sat 31 Dec",
+            "Fri 30 Dec 2011: the clock goes from 00:00 to 00:00 on Sat 31 Dec; 09:00 does not exist; it fires once, "
+            "right after the gap, at 00:00 on Sat 31 Dec",
             ["31T00:00+14:00", "31T09:00+14:00"],
         ),
         # put back at midnight: the hour that comes twice is of the day before
@@ -131,7 +131,7 @@ def test_clock_changes_are_explained(expression: str, gap: str, fold: str) -> No
             "Asia/Beirut",
             "30 23 * * *",
             "2027-10",
-            "Sun 31 Oct 2027: the clock goes from 00:00 to 23:00 on Sat 30 Oct; 23:30 comes twice, it fires the first "
+            "Sun 31 Oct 2027: the clock goes from 00:00 to 23:00 on Sat 30 Oct; 23:30 occurs twice; it fires the first "
             "time only",
             ["30T23:30+03:00"],
         ),
