@@ -60,7 +60,7 @@ class RevisionMismatch(Conflict):
     def __init__(self, kind: str, id: str, rev: object) -> None:
         self.rev = rev
         stored = "does not exist" if rev is None else f"is at revision {rev}"
-        super().__init__(f"{kind} {id!r} {stored}, which is not what the request was meant for; read it again")
+        super().__init__(f"{kind} {id!r} {stored}, which is not the revision in the request; read it again")
 
 
 class TooMany(CallerError):

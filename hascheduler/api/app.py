@@ -40,29 +40,29 @@ DESCRIPTION = "openapi.json"
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
-Unknown fields, query parameters and bodies are refused, and so is an `Idempotency-Key` on a write that honours none.
-An answer with one schedule, definition, lane or tenant has its revision as `ETag`; what changes it takes `If-Match`.
-Ids of jobs hold `:` and may stand in a path as they are.
-A header `Warning` (code 299) tells of input that is accepted but hardly meant, such as a lane that is not defined.
-Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right.
+Unknown fields, query parameters and bodies are refused, and so is an `Idempotency-Key` that the route does not support.
+A response with one schedule, definition, lane or tenant has its revision as `ETag`; changes accept `If-Match`.
+The `:` in a job id needs no escape in a path.
+A header `Warning` (code 299) reports accepted input that is probably a mistake, such as a lane that is not defined.
+Every error is `application/problem+json` (RFC 9457) and names each wrong field, the problem and what is expected.
 
-Where tokens are demanded (the setting AUTH; not on loopback by default), requests carry `Authorization: Bearer hsk_…`.
-A token has a role and a tenant, and sees and touches what is of that tenant alone; all else is 404 to it. `*` is all.
+If tokens are required (the setting AUTH; by default not on loopback), send `Authorization: Bearer hsk_…`.
+A token has a role and a tenant (`*`: all). It can only see and change what belongs to its tenant; all else is 404.
 
 | role | may |
 |---|---|
 | viewer | read jobs, schedules, events; definitions, lanes, calendars, the cluster |
 | submitter | also submit and cancel jobs, and trigger schedules |
 | operator | also write, pause and backfill schedules, and retry and reprioritize jobs; for all tenants: write definitions, record |
-| admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes, calendars and tenants, drain processors, pause everything |
-| worker | only take and end jobs (`/v1/work`), for all tenants |
+| admin | also create and revoke tokens, and read the audit log; for all tenants: write lanes, calendars and tenants, drain processors, pause everything |
+| worker | only fetch and finish jobs (`/v1/work`), for all tenants |
 
-Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone.
+Metrics and processors concern all tenants, so only tokens for all tenants can read them.
 
-A token has half of what one replica can do at once, and an address three quarters, so a proxy should not be the only
-address: requests in flight, submits that wait, fetches, event streams, recordings and large bodies. Beyond
-that any route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`;
-only a submit with `wait` is answered 202 at once. A head or a body must arrive within 10 s."""  # noqa: E501  # a row is a line
+One token may use half of a replica's capacity, and one address three quarters, so a proxy should not be the only
+address. This holds for requests in flight, submits that wait, fetches, event streams, recordings and large bodies.
+Beyond that any route answers 429 (`share-used-up`), or 503 (`too-busy`) if the replica is full, with `Retry-After`;
+only a submit with `wait` returns 202 at once. A head or a body must arrive within 10 s."""  # noqa: E501  # a row is a line
 
 OPEN_PATHS = pages.open_paths() | frozenset(
     {
@@ -74,7 +74,7 @@ OPEN_PATHS = pages.open_paths() | frozenset(
         *(f"{pages.DOCS_PATH}/{asset}" for asset in pages.ASSETS),
     }
 )
-"""Paths that need no token: their responses hold no tenant's data."""
+"""Paths that need no token, because their responses have no tenant's data."""
 PUBLIC_PAGES = pages.PAGES | {pages.DOCS_PATH}
 """Pages that other sites may link to, even if no tokens are required."""
 _ROUTERS = (

@@ -134,12 +134,14 @@ class Edge:
                 await self._recorded(scope, receive, answer)
         except TimeoutError:
             log.warning("request_timed_out", method=scope["method"], path=scope["path"])
-            detail = f"no answer within {limit_s} s"
+            detail = f"no response within {limit_s} s"
             late = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", detail)
             instead = outcome_unknown(scope, detail) or late
         except Exception:  # the last resort: an unexpected error is logged here and must not reach the caller
             log.exception("request_failed", method=scope["method"], path=scope["path"])
-            instead = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")
+            instead = problem(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "internal error; the server's log has the details"
+            )
         else:
             return None
         if answer.status is None:
@@ -174,7 +176,7 @@ class Edge:
         refused = refusal_of(scope, auth, self._public_pages, by_session=by_session)
         if refused is None and not auth.pages.enabled and is_page_path(path):
             refused = problem(
-                HTTPStatus.NOT_FOUND, "no-such-route", "this replica serves no dashboard (the setting UI)"
+                HTTPStatus.NOT_FOUND, "no-such-route", "the dashboard is disabled at this replica (the setting UI)"
             )
         if refused is not None:
             await refused(scope, receive, answer.send)

@@ -32,7 +32,7 @@ _TENANTS_MAX = 1_000
 _STARTING_S = 1
 _ON_THE_WAY_MS = 500
 """An admitted submit appears in the stream within this time, or the leader's lag shows that the stream is late."""
-OVERLOAD = "more jobs wait than can be started, and submits would hold up those that were accepted"
+OVERLOAD = "the queue grows faster than jobs can start; new submits would delay accepted jobs"
 V = TypeVar("V")
 
 
@@ -90,7 +90,7 @@ class AdmissionControl:
         self._was_ever_ready |= self._view.ready
         if not self._was_ever_ready:
             self._refused("starting")
-            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
+            raise Overloaded("this replica has just started and does not know the queue length yet", _STARTING_S)
         limits = self._limits(tenant)
         self._require_room(tenant, jobs, limits.max_pending, path)
         if dependencies:
@@ -132,7 +132,9 @@ class AdmissionControl:
                 return
             _keep(self._empty_until, tenant, (rate, jobs, self._clock.mono_ms() + wait_ms))
         self._refused("rate")
-        problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
+        problem = (
+            f"tenant {tenant!r} has reached its submit rate of {rate.count} jobs in {format_duration(rate.per_ms)}"
+        )
         raise TooMany(problem, ceil(wait_ms / 1_000))
 
     def _limits(self, tenant: str) -> Tenant:
@@ -151,14 +153,14 @@ class AdmissionControl:
             self._require_possible(jobs, tenant_max, path)
             waiting = self._waiting(tenant)
             if waiting + jobs > tenant_max:
-                problem = f"{waiting} jobs of tenant {tenant!r} wait, and {tenant_max} may"
+                problem = f"tenant {tenant!r} has {waiting} waiting jobs and may have at most {tenant_max}"
                 self._refused("tenant_pending")
                 raise TooMany(problem, self._drain_rate.retry_after_s(tenant, waiting + jobs - tenant_max))
         if self._max_pending is not None:
             self._require_possible(jobs, self._max_pending, path)
             waiting = self._waiting(None)
             if waiting + jobs > self._max_pending:
-                problem = f"{waiting} jobs wait, and {self._max_pending} may"
+                problem = f"{waiting} jobs are waiting, of at most {self._max_pending}"
                 self._refused("total_pending")
                 raise Overloaded(problem, self._drain_rate.retry_after_s(None, waiting + jobs - self._max_pending))
 
@@ -166,7 +168,7 @@ class AdmissionControl:
         most = self._max_dependencies
         if most is None:
             return
-        self._require_possible(more, most, ("depends_on",), " in a request; a whole batch is one")
+        self._require_possible(more, most, ("depends_on",), " in a request, also for a whole batch")
         is_ready = self._is_ready()
         known = self._view.dependencies()
         self._known_dependencies = known if is_ready else max(known, self._known_dependencies)
@@ -174,7 +176,7 @@ class AdmissionControl:
         counted += self._unseen_dependencies.count(None, self._clock.mono_ms(), forgetting=is_ready)
         if counted + more > most:
             self._refused("dependencies")
-            problem = f"the jobs that wait have {counted} dependencies, and {most} may be; a whole batch is one"
+            problem = f"the waiting jobs have {counted} dependencies, of at most {most}"
             raise TooMany(problem, RETRY_UNKNOWN_S)
 
     def turned_away(self, tenant: str | None, length: int) -> Overloaded | None:
@@ -228,7 +230,7 @@ class AdmissionControl:
         """Raise `InvalidInput` if the request can never be admitted, however long the client waits."""
         if count > most:
             self._refused("never")
-            raise InvalidInput(path, f"{count} at once are more than will ever be let in", f"at most {most}{remark}")
+            raise InvalidInput(path, f"{count} at once exceed the limit", f"at most {most}{remark}")
 
 
 def _keep(known: OrderedDict[str, V], tenant: str, value: V) -> None:

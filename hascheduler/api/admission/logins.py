@@ -23,4 +23,4 @@ class Logins(Samplers):
     def require(self, token: str, now: MonoMs) -> None:
         """Count one more login; raise `TooMany` if the token has none left."""
         if self.take(token, now) is None:
-            raise TooMany("this token logs in too often", EVERY_MS // 1_000)
+            raise TooMany("this token has logged in too often", EVERY_MS // 1_000)

@@ -53,6 +53,6 @@ class ScheduleLimits:
         raise ProblemError(
             HTTPStatus.CONFLICT,
             "too-many-schedules",
-            f"tenant {quoted(tenant)} has {most} schedules, and may have no more; delete one first",
-            errors=[InvalidInput(("job", "tenant"), f"{quoted(tenant)} has {most} schedules", "less than that many")],
+            f"tenant {quoted(tenant)} has reached its limit of {most} schedules; delete one first",
+            errors=[InvalidInput(("job", "tenant"), f"{quoted(tenant)} has {most} schedules", f"fewer than {most}")],
         )

@@ -48,7 +48,7 @@ _UNSEEN_FOR_MS = 10_000
 
 def not_registered(processor: str) -> ProblemError:
     """Return the 404 for a processor that has been deleted, or never existed."""
-    detail = f"no processor {quoted(processor)} is registered (any more); register again and take the new id"
+    detail = f"no processor {quoted(processor)} is registered; register again and use the new id"
     return ProblemError(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
 
@@ -79,7 +79,7 @@ class WorkerRegistrations:
         """Count the processor from here on, or raise `TooMany` if a limit is reached."""
         known = [each for each in self._known() if is_polling(each.id)]
         if len(known) >= IN_ALL_MAX:
-            raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
+            raise TooMany(f"{len(known)} HTTP processors are registered, of at most {IN_ALL_MAX}", _AGAIN_S)
         own = [each for each in known if each.registered_by == processor.registered_by]
         who = "without a token" if processor.registered_by is None else f"as {quoted(processor.registered_by)}"
         slots = sum(each.slots for each in own) + processor.slots
@@ -90,7 +90,7 @@ class WorkerRegistrations:
             (definitions, DEFINITIONS_OF_TOKEN_MAX, "definitions of processors"),
         ):
             if count > most:
-                raise TooMany(f"{count} {what} would be registered {who}, and {most} may", _AGAIN_S)
+                raise TooMany(f"{count} {what} would be registered {who}, of at most {most}", _AGAIN_S)
         self._unseen[processor.id] = (self._clock.mono_ms(), processor)
 
     def not_new(self, processor: ProcessorRef) -> None:

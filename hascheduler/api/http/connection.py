@@ -185,7 +185,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= _PIPELINED_MAX:
-            raise ValueError("too many requests wait for the answers before theirs")
+            raise ValueError("too many pipelined requests wait for earlier responses")
         self._in_head = True
         super().on_message_begin()
 
@@ -198,7 +198,7 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_BYTES_MAX:
             raise ValueError("the head is too large")
         if self.parser.get_method() == b"CONNECT":
-            raise ValueError("what follows would be no HTTP")
+            raise ValueError("upgrades to other protocols are not supported")
         if self.parser.should_upgrade():
             return  # `_parse` feeds it to the parser again
         version = self.parser.get_http_version()
@@ -305,14 +305,14 @@ def _require_one_meaning(version: str, headers: list[tuple[bytes, bytes]]) -> No
     """
     names = [name for name, _ in headers]
     if version not in {"1.0", "1.1"}:
-        raise ValueError("another version of HTTP")
+        raise ValueError("unsupported HTTP version")
     hosts = names.count(b"host")
     if hosts > 1 or (not hosts and version == "1.1"):
-        raise ValueError("not one Host")
+        raise ValueError("not exactly one Host header")
     if b"transfer-encoding" in names:
         encodings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
         if encodings != [b"chunked"] or b"content-length" in names or version == "1.0":
-            raise ValueError("where the request ends is ambiguous")
+            raise ValueError("the end of the request is ambiguous")
 
 
 def _end_with_answer(cycle: RequestResponseCycle, *, is_old: bool) -> None:

@@ -34,11 +34,11 @@ class NoRoom(ProblemError):
         self.reason = reason
         headers = {"Retry-After": str(retry_after_s)}
         if reason == "full":
-            detail = f"there is no room for more {words} now"
+            detail = f"the replica has reached its limit of {words}; retry later"
             super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", detail, headers=headers)
         else:
             whose = reason.removesuffix("_share")
-            detail = f"this {whose} holds its whole share of the {words}; end some, or come again"
+            detail = f"too many {words} from this {whose}; end some or retry later"
             super().__init__(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=headers)
 
 
@@ -109,13 +109,13 @@ def limits() -> dict[str, Limit]:
     """Return the limits of one replica, each with its unit."""
     return {
         "in_flight": Limit("requests in flight", 320, 64),  # from a request's identification to its answer
-        "waits": Limit("waits for a job", 1_000),
+        "waits": Limit("requests that wait for a job", 1_000),
         "fetches": Limit("fetches that wait for work", 960),
-        "followers": Limit("streams of events", 100, 10, retry_after_s=5),
-        "viewers": Limit("pages that are kept up to date", 200, 20, retry_after_s=5),
+        "followers": Limit("event streams", 100, 10, retry_after_s=5),
+        "viewers": Limit("live pages", 200, 20, retry_after_s=5),
         "recordings": Limit("recordings", 4, retry_after_s=5),
-        "changes": Limit("changes of all that match", 3, 1),
-        "forwarded": Limit("requests that other replicas answer", FORWARDED_MAX),
+        "changes": Limit("bulk operations", 3, 1),
+        "forwarded": Limit("forwarded requests", FORWARDED_MAX),
         "large_bodies": Limit("large bodies", 32 * 1024 * 1024),  # bytes, as declared
     }
 

@@ -26,11 +26,11 @@ Path = tuple[str | int, ...]
 
 
 class FieldErrorDetails(BaseModel):
-    """One field that is wrong."""
+    """A wrong field."""
 
-    path: str = Field(description="Where, from the top of the body", examples=["trigger.every"])
-    problem: str = Field(description="What is wrong", examples=["'0s' is too short"])
-    expected: str = Field(description="What would be right", examples=["at least 100ms"])
+    path: str = Field(description="The path of the field, from the top of the body", examples=["trigger.every"])
+    problem: str = Field(description="The problem", examples=["'0s' is too short"])
+    expected: str = Field(description="What is expected", examples=["at least 100ms"])
 
 
 class ProblemDetails(BaseModel):
@@ -50,13 +50,13 @@ class ProblemDetails(BaseModel):
         }
     )
 
-    type: str = Field(description="urn:hascheduler:problem:… for programs to compare")
+    type: str = Field(description="The type, urn:hascheduler:problem:…, for programs")
     title: str = Field(description="The name of the status code")
-    status: int = Field(description="The status code of the answer")
-    detail: str = Field(description="For people")
-    errors: list[FieldErrorDetails] = Field(default=[], description="Each field that is wrong, where fields are")
+    status: int = Field(description="The status code of the response")
+    detail: str = Field(description="The error in a sentence, for people")
+    errors: list[FieldErrorDetails] = Field(default=[], description="The wrong fields, if any")
     id: str | None = Field(
-        default=None, description="Of `outcome-unknown`: by which to ask whether the request was carried out"
+        default=None, description="For `outcome-unknown`: the id to look up to find out if the request was carried out"
     )
 
 
@@ -151,20 +151,20 @@ def _sendable(text: str) -> str:
 Responses = dict[int | str, dict[str, Any]]
 
 _DESCRIPTIONS = {
-    HTTPStatus.FORBIDDEN: "The token may not do this",
-    HTTPStatus.NOT_FOUND: "There is none by that name",
-    HTTPStatus.CONFLICT: "It is not in the state that this was meant for, or others are changing it",
-    HTTPStatus.PRECONDITION_FAILED: "The stored revision is not the one that If-Match names",
+    HTTPStatus.FORBIDDEN: "The token's role or tenant does not allow it",
+    HTTPStatus.NOT_FOUND: "Nothing has that name or id",
+    HTTPStatus.CONFLICT: "The name is taken, the state does not allow it, or other requests are changing it",
+    HTTPStatus.PRECONDITION_FAILED: "The stored revision is not the one in If-Match",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "Understood, but some fields are wrong",
-    HTTPStatus.TOO_MANY_REQUESTS: "The tenant has asked for too much; `Retry-After` says when it may again",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Some fields are wrong",
+    HTTPStatus.TOO_MANY_REQUESTS: "A limit of the tenant is reached; retry after `Retry-After`",
 }
 
 ANY_PROBLEM: Responses = {
     "4XX": {"model": ProblemDetails, "description": "Refused; nothing was written"},
-    "5XX": {"model": ProblemDetails, "description": "Not answered; with Retry-After where another try may succeed"},
+    "5XX": {"model": ProblemDetails, "description": "Failed; with Retry-After if a retry may succeed"},
 }
-NOT_MODIFIED: Responses = {304: {"description": "The revision that If-None-Match names is the stored one"}}
+NOT_MODIFIED: Responses = {304: {"description": "The stored revision is the one in If-None-Match"}}
 
 
 def problem_responses(*statuses: int) -> Responses:

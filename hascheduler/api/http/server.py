@@ -130,14 +130,16 @@ class ApiServer:
                 )
         except (OSError, TimeoutError):
             raise InvalidInput(
-                (f"{self._setting}_HOST",), f"{self._host!r} names no address", "one of this machine's"
+                (f"{self._setting}_HOST",), f"{self._host!r} does not resolve to an address", "one of this machine's"
             ) from None
         family, _, _, _, address = found[0]
         return family, address
 
     def _refused(self, error: OSError) -> InvalidInput:
         if error.errno == errno.EADDRNOTAVAIL:
-            return InvalidInput((f"{self._setting}_HOST",), f"{self._host} is not here", "one of this machine's")
+            return InvalidInput(
+                (f"{self._setting}_HOST",), f"{self._host} is not an address of this machine", "one of this machine's"
+            )
         reason = "is in use" if error.errno == errno.EADDRINUSE else f"can't be bound ({error.strerror})"
         return InvalidInput(
             (f"{self._setting}_PORT",), f"{self._host}:{self._port} {reason}", "a free port, or 0 for any"

@@ -123,19 +123,19 @@ def _faults(value: Any, path: Path) -> Iterator[InvalidInput]:
         for key, item in value:
             here = (*path, key)
             if key in seen:
-                yield InvalidInput(here, "the key is there twice", "each key once")
+                yield InvalidInput(here, "the key is repeated", "each key once")
             elif not _is_unicode(key):
-                yield InvalidInput(here, "the key holds half of a surrogate pair", "Unicode text")
+                yield InvalidInput(here, "the key contains half of a surrogate pair", "Unicode text")
             elif key.startswith("$"):
-                yield InvalidInput(here, "the key begins with $", "keys that begin otherwise")
+                yield InvalidInput(here, "the key begins with $", "keys that do not begin with $")
             elif "\0" in key:
-                yield InvalidInput(here, "the key holds NUL", "keys without NUL")
+                yield InvalidInput(here, "the key contains NUL", "keys without NUL")
             seen.add(key)
             yield from _faults(item, here)
     elif isinstance(value, str) and not _is_unicode(value):
-        yield InvalidInput(path, "holds half of a surrogate pair", "Unicode text")
+        yield InvalidInput(path, "contains half of a surrogate pair", "Unicode text")
     elif isinstance(value, int) and not _INTEGER_MIN <= value <= _INTEGER_MAX:
-        yield InvalidInput(path, "an integer that does not fit into 64 bits", "a 64-bit integer, or a text")
+        yield InvalidInput(path, "the integer does not fit into 64 bits", "a 64-bit integer, or a text")
     elif isinstance(value, float) and not math.isfinite(value):
         yield InvalidInput(path, f"{value} is not a JSON number", "a finite number")
 

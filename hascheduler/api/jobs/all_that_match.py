@@ -43,42 +43,42 @@ router = APIRouter(tags=["jobs"], route_class=JsonRoute)
 
 
 class ChangeBody(ChangeOfMany):
-    """Which jobs to change."""
+    """The jobs to change."""
 
     filter: JobFilter
-    """Which jobs; something must be given"""
+    """The jobs to select; at least one condition is required"""
     after: Instant | None = None
-    """`next` of the answer before: jobs that were submitted, or that failed, later are left alone"""
+    """`next` of the previous response: jobs that were submitted, or failed, after this instant are not changed"""
 
 
 class ReprioritizeSomeBody(ChangeBody):
-    """Which jobs to give another priority."""
+    """The jobs to reprioritize."""
 
     priority: Annotated[int, whole(0, PRIORITY_MAX)] = Field(examples=[9])
-    """10 is the most urgent"""
+    """From 0 to 10; 10 is the most urgent"""
 
 
 class ChangedResponse(Part):
-    """What was changed of all that match."""
+    """The result of a bulk operation."""
 
     model_config = ConfigDict(frozen=False)
 
     matched: int = Field(examples=[12])
-    """How many there were when it began, or were found in a dry run"""
+    """How many matched when it started, or in a dry run"""
     exact: bool = Field(examples=[True])
-    """False: there may be more; no more than 100000 are counted"""
+    """False if more may match: at most 100000 are counted"""
     changed: int = Field(default=0, examples=[10])
-    """How many this request has changed; 0 in a dry run"""
+    """How many this request changed; 0 in a dry run"""
     asked_to_stop: int = Field(default=0, examples=[2])
-    """Running jobs that were asked to stop, in a cancel"""
+    """How many running jobs were asked to stop, in a cancel"""
     refused: int = 0
-    """Schedules that could not be changed: `error` has one of the reasons"""
+    """How many schedules could not be changed; `error` has one of the reasons"""
     error: str | None = None
     """Why a schedule could not be changed"""
     complete: bool = True
-    """False: more are left, as one request changes at most 20000, for at most 10 s; repeat it"""
+    """False if more are left, because one request changes at most 20000, for at most 10 s: repeat it"""
     next: str | None = None
-    """`after` of the repeated request; null when it is complete"""
+    """`after` for the repeated request; null if it is complete"""
 
 
 def counted_only(matched: int, *, exact: bool = True) -> ChangedResponse:
@@ -90,7 +90,7 @@ def counted_only(matched: int, *, exact: bool = True) -> ChangedResponse:
 async def cancel_jobs(
     body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Submitter, request: Request, note: Noted
 ) -> ChangedResponse:
-    """Cancel all jobs that match and have not ended; running ones are asked to stop. Repeat it until it is complete."""
+    """Cancel all matching jobs that have not ended; running ones are asked to stop. Repeat it until it is complete."""
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
         done = await services.jobs.cancel_some(which, services.clock.wall_ms(), limit)
@@ -107,7 +107,7 @@ async def reprioritize_jobs(
     request: Request,
     note: Noted,
 ) -> ChangedResponse:
-    """Give all jobs that match and wait another priority. Repeat it until it is complete."""
+    """Change the priority of all matching jobs that wait. Repeat it until it is complete."""
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
         return await services.jobs.reprioritize_some(which, body.priority, limit), 0
@@ -119,9 +119,9 @@ async def reprioritize_jobs(
 async def retry_jobs(
     body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Operator, request: Request, note: Noted
 ) -> ChangedResponse:
-    """Retry all failed jobs that match; the cancelled ones if the filter says `state: cancelled`.
+    """Retry all matching jobs that failed, or were cancelled if the filter has `state: cancelled`.
 
-    Repeat the request until the answer is complete.
+    Repeat it until it is complete.
     """
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
@@ -146,7 +146,7 @@ async def _change(
     """
     note.unaudited = body.dry_run
     if body.filter.unschedulable and not services.view.ready:
-        raise StoreUnavailable(f"this replica can't tell now which jobs can't run: {services.view.unready_reason}")
+        raise StoreUnavailable(f"this replica does not know now which jobs can't run: {services.view.unready_reason}")
     at_ms = services.clock.wall_ms() if body.after is None else body.after
     which = selected(body.filter, caller, services)
     if body.after is not None:
@@ -186,7 +186,7 @@ def require_expected(counted: ChangedResponse, expected: int | None) -> None:
     """Raise a `Conflict` if over a tenth more jobs match than the caller confirmed."""
     if expected is not None and expected < COUNTED_MAX and counted.matched * 10 > expected * 11:
         least = "" if counted.exact else "at least "
-        raise Conflict(f"{least}{counted.matched} match now, and {expected} were expected; look again")
+        raise Conflict(f"{least}{counted.matched} match now, but {expected} were expected; check and retry")
 
 
 async def turns(services: ApiServices) -> AsyncIterator[None]:

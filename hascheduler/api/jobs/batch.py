@@ -66,12 +66,12 @@ JOBS_MAX = 1_000
 
 
 class BatchJobBody(SubmitJobBody):
-    """One job of a batch."""
+    """A job of a batch."""
 
     ref: Name | None = Field(default=None, examples=["a"])
-    """What the others of this batch call it, as `ref:NAME`"""
+    """Its name in `depends_on` of other jobs of the batch, as `ref:NAME`"""
     idempotency_key: str | None = None
-    """As the header, for this job; default: the header's key and the place in the batch"""
+    """The idempotency key of this job; default: the header's key with the index in the batch"""
 
 
 _BATCH = [
@@ -83,27 +83,27 @@ _BATCH = [
 class BatchBody(Part):
     # Each job is validated on its own: an invalid one gets its problem in its place of the response.
     jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX, examples=[_BATCH])
-    """Up to a thousand; each is accepted or refused by itself"""
+    """At most 1000 jobs; each is accepted or refused on its own"""
     atomic: bool = False
-    """All or none: where one is refused, so is the request, with the errors of all at `jobs.0.…`, and nothing is
-    submitted. The only key is that of the header, and no definition may be `unique`"""
+    """Submit all jobs or none: if one is refused, the request fails with the errors of all jobs at `jobs.0.…`. Only
+    the header may have an idempotency key, and no definition may have `unique`"""
 
 
 class BatchJobResponse(Part):
     status: int = Field(examples=[201])
-    """201: submitted; 200: it was there already, or it is a duplicate of `job`, as `unique` of its definition says;
-    else `problem` says what is wrong"""
+    """201: submitted; 200: it existed already, or is a duplicate of `job` by `unique` of its definition; otherwise
+    `problem` has the error"""
     job: str | None = Field(examples=["job:0194f3a1b2c3000002deadbeef01"])
-    """Its id; null where it was refused"""
+    """The id of the job; null if it was refused"""
     problem: ProblemDetails | None = Field(examples=[None])
-    """Why it was refused; null where it was not"""
+    """Why it was refused; null if it was accepted"""
 
 
 class BatchResponse(Part):
     batch: str = Field(examples=["batch:0194f3a1b2c3000001deadbeef01"])
-    """Its jobs are found by it; others may depend on it"""
+    """The id of the batch, to find its jobs and to depend on all of them"""
     results: list[BatchJobResponse]
-    """One for each job, in their order"""
+    """The results of the jobs, in the same order"""
 
 
 def require_all(refusals: Sequence[bytes | None]) -> None:
@@ -123,7 +123,7 @@ def require_all(refusals: Sequence[bytes | None]) -> None:
         own = problem["errors"] or [{"path": "", "problem": problem["detail"], "expected": ""}]
         errors += [_error(place, each) for each in own]
     first = refused[0][1]
-    others = f"; {len(refused)} of {len(refusals)} jobs are refused, so none is submitted"
+    others = f"; {len(refused)} of {len(refusals)} jobs are refused, so none was submitted"
     raise ProblemError(
         HTTPStatus(first["status"]),
         first["type"].rpartition(":")[2],
@@ -181,7 +181,7 @@ async def submit_batch(
     note: Noted,
     request: Request,
 ) -> Response:
-    """Submit up to 1,000 jobs.
+    """Submit up to 1,000 jobs at once.
 
     A refused job does not hold back the others, except those that depend on it, unless the batch is `atomic`.
     """
@@ -231,7 +231,7 @@ class _Batch:
             self.lookup = await look_up(names, self.caller, self.services)
         levels, in_cycles = levels_of([self._needs(item) for item in self.items])
         for index in in_cycles:
-            self.items[index].refuse(InvalidInput(("depends_on",), "waits for itself, round about", "no circle"))
+            self.items[index].refuse(InvalidInput(("depends_on",), "depends on itself through other jobs", "no cycle"))
         if body.atomic:
             await self._submit_together([self.items[index] for level in levels for index in level])
             return
@@ -252,7 +252,7 @@ class _Batch:
             return
         ref = item.body.ref
         if ref is not None and self.refs.setdefault(ref, index) != index:
-            item.refuse(InvalidInput(("ref",), f"{ref!r} is there twice", "each ref once"))
+            item.refuse(InvalidInput(("ref",), f"{ref!r} is repeated", "each ref once"))
 
     def _make(self, index: int, item: _BatchItem, body: BatchJobBody, definitions: Definitions, now: WallMs) -> None:
         """Make the job to insert, but without its dependencies."""
@@ -282,11 +282,11 @@ class _Batch:
             if item.body is None or item.refusal is not None:
                 continue
             if item.body.idempotency_key is not None:
-                problem = "can't be had in an atomic batch"
-                item.refuse(InvalidInput(("idempotency_key",), problem, "the header's key, for all of them"))
+                problem = "not supported in an atomic batch"
+                item.refuse(InvalidInput(("idempotency_key",), problem, "the header's key for the whole batch"))
             elif item.job is not None and item.job.unique is not None:
                 # "All or none" excludes a job that another one blocks, or that replaces another one.
-                problem = f"jobs of {item.job.definition!r} are unique, which can't be had in an atomic batch"
+                problem = f"definition {item.job.definition!r} has unique, which is not supported in an atomic batch"
                 expected = "a definition without unique, or a batch without atomic"
                 item.refuse(InvalidInput(("definition",), problem, expected))
         await self._resolve_all(ordered, there_at_once=True)
@@ -369,14 +369,14 @@ class _Batch:
         """Return ``job`` with its dependencies; raise `InvalidInput` if one does not exist, or there are too many."""
         job = with_dependencies(job, names, self._found, self.services)
         if len(job.depends_on) > self.room:
-            problem = "the jobs of this batch wait for too many in all"
+            problem = "the jobs of this batch have too many dependencies in all"
             raise InvalidInput(("depends_on",), problem, f"at most {_DEPENDENCIES_MAX}")
         return job
 
     def _found(self, name: str, path: Path, within: str | None) -> Found:
         """Return the jobs that ``name`` stands for: the job of this batch with that ref, or earlier jobs."""
         if name == self.id:
-            raise InvalidInput(path, "is the batch of the job itself", "ref:NAME of other jobs of this batch")
+            raise InvalidInput(path, "is the batch that contains the job", "ref:NAME of other jobs of this batch")
         if not name.startswith(REF_PREFIX):
             return self.lookup.found(name, path, within)
         ref = name.removeprefix(REF_PREFIX)
@@ -384,7 +384,7 @@ class _Batch:
         if other is None:
             raise InvalidInput(path, f"no job of this batch has the ref {ref!r}")
         if other.refusal is not None or other.submission is None:
-            raise InvalidInput(path, f"{name!r} was refused itself")
+            raise InvalidInput(path, f"{name!r} was refused")
         document = other.submission.document
         id = str(document["_id"])
         found = [KnownJob(id, str(document["tenant"]), JobState(document["state"]))]

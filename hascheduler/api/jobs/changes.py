@@ -53,25 +53,25 @@ class DependentAnswer(StrEnum):
 
 
 class DependentResponse(Part):
-    """What became of a job that depends on the one that is revived."""
+    """The result for a job that depends on the retried one."""
 
     job: str = Field(examples=["job:0194f3a1b2c3000002deadbeef01"])
-    """Its id"""
+    """The id of the dependent job"""
     answer: DependentAnswer = Field(examples=["ok"])
-    """`ok`: it waits again, for the jobs it waited for; `not_ended`: it waits or runs already; `kept`: it succeeded,
-    failed for a reason of its own, or was cancelled; `dependency_failed`: so did another job that it waits for;
-    `changed`: another request was first"""
+    """`ok`: it waits again for its dependencies; `not_ended`: it waits or runs already; `kept`: it succeeded, failed
+    for another reason, or was cancelled; `dependency_failed`: another dependency failed; `changed`: another request
+    changed it first"""
 
 
 class JobRetryResponse(Part):
-    """What became of the wish to run a job again."""
+    """The result of a retry."""
 
     answer: RetryAnswer = Field(examples=["ok"])
-    """`ok`: it waits again, with all its tries before it"""
+    """`ok`: the job waits again, with all its tries left"""
     dependents: list[DependentResponse] = Field(default=[], examples=[[example_of(DependentResponse)]])
-    """If asked for: what depends on it, directly or not, each after what it waits for"""
+    """The jobs that depend on it, directly or not, if requested; each follows its dependencies"""
     complete: bool = True
-    """False: it has more dependents than one request may look at"""
+    """False if it has more dependents than one request may read"""
 
 
 async def dependents_of(
@@ -140,7 +140,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
 
 
 class CancelResponse(Part):
-    """What became of the wish to cancel a job."""
+    """The result of a cancel."""
 
     answer: CancelAnswer = Field(examples=["cancelled"])
     """`already_running`: the running attempt was asked to stop"""
@@ -148,7 +148,7 @@ class CancelResponse(Part):
 
 @router.post("/{id}/cancel", responses=problem_responses(404))
 async def cancel_job(id: JobId, services: Services, caller: Submitter) -> CancelResponse:
-    """Cancel a job that waits, ask a running one to stop; repeating it is harmless."""
+    """Cancel a waiting job, or ask a running one to stop. The request may be repeated."""
     await require_visible(id, caller, services)
     answer = await services.jobs.cancel(id, services.clock.wall_ms())
     if answer is None:
@@ -157,24 +157,24 @@ async def cancel_job(id: JobId, services: Services, caller: Submitter) -> Cancel
 
 
 class ReprioritizeBody(Part):
-    """Another priority for a job that waits."""
+    """The new priority of a waiting job."""
 
     priority: Priority = Field(examples=[9])
-    """10 is the most urgent"""
+    """From 0 to 10; 10 is the most urgent"""
 
 
 class ReprioritizeResponse(Part):
-    """What became of the wish for another priority."""
+    """The result of a change of priority."""
 
     answer: ReprioritizeAnswer = Field(examples=["ok"])
-    """`already_running`: it is with a processor, and stays as it is"""
+    """`already_running`: a processor has the job, so nothing was changed"""
 
 
 @router.post("/{id}/reprioritize", responses=problem_responses(404, 413, 422))
 async def reprioritize_job(
     id: JobId, body: Annotated[ReprioritizeBody, AS_REQUEST], services: Services, caller: Operator
 ) -> ReprioritizeResponse:
-    """Give a job that waits another priority."""
+    """Change the priority of a waiting job."""
     await require_visible(id, caller, services)
     answer = await services.jobs.reprioritize(id, body.priority)
     if answer is None:
@@ -183,17 +183,19 @@ async def reprioritize_job(
 
 
 class JobRetryBody(Part):
-    """How a job shall run again."""
+    """The options of a retry."""
 
     with_dependents: bool = Field(default=False, examples=[True])
-    """Revive too what never ran as it waited for this job, directly or not: it waits for it again. At most 500
-    dependents are looked at"""
+    """Also retry the jobs that never ran because they depended on this one, directly or not; they wait for it again.
+    At most 500 dependents are read"""
 
 
 @router.post(
     "/{id}/retry",
     responses=problem_responses(404, 409, 413, 422),
-    openapi_extra=idempotency.parameter("Of requests with one key, one revives the job; the others get its answer"),
+    openapi_extra=idempotency.parameter(
+        "Of all requests with the same key, one retries the job; the others return its result"
+    ),
 )
 async def retry_job(
     id: JobId,
@@ -204,9 +206,9 @@ async def retry_job(
     body: Annotated[JobRetryBody, AS_REQUEST] | None = None,
     key: IdempotencyKey,
 ) -> JobRetryResponse:
-    """Retry a failed or cancelled job, with all its tries before it, without a deadline and without waiting for others.
+    """Retry a failed or cancelled job: it gets all its tries again, and no deadline or dependencies.
 
-    With dependents the request may be repeated: jobs that wait already stay as they are.
+    A request with dependents may be repeated: jobs that already wait are not changed.
     """
     await require_visible(id, caller, services)
     body = body or JobRetryBody()

@@ -57,12 +57,12 @@ class Lookup:
         if jobs is not None and within is not None:
             jobs = [job for job in jobs if job.tenant == within]
         if jobs is not None and len(jobs) > DEPENDENCIES_MAX:
-            problem = f"{quoted(named)} has jobs of several tenants, and too many"
+            problem = f"{quoted(named)} has too many jobs of several tenants"
             raise InvalidInput(path, problem, f"a batch of one tenant, or one of at most {DEPENDENCIES_MAX} jobs")
         if jobs is not None:
             return {job.id: [job] for job in jobs}
         if named not in self._named:
-            raise InvalidInput(path, f"there is no {quoted(named)}", "the id of a job, or of a batch")
+            raise InvalidInput(path, f"{quoted(named)} does not exist", "the id of a job or a batch")
         return {named: self._named[named]}
 
     def most(self, named: str) -> int:
@@ -76,7 +76,7 @@ NOTHING_NAMED = Lookup({}, {})
 def require_any_of(tenant: str | None, jobs: Sequence[KnownJob], named: str, path: Path) -> None:
     """Raise an `InvalidInput` if all ``jobs``, for which ``named`` stands, are of other tenants; None allows any."""
     if tenant is not None and jobs and all(job.tenant != tenant for job in jobs):
-        problem = f"{quoted(named)} is of tenant {quoted(jobs[0].tenant)}, and this job of {quoted(tenant)}"
+        problem = f"{quoted(named)} belongs to tenant {quoted(jobs[0].tenant)}, but this job to {quoted(tenant)}"
         raise InvalidInput(path, problem, "a job or batch of the same tenant")
 
 
@@ -122,7 +122,7 @@ def with_dependencies(job: NewJob, names: Sequence[str], find: Find, services: A
     for name, place in first.items():
         found |= find(name, ("depends_on", place), within)
         if len(found) > DEPENDENCIES_MAX:
-            raise InvalidInput(("depends_on",), f"{len(found)} in all", f"at most {DEPENDENCIES_MAX}")
+            raise InvalidInput(("depends_on",), f"{len(found)} dependencies", f"at most {DEPENDENCIES_MAX}")
     waiting = waits_for(found, ignores_failures=job.ignores_failures)
     return replace(job, depends_on=tuple(found), waits_for=waiting)
 
@@ -184,6 +184,6 @@ def with_keys(job: NewJob, definitions: Definitions) -> NewJob:
     key = definition.unique.key(job.tenant, job.definition, values)
     not_before_ms = key.not_before_ms(None, job.submitted_at_ms)
     if not_before_ms is not None and job.expires_at_ms is not None and job.expires_at_ms <= not_before_ms:
-        problem = f"{format_instant(job.expires_at_ms)} is not after the period for which {job.definition!r} debounces"
+        problem = f"{format_instant(job.expires_at_ms)} is not after the debounce period of {job.definition!r}"
         raise InvalidInput(("expires_at",), problem, f"later than {format_instant(not_before_ms)}")
     return replace(job, unique=key)

@@ -29,7 +29,7 @@ from hascheduler.schema.forms import Instant
 from hascheduler.schema.noun import Part
 
 PATTERN_LENGTH_MAX = 200
-NO_ERROR = "no error was told"
+NO_ERROR = "no error reported"
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,256}\x07?|[@-Z\\-_])?", re.ASCII)
 _QUOTED = re.compile(r"(?<![A-Za-z0-9_])(?:\"[^\"]{0,256}\"|'[^']{0,256}'|`[^`]{0,256}`)(?![A-Za-z0-9_])", re.ASCII)
@@ -94,47 +94,47 @@ router = APIRouter(tags=["jobs"])
 
 
 class ErrorGroupResponse(Part):
-    """Failed jobs of one definition whose errors are equal but for numbers, ids and quoted texts."""
+    """Failed jobs of one definition whose errors differ only in numbers, ids and quoted texts."""
 
     definition: str = Field(examples=["resize"])
-    """The definition of these jobs"""
+    """The definition of the jobs"""
     fault: str = Field(examples=["TimeoutError: the image host did not answer in <n> s"])
     """The first line of the error, with `<n>` for numbers, `<id>` for ids and `"…"` for quoted texts; cut at 200
     characters"""
     count: int = Field(examples=[41])
-    """How many jobs"""
+    """How many jobs the group has"""
     first_at_ms: Instant = Field(examples=["2030-01-01T00:00:09.000Z"])
     """When the first of them failed"""
     last_at_ms: Instant = Field(examples=["2030-01-01T00:12:00.000Z"])
     """When the last of them failed"""
     job: str = Field(examples=["job:0194f3a1b2c3000001deadbeef01"])
-    """One of them: that which failed last"""
+    """The id of the job that failed last"""
     error: str = Field(examples=["TimeoutError: the image host did not answer in 30 s"])
-    """Its error, cut at 512 characters"""
+    """The error of that job, cut at 512 characters"""
     filter: JobFilter
-    """Selects all of them; others too, where errors differ: the API can't select by error"""
+    """A filter for the jobs of the group. It may select others too, because filters can't select by error"""
 
 
 class OtherErrorsResponse(Part):
-    """What is not shown."""
+    """The groups that are not shown."""
 
     groups: int = 0
-    """How many groups are not shown"""
+    """How many groups"""
     count: int = 0
-    """How many jobs they have"""
+    """How many jobs in these groups"""
 
 
 class JobErrorsResponse(Part):
-    """The newest failed jobs, grouped."""
+    """The newest failed jobs, grouped by error."""
 
     groups: list[ErrorGroupResponse]
     """The largest first, at most 50"""
     others: OtherErrorsResponse = OtherErrorsResponse()
-    """What is not shown of these jobs"""
+    """The groups that are not shown"""
     examined: int = Field(examples=[41])
-    """How many failed jobs were grouped: the newest, at most 10000"""
+    """How many failed jobs were read: the newest, at most 10000"""
     complete: bool = Field(examples=[True])
-    """These were all that match; false: there are or may be more"""
+    """True if these were all matching jobs; false if there may be more"""
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ def parameter(description: str) -> dict[str, list[dict[str, object]]]:
     return {"parameters": [header]}
 
 
-PARAMETER = parameter("Of requests with one key and one body, one makes the job; the others get that job")
+PARAMETER = parameter("Of all requests with the same key and body, one creates the job; the others return it")
 
 
 def request_hash(*asked: object) -> str:
@@ -57,7 +57,7 @@ async def key_of(request: Request) -> str | None:
     if not given:
         return None
     if len(given) > 1:
-        raise _refused(f"is there {len(given)} times")
+        raise _refused(f"is given {len(given)} times")
     return checked_key(given[0])
 
 
@@ -66,13 +66,13 @@ def checked_key(key: str) -> str:
     if not 1 <= len(key) <= KEY_LENGTH_MAX:
         raise _refused(f"{len(key)} characters")
     if not all("!" <= character <= "~" for character in key):
-        raise _refused("holds a blank, or a character that is not ASCII")
+        raise _refused("contains a blank or a character that is not ASCII")
     return key
 
 
 def other_body(key: str) -> str:
     """Return the detail of the refusal if a key is used for two different bodies."""
-    return f"another request was made under the idempotency key {key!r}; repeat that one, or take a new key"
+    return f"the idempotency key {key!r} was used for another request; use a new key"
 
 
 def _refused(problem: str) -> InvalidInput:

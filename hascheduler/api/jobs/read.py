@@ -126,10 +126,10 @@ async def list_jobs(
     services: Services,
     caller: Viewer,
 ) -> Response:
-    """Jobs, the newest by submission first, a page at a time, without payloads, results and attempts.
+    """List jobs, newest submission first, a page at a time, without payloads, results and attempts.
 
-    Where few of many jobs match, a page may hold less than `limit`, or nothing, and have a `next`: go on until that is
-    null. Jobs that are submitted meanwhile shift no page.
+    If few jobs match, a page may hold fewer than `limit`, or none, and have a `next`: go on until that is null. New
+    jobs do not shift the pages.
     """
     unschedulable = services.view.unschedulable()
     found = await services.jobs.list(selected(filter, caller, services), query.position(), query.limit)
@@ -150,7 +150,7 @@ async def get_job(
     request: Request,
     waiting: Annotated[WaitForJobQuery, Query(), AS_REQUEST],
 ) -> JobResponse:
-    """One job with everything about it; with `wait`, when it has ended. The id holds `:`, which needs no escape."""
+    """Get a job with all its fields; with `wait`, once it has ended. The `:` in the id needs no escape."""
     document = await stored_job(id, caller, services)
     if waiting.wait is not None and document.get("state") not in TERMINAL:
         with suppress(Overloaded, ClientGone):
@@ -160,7 +160,7 @@ async def get_job(
 
 @router.get("/jobs/{id}/why", responses=problem_responses(404))
 async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyResponse:
-    """Why a job waits: all that holds it back now and what would end that, or else where it stands in the queue."""
+    """Explain why a job waits: what blocks it now and what would unblock it, and its position in the queue."""
     await require_visible(id, caller, services)
     explanation = services.view.explain(id, caller.only)
     if explanation is not None:
@@ -196,34 +196,34 @@ class JobCountsResponse(Part):
     """How many jobs match, by state."""
 
     matched: int = Field(examples=[100_019])
-    """How many match, in all states"""
+    """How many match in all states"""
     exact: bool = Field(examples=[False])
-    """False: there may be more than is said, in the states of `at_least`"""
+    """False if there may be more in the states of `at_least`"""
     at_least: list[JobState] = Field(examples=[["succeeded"]])
-    """The states in which there may be more: of no state more than 100000 are counted, and no more jobs are looked at
-    than one request may"""
+    """The states in which there may be more, because at most 100000 jobs of a state are counted and a request reads
+    a limited number of jobs"""
     pending: int = Field(default=0, examples=[12])
-    """How many wait"""
+    """How many are waiting"""
     dispatched: int = Field(default=0, examples=[0])
-    """How many are promised to a processor"""
+    """How many are assigned to a processor"""
     running: int = Field(default=0, examples=[4])
-    """How many run"""
+    """How many are running"""
     succeeded: int = Field(default=0, examples=[100_000])
-    """How many succeeded, and are still kept"""
+    """How many succeeded and are still stored"""
     failed: int = Field(default=0, examples=[3])
-    """How many failed for good, and are still kept: the dead letters"""
+    """How many failed for good and are still stored: the dead letters"""
     cancelled: int = Field(default=0, examples=[0])
-    """How many were cancelled, and are still kept"""
+    """How many were cancelled and are still stored"""
 
 
 @router.get("/jobs:counts", responses=problem_responses(403, 422))
 async def count_jobs(
     filter: Annotated[JobFilter, query_of(JobFilter)], services: Services, caller: Viewer
 ) -> JobCountsResponse:
-    """How many jobs match, by state; with the filters of the list.
+    """Count the matching jobs by state, with the filters of the list.
 
-    Exact as long as an index has no more than 10,000 jobs that may match. Beyond that the newest are looked at, and the
-    answer says in which states there may be more.
+    The counts are exact up to 10,000 candidates in an index. Beyond that only the newest are read, and the response
+    names the states in which there may be more.
     """
     which = selected(filter, caller, services)
     live = _live_counts(which, services)

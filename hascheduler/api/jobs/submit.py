@@ -44,10 +44,10 @@ DUPLICATE_OF = "Duplicate-Of"
 _ANSWERS: Responses = {
     200: {
         "model": JobResponse,
-        "description": "It is there already under this key, or was waited for and has ended. With a header "
-        f"`{DUPLICATE_OF}`: it is another job, of which this one is a duplicate, as `unique` of the definition says",
+        "description": "It existed already under this key, or the request waited for its end. With a header "
+        f"`{DUPLICATE_OF}`: another job, of which this one is a duplicate by `unique` of the definition",
     },
-    202: {"model": JobResponse, "description": "It was waited for and has not ended; `Location` is where to ask again"},
+    202: {"model": JobResponse, "description": "The wait is over and it has not ended; poll `Location`"},
     **problem_responses(409, 413, 422, 429),
 }
 
@@ -55,9 +55,9 @@ _ANSWERS: Responses = {
 class WaitQuery(WaitForJobQuery):
     cancel_on_disconnect: bool = Field(
         default=False,
-        description="Cancel the job if you leave before it has ended. Where requests share it, by an idempotency key or"
-        " as they wait for its id, the last of them to leave this replica cancels it, if all asked for that and the"
-        " one that made the job was among them. Requests that wait at another replica are not seen",
+        description="Cancel the job if the client disconnects before it has ended. If several requests wait for the "
+        "job at this replica, the last to disconnect cancels it, provided that all set this option and "
+        "one of them created the job. Requests at other replicas do not count",
     )
 
 
@@ -76,7 +76,7 @@ async def submit_job(
     key: IdempotencyKey,
     note: Noted,
 ) -> JobResponse:
-    """Submit a job. With `wait` the answer comes when it has ended: the result is in it."""
+    """Submit a job. With `wait`, respond once it has ended, with its result."""
     with submit_span(request, services, body.definition, **{JOB_DEFINITION: body.definition}) as span:
         job = await _job(body, key, caller, services, note)
         if span.context is not None:

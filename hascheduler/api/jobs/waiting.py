@@ -25,8 +25,8 @@ class WaitForJobQuery(BaseModel):
 
     wait: Annotated[int, span(0, WAIT_S_MAX * 1_000, of_query=True)] | None = Field(
         default=None,
-        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. A "
-        "caller that has used up its share of the waits at this replica is answered at once",
+        description=f"How long to wait for the end of the job before responding; at most {WAIT_S_MAX // 60} minutes. "
+        "A caller that has used up its share of the waits gets its response at once",
         examples=["30s"],
     )
 

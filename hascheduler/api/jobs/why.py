@@ -20,71 +20,71 @@ _STATES = {"waiting": JobState.PENDING, "dispatched": JobState.DISPATCHED, "runn
 
 
 class BlockResponse(Part):
-    """Something that holds a job back."""
+    """A reason why a job waits."""
 
     rule: BlockReason = Field(examples=["rate_limit"])
-    """Which kind of thing it is, for programs"""
+    """The kind of reason, for programs"""
     because: str = Field(examples=["'repack' is limited to 100 in 60 s"])
-    """A sentence, with the numbers in it"""
+    """The reason in a sentence, for people"""
     unblocked_by: str = Field(examples=["when the next one may go"])
-    """What would end it"""
+    """What would unblock the job"""
     numbers: dict[str, int | str | list[str]] = Field(examples=[{"count": 100, "per_ms": 60_000}])
-    """The figures, names and lists that the sentence is made of, by name"""
+    """The numbers, names and lists in the sentence, by name"""
     until_ms: Instant | None = Field(examples=["2030-01-01T00:00:12.000Z"])
-    """When it ends by itself, if that is known"""
+    """When the block ends by itself; null if unknown"""
 
 
 class CriterionResponse(Part):
-    """How a job compares with the one that goes next."""
+    """A comparison of the job with the one that goes next."""
 
     criterion: Criterion = Field(examples=["lane"])
-    """What is compared"""
+    """The criterion of the policy"""
     value: str = Field(examples=["1/8"])
-    """What it makes of this job, with its unit: spans in `s`, a `score` in `points` (16 for a second of waiting, 1024
+    """The value of this job, with its unit: spans in `s`, a `score` in `points` (16 for a second of waiting, 1024
     for a step of priority), a lane's share of the cluster as a fraction"""
     first: str = Field(examples=["1/8"])
-    """What it makes of the job that goes next, likewise"""
+    """The value of the job that goes next"""
 
 
 class QueuePositionResponse(Part):
-    """Where a job stands among those that could go."""
+    """The position of a job in the queue of jobs that nothing else blocks."""
 
     ahead: int = Field(examples=[2])
-    """How many jobs that may go as soon as it may go before it"""
+    """How many such jobs go before it"""
     exact: bool = Field(examples=[True])
-    """False: at least so many"""
+    """False if `ahead` is a lower bound"""
     first: str = Field(examples=["job:0194f3a1b2c3000000deadbeef01"])
-    """The job that goes next"""
+    """The id of the job that goes next"""
     deciding: Criterion | None = Field(examples=["fairness"])
-    """The first criterion in which the two differ; null: it is the next"""
+    """The first criterion in which the two jobs differ; null: it goes next"""
     criteria: Annotated[tuple[CriterionResponse, ...], Listed] = Field(
         alias="criteria",  # not `policy`, unlike those of a lane
         examples=[[example_of(CriterionResponse)]],
     )
-    """In the order in which they are compared"""
+    """The criteria, in the order of comparison"""
 
 
 class WhyResponse(Part):
-    """A job that waits has `blocks`, a `standing`, or both if all that it waits for is capacity."""
+    """Why a job waits: `blocks`, a `standing` in the queue, or both if it waits only for capacity."""
 
     job: str = Field(examples=["job:0194f3a1b2c3000001deadbeef01"])
     """The job's id"""
     state: JobState = Field(examples=["pending"])
-    """`pending` is what has reasons to wait"""
+    """The state of the job; only a `pending` one has reasons to wait"""
     seen: bool = Field(examples=[True])
-    """Whether this replica knows it as a job that has not ended; else it is as stored"""
+    """True if this replica has it in its mirror of live jobs; false: the response is from the stored job"""
     summary: str = Field(examples=["it waits: 'repack' is limited to 100 in 60 s"])
-    """The answer in one sentence, for people"""
+    """The explanation in one sentence, for people"""
     processor: str | None = Field(examples=[None])
-    """Who has it, while dispatched or running"""
+    """Its processor, while dispatched or running"""
     finished_at_ms: Instant | None = Field(examples=[None])
-    """When it ended; null before that"""
+    """When it ended; null before"""
     error: str | None = None
-    """Why it failed, or was cancelled; while it waits, how its last attempt ended; if that is known"""
+    """Why it failed or was cancelled; while it waits, the error of its last attempt; null if unknown"""
     blocks: Annotated[tuple[BlockResponse, ...], Listed] = Field(examples=[[example_of(BlockResponse)]])
-    """All that holds it back now"""
+    """All reasons why it waits now"""
     standing: QueuePositionResponse | None = Field(examples=[None, example_of(QueuePositionResponse)])
-    """Where it stands among those who wait for nothing else"""
+    """Its position among the jobs that only wait their turn; null if it is blocked otherwise"""
 
 
 def show_explanation(explanation: Explanation, caller: Caller, document: StoredDocument | None = None) -> WhyResponse:
@@ -120,7 +120,7 @@ def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
         summary += f": {error}" if error else ""
     else:
         because = f": {unready_reason}" if unready_reason else ""
-        summary = f"it is {job.state}, and this replica has not seen it yet{because}"
+        summary = f"it is {job.state}, but this replica has not seen it yet{because}"
     return WhyResponse(
         job=job.id,
         state=job.state,
@@ -150,16 +150,16 @@ def _ended(state: JobState) -> str:
 
 def _summary(explanation: Explanation, said: str | None) -> str:
     if explanation.state == "dispatched":
-        return f"it is promised to {explanation.processor}, which has not started it yet"
+        return f"it is dispatched to {explanation.processor}, which has not started it yet"
     if explanation.overdue is not None:
         since_ms = explanation.overdue.since_ms
         since = "" if since_ms is None else f" at {instant_text(since_ms)}"
         return (
-            f"attempt {explanation.overdue.attempt} timed out{since}; its thread at {explanation.processor} has not "
-            "ended yet: its slot and conflict groups are held until then"
+            f"attempt {explanation.overdue.attempt} timed out{since}; its thread on {explanation.processor} has not "
+            "ended yet and still holds its slot and conflict groups"
         )
     if explanation.state == "running":
-        return f"it runs at {explanation.processor}" + (f": {said}" if said else "")
+        return f"it is running on {explanation.processor}" + (f": {said}" if said else "")
     place = _place(explanation.position)
     last = f"; its last attempt: {said}" if said else ""
     if explanation.blocks:
@@ -182,4 +182,4 @@ def _without_values(block: Block) -> Block:
     if not isinstance(key, str) or not key.startswith("payload."):
         return block
     numbers = {name: figure for name, figure in block.numbers.items() if name != "value"}
-    return replace(block, because=f"as many as may with its value at {key} run, or began of late", numbers=numbers)
+    return replace(block, because=f"the limit for its {key} is reached", numbers=numbers)

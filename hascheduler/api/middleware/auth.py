@@ -82,12 +82,12 @@ class Caller:
     def require_payloads(self) -> None:
         """Refuse with 403 a caller that does not see payloads, if a route shows nothing else."""
         if not self.sees_payloads:
-            raise forbidden("this shows payloads, and by the setting UI_PAYLOADS the dashboard shows none")
+            raise forbidden("payloads are hidden in the dashboard by the setting UI_PAYLOADS")
 
     def require_token(self) -> None:
         """Refuse a session with 403: what it makes would outlive it."""
         if self.is_session or not self.sees_payloads:
-            raise forbidden("this takes a token itself; expected the header Authorization, not the dashboard's session")
+            raise forbidden("a session of the dashboard can't do this; expected a token in the header Authorization")
 
     @property
     def only(self) -> str | None:
@@ -107,8 +107,12 @@ class Caller:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,
             "forbidden",
-            f"the token is for tenant {quoted(self.only)} and can't act for {quoted(named)}",
-            errors=[InvalidInput(path, f"{quoted(named)} is not the token's", f"{quoted(self.only)}, or nothing")],
+            f"the token is for tenant {quoted(self.only)}, not for {quoted(named)}",
+            errors=[
+                InvalidInput(
+                    path, f"{quoted(named)} is not the tenant of the token", f"{quoted(self.only)}, or no tenant"
+                )
+            ],
         )
 
     def filter_of(self, named: str | None) -> str | None:
@@ -125,13 +129,13 @@ class _Bearer(SecurityBase):
 
     def __init__(self) -> None:
         self.model = BearerModel(
-            bearerFormat="hsk_…", description="A token, as `POST /v1/tokens` gives it. On loopback none is needed."
+            bearerFormat="hsk_…", description="A token from `POST /v1/tokens`. On loopback none is needed."
         )
         self.scheme_name = "token"
 
     async def __call__(self, request: Request) -> Caller:
         caller = request.scope["state"].get("caller")
-        assert isinstance(caller, Caller), "the edge lets no such request through"
+        assert isinstance(caller, Caller), "the edge must identify the caller"
         return caller
 
 
@@ -159,7 +163,7 @@ class RequiredPower:
             enough = " or ".join(role for role in Role if self.power in POWERS[role])
             raise forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
         if self.of_all and caller.only is not None:
-            raise forbidden(f"this takes a token for all tenants, and yours is for {quoted(caller.only)}")
+            raise forbidden(f"the token is for tenant {quoted(caller.only)}; expected a token for all tenants")
         if self.power is Power.WORK:
             caller.require_token()
 
@@ -180,7 +184,7 @@ AdminOfAll = Annotated[Caller, Depends(RequiredPower(Power.ADMINISTER, of_all=Tr
 
 
 _REALM = 'Bearer realm="hascheduler"'
-_HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with the word Bearer, a blank and the token"
+_HOW_TO_SHOW_ONE = "a token is required; expected the header Authorization with the word Bearer, a blank and the token"
 """In words: an example would be taken for a token and redacted."""
 _CREDENTIALS_LENGTH_MAX = 1_024
 _OF_SETTINGS = Caller(Role.ADMIN, ALL_TENANTS, "HASCHEDULER_ADMIN_TOKEN", SETTINGS_TOKEN_ID)
@@ -319,7 +323,7 @@ def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: 
     session = view.token(digest_of(shown[0]))
     if session is None:
         # It may have begun at another replica a moment ago, and its event may arrive here soon.
-        raise _unknown("the session is unknown here, or has ended", retry_after_s="1")
+        raise _unknown("the session is unknown or has ended", retry_after_s="1")
     now = clock.wall_ms()
     if session.session_of is None:
         raise _unknown("the session is unknown")
@@ -330,7 +334,7 @@ def _in_session(shown: list[str], config: AuthConfig, view: ClusterView, clock: 
     else:
         token = view.token(session.session_of)
         if token is None or token.is_session or token.has_expired(now):
-            raise _unknown("the token that the session was made with is not good any more")
+            raise _unknown("the token of the session is no longer valid")
         parent = _caller(token)
     return replace(parent, id=session.id, expires_at_ms=session.expires_at_ms, session_of=parent.id)
 
@@ -349,7 +353,7 @@ def _comes_by_page(scope: Scope) -> bool:
 def require_ready(view: ClusterView) -> None:
     """Refuse with 503 if this replica's mirror knows neither new tokens nor revoked ones."""
     if not view.ready:
-        raise unavailable(f"this replica can't tell who you are now: {view.unready_reason}")
+        raise unavailable(f"this replica can't check tokens now: {view.unready_reason}")
 
 
 def unavailable(detail: str) -> ProblemError:

@@ -58,8 +58,8 @@ def refusal_of(
     # No browser omits Host.
     if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         detail = (
-            f"the Host {quoted(', '.join(hosts))} is not one of this replica's names, and it asks for no tokens;"
-            " expected localhost or 127.0.0.1, or a name that HASCHEDULER_HTTP_ALLOWED_HOSTS lists"
+            f"the Host {quoted(', '.join(hosts))} is not a name of this replica, which requires no tokens; expected "
+            "localhost, 127.0.0.1, or a name in HASCHEDULER_HTTP_ALLOWED_HOSTS"
         )
         return problem(HTTPStatus.MISDIRECTED_REQUEST, "foreign-host", detail)
     reads = scope["method"] in READING
@@ -67,14 +67,14 @@ def refusal_of(
         return None
     for origin in origins:
         if not (len(hosts) == 1 and _is_same(origin, hosts[0], scope["scheme"])):
-            return _foreign("Origin", origin, "the scheme and Host of this replica's own pages")
+            return _foreign("Origin", origin, "the origin of this replica")
     for site in sites:
         if site not in _OWN_SITES:
             return _foreign("Sec-Fetch-Site", site, "same-origin or none")
     if by_session and not reads and not origins and _SAME_ORIGIN not in sites:
         detail = (
-            "a change in a session of the dashboard comes from its page; expected the header Origin, or Sec-Fetch-Site:"
-            " same-origin; programs show a token, in the header Authorization"
+            "a session of the dashboard can make changes only from its page; expected the header Origin, or "
+            "Sec-Fetch-Site: same-origin; programs send a token in the header Authorization"
         )
         return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)
     return None
@@ -112,8 +112,5 @@ def _is_same(origin: str, host: str, scheme: str) -> bool:
 
 
 def _foreign(header: str, value: str, expected: str) -> Response:
-    detail = (
-        f"the page of another site asks for this ({header} is {quoted(value)}); expected {expected}, or no such header,"
-        " as programs send none"
-    )
+    detail = f"cross-site request ({header} is {quoted(value)}); expected {expected}, or no such header from a program"
     return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)

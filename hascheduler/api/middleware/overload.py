@@ -98,10 +98,10 @@ def outcome_unknown(scope: Scope, because: str) -> Response | None:
     id = None if location is None else note.target or id_in(location)
     ways = []
     if any(name == _KEY for name, _ in scope["headers"]):
-        ways.append("repeat it under its Idempotency-Key")
+        ways.append("retry with the same Idempotency-Key")
     if location is not None:
-        ways.append(f"ask by {id!r} at {location} before you repeat it")
-    detail = f"outcome unknown: {because}; {', or '.join(ways) or 'look before you repeat it'}"
+        ways.append(f"look up {id!r} at {location} before a retry")
+    detail = f"outcome unknown: {because}; {', or '.join(ways) or 'check before a retry'}"
     headers = {"Retry-After": "2"} | ({} if location is None else {"Location": location})
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "outcome-unknown", detail, headers=headers, id=id)
 

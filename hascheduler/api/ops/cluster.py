@@ -37,115 +37,115 @@ router = APIRouter(prefix="/cluster", tags=["cluster"], route_class=JsonRoute)
 
 
 class LeaderResponse(Part):
-    """Who leads."""
+    """The leader."""
 
     holder: str = Field(examples=["replica-2.5f2c9a01"])
     """The id of the replica that holds the lease"""
     term: Integer = Field(examples=[8])
-    """The number of its leadership: it grows with each change, and fences those before"""
+    """The term of the leader: it grows with each change of leadership and fences earlier leaders"""
     endpoint: str = Field(examples=["10.0.0.12:40211"])
-    """Where it proves that its process lives"""
+    """`host:port` where it proves that its process is alive"""
     since_ms: Instant = Field(examples=["2030-01-01T00:00:00.080Z"])
-    """When it took the lease"""
+    """When it acquired the lease"""
 
 
 class QuarantinedResponse(Part):
-    """A document that can't be read."""
+    """A stored document that can't be read."""
 
     collection: str = Field(examples=["schedules"])
-    """Where it is stored"""
+    """The collection of the document"""
     id: str = Field(examples=["nightly"])
-    """Its `_id` there, as text"""
+    """Its `_id`, as text"""
     reason: str = Field(examples=["rev: missing"])
-    """Which field is wrong, and how"""
+    """The wrong field, and the problem"""
 
 
 class SchemaResponse(Part):
-    """Which forms the stored documents have."""
+    """The schema version of the database."""
 
     version: int = Field(examples=[1])
-    """Of the database; `hascheduler migrate` raises it"""
+    """The version of the database; `hascheduler migrate` raises it"""
     oldest_read: int = Field(examples=[1])
-    """What the replica that answers reads: from that version"""
+    """The oldest version that the answering replica reads"""
     newest_read: int = Field(examples=[1])
-    """to that one"""
+    """The newest version that it reads"""
 
 
 class ShardResponse(Part):
-    """One shard of several."""
+    """A shard of a deployment with several."""
 
     name: str = Field(examples=["0001"])
-    """The home's is that of a deployment of one shard"""
+    """The name of the shard; the home has the name that a single shard would have"""
     leader: LeaderResponse | None = None
-    """Who holds its lease; null when it was given back"""
+    """The holder of its lease; null if it was released"""
     leading: bool = Field(examples=[False])
-    """Whether the replica that answers leads it"""
+    """True if the answering replica leads it"""
     ready: bool = Field(examples=[True])
-    """Whether this replica's mirror of it is complete and fresh"""
+    """True if the answering replica's mirror of it is complete and fresh"""
     unready_reason: str = Field(examples=[""])
-    """Why it is not; empty where it is"""
+    """Why it is not ready; empty if it is"""
     stream_lag_ms: int | None = Field(default=None, alias="stream_lag_ms", examples=[7])
-    """Of its change stream, as above"""
+    """The lag of its change stream, in milliseconds"""
     journal_seq: int | None = Field(default=None, examples=[421])
-    """The newest entry of its journal that came by"""
+    """The newest entry of its journal in the change stream"""
     processors: int = Field(examples=[2])
-    """Processors that serve it and live"""
+    """How many live processors serve it"""
     counts: dict[str, int] = Field(examples=[{"schedules": 3, "pending": 0, "dispatched": 1, "running": 2}])
-    """Its live jobs by state, and schedules"""
+    """The counts of its live jobs by state, and of its schedules"""
     followers: list[str] = Field(default=[], examples=[["replica-1", "replica-4"]])
-    """The names of the replicas that host it, those that have just begun among them"""
+    """The names of the replicas that follow it, including those that have just started"""
     followed: bool = Field(default=True, examples=[False])
-    """Whether the replica that answers is one of them; else another one answered for it"""
+    """True if the answering replica is one of them; otherwise it asked another one"""
 
 
 class FindingsResponse(Part):
-    """What the leader found broken."""
+    """The findings of the leader's last check of the database."""
 
     at_ms: Instant = Field(examples=["2030-01-01T00:00:30.000Z"])
-    """When the leader looked"""
+    """When the check ended"""
     counts: dict[str, int] = Field(examples=[{}])
-    """By kind; `hascheduler check` tells each, and what to do about it"""
+    """The count of findings by kind; `hascheduler check` lists each with its remedy"""
 
 
 class ClusterResponse(Part):
-    """The deployment, as the replica that answers sees it."""
+    """The deployment, as the answering replica sees it."""
 
     replica_id: str = Field(examples=["replica-2.5f2c9a01"])
-    """The replica that answers"""
+    """The id of the answering replica"""
     leading: bool = Field(examples=[True])
-    """Whether it leads"""
+    """True if it leads"""
     ready: bool = Field(examples=[True])
-    """Whether its mirror is complete and fresh"""
+    """True if its mirror is complete and fresh"""
     unready_reason: str = Field(examples=[""])
-    """Why it is not ready; empty where it is"""
+    """Why it is not ready; empty if it is"""
     leader: LeaderResponse | None = None
-    """Who holds the lease; null when it was given back"""
+    """The holder of the lease; null if it was released"""
     stream_lag_ms: int | None = Field(default=None, alias="stream_lag_ms", examples=[9])
-    """Milliseconds that the last beat of the replica that answers took to come back through the change stream; null
-    before one"""
+    """Milliseconds that the answering replica's last heartbeat took to come back through the change stream; null
+    before the first"""
     position: str = Field(examples=["1893456030.1"])
-    """How far in the change stream this replica's mirror has come: cluster time, as `seconds.increment`"""
+    """The position of its mirror in the change stream: cluster time, as `seconds.increment`"""
     digest: str = Field(examples=["8c1f0a6be2d94c37"])
-    """Of this replica's mirror: equal digests at equal positions are equal mirrors"""
+    """Digest of its mirror: equal digests at equal positions mean equal mirrors"""
     journal_seq: int | None = Field(default=None, examples=[1187])
-    """The newest entry that came by"""
+    """The newest journal entry in the change stream"""
     schema_: SchemaResponse = Field(alias="schema")
-    """Which forms the stored documents have"""
+    """The schema version of the database"""
     replicas: list[ReplicaResponse]
-    """By id, also those that are silent until they are removed"""
+    """All registered replicas by id; silent ones too, until they are removed"""
     counts: dict[str, int] = Field(examples=[{"schedules": 12, "definitions": 3, "pending": 0, "running": 4}])
-    """Live jobs by state, schedules, definitions"""
+    """The counts of live jobs by state, of schedules and of definitions"""
     paused: PauseResponse | None = Field(default=None, examples=[None])
-    """Since when everything is paused, by whom and why; null where it is not"""
+    """The pause of everything: since when, by whom and why; null if nothing is paused"""
     findings: FindingsResponse | None = None
-    """What the leader's last look through the database found broken; null where there was none yet"""
+    """The findings of the leader's last check of the database; null before the first"""
     mirrors_differ: list[str] = Field(examples=[[]])
-    """Replicas whose mirrors differ from that of the one that answers, or did within a minute"""
+    """Replicas whose mirrors differ from the answering replica's, or did within the last minute"""
     quarantine: list[QuarantinedResponse]
-    """Documents that can't be read, the newest first; shown to tokens for all tenants"""
+    """Stored documents that can't be read, newest first; only for tokens for all tenants"""
     shards: list[ShardResponse] = Field(default=[])
-    """Of a deployment of several, the home first; the leader, the journal and the stream above are the home's, counts
-    are of all. Empty where there is one"""
+    """The shards, the home first; empty in a deployment of one. The leader, journal and stream above are those of
+    the home, the counts those of all shards"""
 
 
 @router.get("")
@@ -187,11 +187,11 @@ def _leader(lease: LeaseRecord | None) -> LeaderResponse | None:
 
 
 class FailoversQuery(BaseModel):
-    limit: int = Field(default=FAILOVERS_MAX, ge=1, le=FAILOVERS_MAX, description="How many, the latest first")
+    limit: int = Field(default=FAILOVERS_MAX, ge=1, le=FAILOVERS_MAX, description="The most items, newest first")
 
 
 class FailoversResponse(BaseModel):
-    items: list[Failover] = Field(description="The latest first")
+    items: list[Failover] = Field(description="The changes of leadership, newest first")
 
 
 @router.get("/failovers", responses=problem_responses(422))
@@ -204,28 +204,28 @@ async def list_failovers(
 
 
 class PauseAllBody(Part):
-    """Why and what."""
+    """The reason and the extent of a pause."""
 
     because: Text = Field(examples=["the database of the invoices moves"])
-    """Why, for all who wonder why nothing happens"""
+    """The reason, for people who wonder why nothing happens"""
     schedules_only: bool = Field(default=False, examples=[False])
-    """No schedule fires, and jobs that wait are dispatched all the same"""
+    """Pause only schedules; waiting jobs are still dispatched"""
 
 
 class PausedResponse(Part):
-    """Whether everything is paused."""
+    """The state of the pause of everything."""
 
     paused: PauseResponse | None = None
-    """The pause of everything; null where there is none"""
+    """The pause of everything; null if there is none"""
 
 
 @router.post("/pause", responses=problem_responses(409, 413, 422))
 async def pause_all(
     body: Annotated[PauseAllBody, AS_REQUEST], services: Services, caller: AdminOfAll, note: Noted
 ) -> PausedResponse:
-    """No schedule fires and no job is dispatched, by any leader, until it is resumed; what has been dispatched goes on.
+    """Pause everything: no schedule fires and no job is dispatched until it is resumed. Dispatched jobs go on.
 
-    Said again, it is the same pause with another reason, author and extent.
+    A repeated request changes the reason, author and extent of the same pause.
     """
     note.target, note.because = EVERYTHING, body.because
     asked = StandingPause(id=EVERYTHING, since_ms=services.clock.wall_ms(), by=caller.name, **body.model_dump())
@@ -236,7 +236,7 @@ async def pause_all(
 async def resume_all(services: Services, caller: AdminOfAll, note: Noted) -> PausedResponse:
     """Resume everything.
 
-    Times since the pause fire as each schedule's misfire policy allows, as after a time without a leader.
+    The misfire policy of each schedule decides which times since the pause fire, as after a time without a leader.
     """
     note.target = EVERYTHING
     await services.pauses.delete(EVERYTHING)
@@ -260,7 +260,7 @@ async def store_pause(store: ResourceStore[StandingPause], asked: StandingPause)
             written = await store.replace(pause, known.rev)
         if written is not None:
             return read_document(StandingPause, written["_id"], written)
-    raise Conflict("it is being paused and resumed by others; try again")
+    raise Conflict("the pause is being changed by other requests; retry")
 
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -271,7 +271,7 @@ class RecordingQuery(BaseModel):
         default="30s",  # a number would be documented as milliseconds, and sent as seconds
         validate_default=True,
         alias="for",
-        description=f"How long; at most {RECORDING_S_MAX // 60} minutes",
+        description=f"How long to record; at most {RECORDING_S_MAX // 60} minutes",
         examples=["30s"],
     )
 
@@ -287,12 +287,12 @@ class RecordingQuery(BaseModel):
 async def record(
     query: Annotated[RecordingQuery, Query(), AS_REQUEST], services: Services, caller: OperatorOfAll, request: Request
 ) -> StreamingResponse:
-    """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
+    """Record the leader: a line with its policy, lines with its state, then a line for each of its steps."""
     caller.require_payloads()  # limits per key hold values of payloads
     holding_of(request.scope).hold_open("recordings")  # until the response has ended
     recording = services.view.record(query.for_)
     if recording is None:
-        raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
+        raise Conflict("only the leader can be recorded, by a few clients at once; see /v1/cluster for the leader")
     return _Closing(_lines(recording), media_type=MEDIA_TYPE)
 
 

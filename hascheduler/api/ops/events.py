@@ -134,7 +134,7 @@ router = APIRouter(tags=["events"])
 
 def _event_id(text: str) -> str:
     if not is_position(text):
-        raise wrong(f"{quoted(text)} is no id of an event", "that of an event, such as 1893456000.0000000007")
+        raise wrong(f"{quoted(text)} is not an event id", "that of an event, such as 1893456000.0000000007")
     return text
 
 
@@ -146,20 +146,22 @@ KEEPALIVE = span(200, 30_000, of_query=True)
 
 class EventQuery(BaseModel):
     type: list[EventType] = Field(
-        default=[], max_length=len(EventType), description="Only events of this type; again for more"
+        default=[], max_length=len(EventType), description="Only events of this type; may be repeated"
     )
-    definition: Name | None = Field(default=None, description="Only of jobs of this type, and their schedules")
-    schedule: Name | None = Field(default=None, description="Only of this schedule, and of jobs that it made")
-    job: TextOrEmpty | None = Field(default=None, description="Only of this job")
-    tenant: Name | None = Field(default=None, description="Only of this tenant's jobs and schedules")
-    shard: Name | None = Field(default=None, description="Of several shards, only of this one")
+    definition: Name | None = Field(
+        default=None, description="Only events of jobs of this definition, and of their schedules"
+    )
+    schedule: Name | None = Field(default=None, description="Only events of this schedule, and of jobs that it made")
+    job: TextOrEmpty | None = Field(default=None, description="Only events of this job")
+    tenant: Name | None = Field(default=None, description="Only events of this tenant's jobs and schedules")
+    shard: Name | None = Field(default=None, description="Only events of this shard, if there are several")
     after: EventId | None = Field(
-        default=None, description="Go on after the event with this id; the header Last-Event-ID comes first"
+        default=None, description="Continue after the event with this id; the header Last-Event-ID takes precedence"
     )
     keepalive: Annotated[int, KEEPALIVE] | None = Field(
         default=None,
-        description="How often a stream that has caught up and has no events says how far it is, with the `id` to come "
-        f"back with: 200 ms to 30 s; {_SILENCE_MS // 1_000} s without it",
+        description="How often an idle stream sends its position as an `id` to continue after: 200 ms to 30 s; "
+        f"{_SILENCE_MS // 1_000} s by default",
         examples=["500ms"],
     )
 
@@ -178,23 +180,23 @@ async def follow_events(
     request: Request,
     services: Services,
     caller: Viewer,
-    last_event_id: Annotated[EventId | None, Header(description="Where a client goes on that has been here")] = None,
+    last_event_id: Annotated[EventId | None, Header(description="The id to continue after")] = None,
 ) -> EventStream:
     """Follow the events of jobs and schedules.
 
-    Types are `submitted`, `dispatched`, `started`, `returned` (it waits again, perhaps until `retry_at`),
+    Types are `submitted`, `dispatched`, `started`, `returned` (the job waits again, perhaps until `retry_at`),
     `reprioritized`, `cancel_requested`, `revived`, `succeeded`, `failed`, `cancelled`, and `schedule.missed`: `count`
     times of a schedule, from `nominal_at` through `through_at`, made no job. Its `job` is null.
 
-    A client that reconnects with the last `id` it got, to this replica or to another, gets each event at least once:
-    ids are the same everywhere. If that is too long ago, a `reset` comes first: list the jobs again. A client that
-    reads too slowly gets `lagging`, and must reconnect. A stream ends after an hour at most.
+    A client that reconnects with the last `id` it received, to any replica, gets each event at least once: ids are the
+    same everywhere. If that is too long ago, a `reset` comes first: list the jobs again. A client that reads too slowly
+    gets `lagging` and must reconnect. A stream ends after an hour at most.
     """
     which = query.filter(caller.filter_of(query.tenant))
     after = last_event_id or query.after
     if query.shard not in (None, services.work_terms.scheduler):
         raise InvalidInput(
-            ("shard",), f"{quoted(query.shard)} is no shard", f"{services.work_terms.scheduler}, the only one"
+            ("shard",), f"{quoted(query.shard)} is not a shard", f"{services.work_terms.scheduler}, the only one"
         )
     pieces = _pieces(services.events, after, which, query.keepalive or _SILENCE_MS)
     return EventStream("followers", pieces, lambda: still_identified(request.scope, caller))

@@ -14,39 +14,39 @@ router = APIRouter(tags=["health"])
 
 
 class LiveResponse(BaseModel):
-    alive: bool = Field(description="False: restart the process")
-    reason: str = Field(default="", description="What is stuck; empty while it lives")
+    alive: bool = Field(description="False if the process must be restarted")
+    reason: str = Field(default="", description="What is stuck; empty if it is alive")
 
 
 class ReadyResponse(BaseModel):
-    ready: bool = Field(description="False: ask another replica")
-    reason: str = Field(default="", description="Why not; empty while it is ready")
+    ready: bool = Field(description="False if requests should go to another replica")
+    reason: str = Field(default="", description="Why it is not ready; empty if it is")
 
 
 class LeadingResponse(BaseModel):
-    leading: bool = Field(description="Whether this replica decides now")
-    reason: str = Field(default="", description="Why not; empty while it leads")
+    leading: bool = Field(description="True if this replica leads")
+    reason: str = Field(default="", description="Why it does not lead; empty if it does")
 
 
-@router.get("/livez", responses={503: {"model": LiveResponse, "description": "Restart the process"}})
+@router.get("/livez", responses={503: {"model": LiveResponse, "description": "The process must be restarted"}})
 async def live(services: Services, response: Response) -> LiveResponse:
-    """Whether the loops still turn; 503 only for a wedged process."""
+    """Check that the process is alive; 503 only if its loops are stuck."""
     reason = _health(services).not_alive()
     _say(response, reason)
     return LiveResponse(alive=not reason, reason=reason)
 
 
-@router.get("/readyz", responses={503: {"model": ReadyResponse, "description": "Not now"}})
+@router.get("/readyz", responses={503: {"model": ReadyResponse, "description": "Not ready now"}})
 async def ready(services: Services, response: Response) -> ReadyResponse:
-    """Whether the mirror is complete and fresh, and the replica is not about to end."""
+    """Check that the mirror is complete and fresh and the replica is not stopping."""
     reason = _health(services).not_ready()
     _say(response, reason)
     return ReadyResponse(ready=not reason, reason=reason)
 
 
-@router.get("/leaderz", responses={503: {"model": LeadingResponse, "description": "Another one leads, or none"}})
+@router.get("/leaderz", responses={503: {"model": LeadingResponse, "description": "Another replica leads, or none"}})
 async def leads(services: Services, response: Response) -> LeadingResponse:
-    """Whether this replica leads. One that does not is as ready and as alive as one that does."""
+    """Check if this replica leads. A replica that does not lead is just as ready and alive."""
     reason = _health(services).not_leading()
     _say(response, reason)
     return LeadingResponse(leading=not reason, reason=reason)
@@ -66,5 +66,5 @@ metrics_router = APIRouter(tags=["health"])
 
 @metrics_router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(services: Services, caller: ViewerOfAll) -> Response:
-    """Counters, histograms and gauges in the text format of Prometheus."""
+    """Get the metrics in the text format of Prometheus."""
     return Response(text_of(services.metrics.registry), headers={"Content-Type": CONTENT_TYPE})

@@ -30,30 +30,28 @@ router = APIRouter(prefix="/processors", tags=["cluster"], route_class=JsonRoute
 
 
 class RestResponse(BaseModel):
-    missed: int = Field(description="How many jobs in a row it did not take up")
-    until: str = Field(description="It gets no jobs until then, and after that one at a time until it takes one up")
+    missed: int = Field(description="How many dispatched jobs in a row it did not start")
+    until: str = Field(description="It gets no jobs until then, and afterwards one at a time until it starts one")
 
 
 class ProcessorResponse(BaseModel):
     id: str = Field(description="Unique per process start")
-    name: str = Field(description="For people; several may have one name")
+    name: str = Field(description="The name; several processors may share it")
     shard: str = Field(description="The shard whose jobs it runs")
-    definitions: list[str] = Field(description="What it runs; `*` is everything")
+    definitions: list[str] = Field(description="The definitions it runs; `*`: all")
     slots: int = Field(description="How many jobs it runs at once")
-    resources: dict[str, int] = Field(description="What its jobs share besides the slots")
-    occupied: int = Field(description="Slots with a dispatched or running job")
-    alive: bool = Field(description="Whether its heartbeat still changes")
-    draining: bool = Field(description="It gets no new jobs: it is about to end or to change shards, or is `drained`")
+    resources: dict[str, int] = Field(description="The resources that its jobs share besides the slots")
+    occupied: int = Field(description="How many slots have a dispatched or running job")
+    alive: bool = Field(description="True if its heartbeats still arrive")
+    draining: bool = Field(description="True if it gets no new jobs: it is stopping, changing shards, or `drained`")
     drained: DrainedResponse | None = Field(
         default=None,
-        description="Who has drained its name; null where it is not drained. Once `occupied` is 0, it is done",
+        description="Since when, by whom and why its name is drained; null if it is not. Done once `occupied` is 0",
     )
-    parked: int = Field(description="Messages that it could not read")
-    consuming: bool = Field(
-        default=True, description="Whether it receives messages; while it does not, it is `draining` too"
-    )
+    parked: int = Field(description="How many messages it could not read")
+    consuming: bool = Field(default=True, description="True if it receives messages; if not, it is `draining` too")
     rest: RestResponse | None = Field(
-        default=None, description="Of one that did not take up the last jobs that it was given; else null"
+        default=None, description="Set if it did not start the last jobs that it got; otherwise null"
     )
 
 
@@ -61,35 +59,37 @@ class DrainedNameResponse(DrainedResponse):
     """A drained name."""
 
     name: str = Field(examples=["resizer-0"])
-    """What is drained"""
+    """The name of the processors"""
 
 
 class ProcessorsResponse(BaseModel):
-    items: list[ProcessorResponse] = Field(description="By id, also those that are silent until they are removed")
+    items: list[ProcessorResponse] = Field(
+        description="All registered processors by id; silent ones too, until they are removed"
+    )
     absent: list[DrainedNameResponse] = Field(
-        default=[], description="Drained names that no processor has now; one that comes with such a name gets no jobs"
+        default=[], description="Drained names that no processor has now; a new processor with such a name gets no jobs"
     )
 
 
 class DrainBody(Part):
-    """Why."""
+    """The reason of a drain."""
 
     because: Text | None = Field(default=None, examples=["its node is being replaced"])
-    """Why, for people; default: as it was"""
+    """The reason, for people; default: unchanged"""
 
 
 class DrainResponse(Part):
-    """Whether processors of that name get jobs."""
+    """The drain of the processors of a name."""
 
     name: str = Field(examples=["resizer-0"])
     """The name of the processors"""
     drained: DrainedResponse | None = None
-    """Since when, by whom and why; null where they get jobs"""
+    """Since when, by whom and why; null if they are not drained"""
 
 
 @router.get("")
 async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
-    """All processors that are registered, by id, and the drained names that none of them has."""
+    """List all registered processors by id, and the drained names that none of them has."""
     return show_processors(services.view.cluster())
 
 
@@ -162,7 +162,7 @@ async def _make_room(name: str, services: ApiServices, there: Collection[str]) -
         if other != name and other not in there and drain.since_ms < before_ms:
             forgotten += await services.pauses.delete(drain.id, drain.rev)
     if name not in drains and len(drains) - forgotten >= DRAINS_MAX:
-        raise Conflict(f"{DRAINS_MAX} names are drained already; undrain those that are gone: GET /v1/processors")
+        raise Conflict(f"{DRAINS_MAX} names are drained already; undrain unused ones, see GET /v1/processors")
 
 
 def _rest(rest: Rest | None) -> RestResponse | None:

@@ -48,16 +48,18 @@ router = APIRouter(tags=["access"], route_class=JsonRoute)
 async def create_token(
     body: Annotated[CreateTokenBody, AS_REQUEST], services: Services, caller: Admin, response: Response, note: Noted
 ) -> NewTokenResponse:
-    """Make a token. Only this answer has the secret.
+    """Create a token. Only this response has the secret.
 
-    A repeated request makes another token: after a 503 (`outcome-unknown`) revoke the `id` that it names, then repeat
-    the request. A token expires no later than the token that makes it, and stays valid if that one is revoked. A
-    session of the dashboard can't make tokens.
+    A repeated request creates another token: after a 503 (`outcome-unknown`) revoke the `id` that it names, then retry.
+    A token expires no later than the token that creates it, and stays valid if that one is revoked. A session of the
+    dashboard can't create tokens.
     """
     caller.require_token()
     role, tenant = body.role, caller.tenant_of(body.tenant)
     if role.may(Power.WORK) and not role.may(Power.READ) and tenant != ALL_TENANTS:
-        raise InvalidInput(("tenant",), f"{quoted(tenant)}, and workers serve all tenants", quoted(ALL_TENANTS))
+        raise InvalidInput(
+            ("tenant",), f"{quoted(tenant)} is not allowed, because workers serve all tenants", quoted(ALL_TENANTS)
+        )
     secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
     now = services.clock.wall_ms()
     token = Token(
@@ -83,8 +85,8 @@ def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs
     if latest is None or asked is None:
         return latest if asked is None else asked
     if asked > latest:
-        problem = f"it would outlive the token that makes it, which expires at {format_instant(latest)}"
-        raise InvalidInput(("expires_in",), problem, f"at most {format_duration(latest - now)}, or nothing")
+        problem = f"would outlive the token that creates it, which expires at {format_instant(latest)}"
+        raise InvalidInput(("expires_in",), problem, f"at most {format_duration(latest - now)}, or no expires_in")
     return asked
 
 
@@ -110,24 +112,24 @@ async def revoke_token(
 ) -> None:
     """Revoke a token with its sessions, or end one session.
 
-    What it has done stays, including tokens that it made.
+    Tokens that it created stay valid.
     """
     if not await services.tokens.revoke(id, caller.only):
         raise NotFound("token", id)
 
 
 class WhoamiResponse(BaseModel):
-    name: str = Field(description="Of the token; `anonymous` without one")
+    name: str = Field(description="The token's name; `anonymous` without a token")
     token: str | None = Field(description="The token's public id")
-    role: Role = Field(description="Of the token; `admin` without one")
-    tenant: str = Field(description="`*`: all tenants")
-    may: list[Power] = Field(description="What the role may do")
-    tokens_demanded: bool = Field(description="Whether this replica demands a token of every caller")
+    role: Role = Field(description="The token's role; `admin` without a token")
+    tenant: str = Field(description="The token's tenant; `*`: all tenants")
+    may: list[Power] = Field(description="The powers of the role")
+    tokens_demanded: bool = Field(description="True if this replica requires a token")
 
 
 @router.get("/whoami")
 async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
-    """Who you are to this replica, and what you may do. Any token may ask."""
+    """Return the caller's identity and powers. Any token may ask."""
     return WhoamiResponse(**identity_of(caller, services))
 
 
@@ -144,12 +146,12 @@ def identity_of(caller: Caller, services: ApiServices) -> dict[str, Any]:
 
 
 class AuditQuery(PageQuery):
-    who: str | None = Field(default=None, max_length=256, description="Only of the token with this name, or id")
-    tenant: str | None = Field(default=None, max_length=256, description="Only of tokens of this tenant")
+    who: str | None = Field(default=None, max_length=256, description="Only records of the token with this name or id")
+    tenant: str | None = Field(default=None, max_length=256, description="Only records of tokens of this tenant")
     path: str | None = Field(
-        default=None, max_length=512, description="Only of paths that begin so", examples=["/v1/schedules"]
+        default=None, max_length=512, description="Only records of paths with this prefix", examples=["/v1/schedules"]
     )
-    since: Instant | None = Field(default=None, description="Only from this instant on")
+    since: Instant | None = Field(default=None, description="Only records from this instant on")
 
     def filter(self, tenant: str | None) -> AuditFilter:
         return AuditFilter(who=self.who, tenant=tenant, path=self.path, since_ms=self.since)
@@ -161,7 +163,7 @@ async def list_audit_records(
 ) -> Response:
     """List the audit log, newest first, a page at a time. An admin of one tenant sees what that tenant's tokens did.
 
-    A record appears some tenths of a second after its request, and is kept for the retention time.
+    A record appears a few tenths of a second after its request and is kept for the retention time.
     """
     which = query.filter(caller.filter_of(query.tenant))
     documents = await services.audit.list(which, query.after, query.limit + 1)

@@ -73,10 +73,7 @@ def named_routes(row: Named[N]) -> APIRouter:
     """Return the five routes of ``row``."""
     kind = row.kind
     writer, body_type, page_type = row.writer, Annotated[row.body, AS_REQUEST], Page[row.noun]  # type: ignore[name-defined]
-    merge = (
-        f"Any part of a {kind}, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, goes back to "
-        "the default"
-    )
+    merge = f"Any part of a {kind}, as a JSON merge patch (RFC 7396): objects merge, null resets to the default"
     patch_type = Annotated[dict[str, Any], Body(description=merge, examples=[dict(row.patch)])]
     router = APIRouter(prefix=f"/{kind}s", tags=[f"{kind}s"], route_class=JsonRoute)
 
@@ -88,7 +85,7 @@ def named_routes(row: Named[N]) -> APIRouter:
 
     @route(
         "PUT",
-        f"Create (201) or replace (200) a {kind}; with If-Match only replace, with If-None-Match: * only create it."
+        f"Create (201) or replace (200) a {kind}; with If-Match only replace, with If-None-Match: * only create."
         f"{row.followed}",
         409, 412, 413, 422,
         responses={200: TAGGED, 201: {"model": row.noun, "description": "Created", **TAGGED}},
@@ -109,9 +106,9 @@ def named_routes(row: Named[N]) -> APIRouter:
 
         return await revisions.until_done(kind, name, attempt)
 
-    seen = "; with a token of one tenant, that one" if row.own else ""
+    seen = "; a token of one tenant sees only that one" if row.own else ""
 
-    @route("GET", f"{kind.capitalize()}s by name, a page at a time{seen}.", 422, path="", response_model=page_type)
+    @route("GET", f"List {kind}s by name, a page at a time{seen}.", 422, path="", response_model=page_type)
     async def list_page(paging: Paging, services: Services, caller: Viewer) -> Response:
         store = row.store(services)
         if row.own and caller.only is not None:
@@ -121,7 +118,7 @@ def named_routes(row: Named[N]) -> APIRouter:
             found = list(await store.list(paging.after, paging.limit + 1))
         return await page(found, paging.limit, None, row.read)
 
-    @route("GET", f"One {kind}.", 404, 409, 422, responses={200: TAGGED, **NOT_MODIFIED})
+    @route("GET", f"Get a {kind}.", 404, 409, 422, responses={200: TAGGED, **NOT_MODIFIED})
     async def get(name: PathName, services: Services, caller: Viewer, known: IfNoneMatch) -> Response:
         if row.own and not caller.sees(name):
             raise NotFound(kind, name)
@@ -132,7 +129,7 @@ def named_routes(row: Named[N]) -> APIRouter:
 
     @route(
         "PATCH",
-        f"Change parts of a {kind}: a JSON merge patch on what GET shows, which is then checked like a PUT. A list is "
+        f"Change parts of a {kind}: a JSON merge patch on the response of GET, then checked like a PUT. A list is "
         "replaced as a whole.",
         404, 409, 412, 413, 422,
         responses={200: TAGGED},
@@ -230,7 +227,7 @@ _LANES = Named(
     AdminOfAll,
     lambda services: services.lanes,
     patch={"weight": 2, "policy": None},
-    left=". Its jobs go on, in a lane with the defaults.",
+    left=". Its jobs go on, in a lane with the default values.",
 )
 _CALENDARS = Named(
     Calendar,
@@ -238,9 +235,9 @@ _CALENDARS = Named(
     AdminOfAll,
     lambda services: services.calendars,
     patch={"exclude": ["--12-25", "--12-26"]},
-    left="; 409 while schedules use it, or have times to decide that did.",
-    followed="\n\nSchedules that use it follow it from then on, for all nominal times that are not decided: a fire is "
-    "decided when it is due, a time that does not fire when its local day is over.",
+    left="; 409 while schedules use it, or have undecided times that used it.",
+    followed="\n\nThe change applies to all undecided nominal times of the schedules that use it. A fire is decided "
+    "when it is due, a time that does not fire when its local day is over.",
     busy=_demand_unused,
 )
 _TENANTS = Named(

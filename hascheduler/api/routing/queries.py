@@ -51,29 +51,31 @@ _CURSOR_LENGTH_MAX = 512
 Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
 
-_PATH_NAME = Path(description="The name it was given when it was made; upper and lower case differ")
+_PATH_NAME = Path(description="The name; upper and lower case differ")
 PathName = Annotated[str, _PATH_NAME]
 CheckedPathName = Annotated[
     Name, BeforeValidator(partial(TypeAdapter[str](Name).validate_python, context=REQUEST)), _PATH_NAME
 ]
 """The name of a resource that the request may create."""
-JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
+JobId = Annotated[str, Path(description="The id of the job; its ':' needs no escape")]
 
 
 class PageQuery(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     after: str | None = Field(
-        default=None, max_length=_CURSOR_LENGTH_MAX, description="`next` of the page before; none for the first page"
+        default=None,
+        max_length=_CURSOR_LENGTH_MAX,
+        description="`next` of the previous page; omit it for the first page",
     )
-    limit: int = Field(default=_PAGE_SIZE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="How many items at most")
+    limit: int = Field(default=_PAGE_SIZE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="The most items of the page")
 
 
 class Unlisted(BaseModel):
-    """A stored document that can't be read, and why."""
+    """A stored document that can't be read, with the reason."""
 
-    id: str = Field(description="The name or id under which it is stored")
-    reason: str = Field(description="Which field is wrong, and how")
+    id: str = Field(description="Its name or id")
+    reason: str = Field(description="The wrong field, and the problem")
 
 
 def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
@@ -88,9 +90,9 @@ def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
 class Page(BaseModel, Generic[Item]):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
-    items: list[Item] = Field(description="What could be read, at most `limit`")
+    items: list[Item] = Field(description="The readable items, at most `limit`")
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
-    unreadable: list[Unlisted] = Field(default=[], description="Stored documents of this page that can't be read")
+    unreadable: list[Unlisted] = Field(default=[], description="The stored documents of this page that can't be read")
 
 
 Paging = Annotated[PageQuery, Query()]
@@ -139,7 +141,7 @@ def _label(text: str) -> str:
 def _each_key_once(labels: list[str]) -> list[str]:
     keys = [label.partition("=")[0] for label in labels]
     if len(set(keys)) < len(keys):
-        raise wrong("a key is there twice, and nothing has two values of one label", "each key once")
+        raise wrong("a key is repeated, but a label has only one value", "each key once")
     return labels
 
 
@@ -152,7 +154,7 @@ class LabelsQuery(BaseModel):
     label: Annotated[list[Label], AfterValidator(_each_key_once)] = Field(
         default=[],
         max_length=LABELS_MAX,
-        description="Only those with this label; several: with all",
+        description="Only items with this label; repeat it to require several",
         examples=[["team=a"]],
     )
 
@@ -170,8 +172,8 @@ class NewestFirstQuery(PageQuery):
         mark, _, place = self.after.partition("~")
         at, dot, id = place.partition(".")
         if mark or not (at.isascii() and at.isdecimal() and len(at) <= len(str(LATEST_MS))) or (dot and not id):
-            problem = f"{quoted(self.after)} is no place in this list, which has the newest first"
-            raise InvalidInput(("after",), problem, "`next` of the page before; the list begins without it")
+            problem = f"{quoted(self.after)} is not a position in this list"
+            raise InvalidInput(("after",), problem, "`next` of the previous page; omit it for the first page")
         return ListPosition(int(at), id or None)
 
 

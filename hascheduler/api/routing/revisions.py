@@ -22,7 +22,7 @@ from hascheduler.model.values.fields import is_integer
 from hascheduler.ports import StoredDocument
 
 TAGGED: dict[str, Any] = {
-    "headers": {"ETag": {"description": "The revision, as If-Match wants it", "schema": {"type": "string"}}}
+    "headers": {"ETag": {"description": "The revision, for If-Match", "schema": {"type": "string"}}}
 }
 """The OpenAPI description of the ETag header."""
 TRIES_MAX = 5
@@ -77,19 +77,20 @@ def _tags(request: Request, header: str) -> Tags | None:
         return Tags(None)
     matches = [_TAG.fullmatch(part.strip()) for part in text.split(",") if part.strip()]
     if not matches or not all(matches):
-        raise InvalidInput((header,), f"{text[:64]!r} names no revision", 'an ETag such as "7", several, or *')
+        raise InvalidInput((header,), f"{text[:64]!r} is not a revision", 'an ETag such as "7", several, or *')
     return Tags(frozenset((match[2], match[1] is None) for match in matches if match))
 
 
 _Match = Annotated[
-    str | None, Header(alias="If-Match", description="Do it only if this is the stored revision", examples=['"7"'])
+    str | None,
+    Header(alias="If-Match", description="Apply the change only if this is the stored revision", examples=['"7"']),
 ]
 _NoneMatch = Annotated[
-    str | None, Header(alias="If-None-Match", description="304 if this is the stored revision", examples=['"7"'])
+    str | None, Header(alias="If-None-Match", description="Return 304 if this is the stored revision", examples=['"7"'])
 ]
 _Unless = Annotated[
     str | None,
-    Header(alias="If-None-Match", description="`*`: only create it; or not if this is the stored revision"),
+    Header(alias="If-None-Match", description="`*`: only create; a revision: only if it is not the stored one"),
 ]
 
 
@@ -137,7 +138,7 @@ async def until_done(kind: str, name: str, attempt: Callable[[], Awaitable[Done 
         done = await attempt()
         if done is not None:
             return done
-    raise Conflict(f"{kind} {name!r} is being changed by others; try again")
+    raise Conflict(f"{kind} {name!r} is being changed by other requests; retry")
 
 
 async def at_revision(
@@ -176,7 +177,7 @@ def revision(kind: str, document: StoredDocument) -> int:
     """Return the stored revision; raise `UnreadableDocument` if there is none, as changes could not be detected."""
     rev = document.get("rev")
     if not is_integer(rev):
-        problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer")
+        problem = InvalidInput(("rev",), f"{quoted(rev)} is not a revision", "an integer")
         raise UnreadableDocument(kind, str(document["_id"]), problem)
     return rev
 

@@ -133,7 +133,7 @@ def json_value(body: bytes, values_max: int = VALUES_MAX) -> Any:
     try:
         return read_json(body, values_max)
     except Oversized as error:
-        detail = f"the body holds {error}; send less at once"
+        detail = f"the body has {error}; send less at once"
         raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail) from None
     except MalformedJson as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", f"the body is not JSON: {error}") from None
@@ -151,7 +151,7 @@ async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
                 if len(body) > bytes_max:
                     raise _too_large(bytes_max)
     except TimeoutError:
-        detail = f"the body came too slowly: it may take {_BODY_PATIENCE_S} s in all"
+        detail = f"the body arrived too slowly; expected all of it within {_BODY_PATIENCE_S} s"
         raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, "slow-request", detail, headers=_CLOSE) from None
     if not body:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed-json", "the body is empty; expected a JSON object")
@@ -159,7 +159,7 @@ async def receive_bounded(receive: Receive, bytes_max: int) -> bytes:
 
 
 def _too_large(bytes_max: int) -> ProblemError:
-    detail = f"the body is larger than {bytes_max} bytes"
+    detail = f"the body is too large; expected at most {bytes_max} bytes"
     return ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail, headers=_CLOSE)
 
 
@@ -181,17 +181,17 @@ def require_head(request: Request, bytes_max: int) -> None:
 
 
 def _require_json(request: Request) -> None:
-    given = request.headers.get("content-type", "not given")
+    given = request.headers.get("content-type", "missing")
     if given == JSON and "content-encoding" not in request.headers:  # the common case
         return
     header = Message()
     header["content-type"] = request.headers.get("content-type", "")
     expected = (JSON, MERGE_PATCH) if request.method == "PATCH" else (JSON,)
     if header.get_content_type() not in expected or header.get_content_charset("utf-8") not in ("utf-8", "us-ascii"):
-        detail = f"the body's type is {given!r}; expected {' or '.join(expected)}"
+        detail = f"the body's Content-Type is {given!r}; expected {' or '.join(expected)}"
         headers = {"Accept": ", ".join(expected)}
     elif request.headers.get("content-encoding", "identity") != "identity":
-        detail = "the body is encoded; expected it as it is, without Content-Encoding"
+        detail = "the body is encoded; expected no Content-Encoding"
         headers = {"Accept-Encoding": "identity"}
     else:
         return
@@ -247,11 +247,11 @@ def only_declared(honouring: Sequence[str] = ()) -> Callable[[Request], Awaitabl
     async def check(request: Request) -> None:
         route, asked = request.scope["route"], f"{request.method} {request.scope['path']}"
         if route.body_field is None and _has_body(request) and not await _says_nothing(request):
-            detail = f"{asked} takes no body; expected a request without one"
+            detail = f"{asked} takes no body; expected none"
             raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-body", detail, headers=_CLOSE)
         if IDEMPOTENCY_KEY in request.headers and request.method not in READING and not honours_key(route):
-            expected = f"no such header: {', '.join(honouring)} honour it"
-            error = InvalidInput((IDEMPOTENCY_KEY,), f"{asked} does not honour it", expected)
+            expected = f"no such header; only {', '.join(honouring)} support it"
+            error = InvalidInput((IDEMPOTENCY_KEY,), f"{asked} does not support it", expected)
             raise ProblemError(HTTPStatus.BAD_REQUEST, "unexpected-header", error_text(error), errors=[error])
         if request.scope["query_string"]:
             counts = Counter(name for name, _ in request.query_params.multi_items())
@@ -267,7 +267,7 @@ def _undeclared(counts: Mapping[str, int], declared: Mapping[str, bool]) -> Iter
         if name not in declared:
             yield InvalidInput((name,), "no such parameter", expected_name(name, declared))
         elif count > 1 and not declared[name]:
-            yield InvalidInput((name,), f"{quoted(name)} is there {count} times", "each parameter once")
+            yield InvalidInput((name,), f"{quoted(name)} is given {count} times", "each parameter once")
 
 
 async def _says_nothing(request: Request) -> bool:
@@ -331,10 +331,10 @@ async def answer_to(request: Request, error: Exception) -> Response:
         case ProblemError():
             return problem(error.status_code, error.kind, error.detail, errors=error.errors, headers=error.headers)
         case StarletteHTTPException(status_code=HTTPStatus.NOT_FOUND):
-            return problem(404, "no-such-route", f"nothing is at {request.scope['path']}; see /docs")
+            return problem(404, "no-such-route", f"no route {request.scope['path']}; see /docs")
         case StarletteHTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
             allowed = ", ".join(_allowed_methods(request))
-            detail = f"{request.method} is not for {request.scope['path']}; expected {allowed}"
+            detail = f"{request.scope['path']} does not support {request.method}; expected {allowed}"
             return problem(405, "method-not-allowed", detail, headers={"Allow": allowed})
         case HTTPException() | StarletteHTTPException():
             return problem(error.status_code, "refused", str(error.detail), headers=error.headers)

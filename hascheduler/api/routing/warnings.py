@@ -18,7 +18,7 @@ def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
     lanes = view.lanes()
     if lane != DEFAULT_LANE and lane not in lanes:
         meant = expected_name(lane, (DEFAULT_LANE, *lanes), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
-        text = f"lane: no lane {quoted(lane)} is defined, so it has the defaults of one; expected {meant}"
+        text = f"lane: no lane {quoted(lane)} is defined, so it has the default values; expected {meant}"
         # Header values are ASCII: other characters are sent as Python would write them.
         plain = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
         response.headers.append("Warning", f'299 - "{plain}"')
@@ -32,4 +32,4 @@ def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("la
     """
     if caller.only is not None and lane != DEFAULT_LANE and lane not in view.lanes():
         expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
-        raise InvalidInput(path, f"there is no lane {quoted(lane)}", expected)
+        raise InvalidInput(path, f"lane {quoted(lane)} does not exist", expected)

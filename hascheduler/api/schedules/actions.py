@@ -71,14 +71,14 @@ class TriggerNowBody(Part):
     null_is_said = ("payload",)
 
     overlap: Annotated[Overlap, Strict(False)] | None = Field(default=None, examples=["skip"])
-    """While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, 409 if another one
-    waits; cancel_running: instead of those that fires made. Default: the schedule's"""
+    """What to do if a job of the schedule has not ended: allow: run both; skip: 409; buffer_one: run after it, 409
+    if another one waits; cancel_running: replace those that fires made. Default: the schedule's policy"""
     payload: SkipValidation[JsonValue] = Field(default=None, examples=[{"message": "now"}])
-    """Default: the schedule's"""
+    """The payload; default: the schedule's"""
 
 
 _ANSWERS: Responses = {
-    200: {"model": JobResponse, "description": "It was made already, under this key"},
+    200: {"model": JobResponse, "description": "It was made already under this key"},
     **problem_responses(404, 409, 413, 422, 429),
 }
 
@@ -97,8 +97,8 @@ async def trigger_schedule(
 ) -> JobResponse:
     """Make a job of the schedule now, paused or not.
 
-    It is not a fire: nominal times, counts and verdicts stay as they are. A repeated request makes another job unless
-    it has the same idempotency key. A schedule of several `jobs` makes all of them, and the answer is the last.
+    It is not a fire: nominal times, counts and verdicts do not change. A repeated request makes another job unless it
+    has the same idempotency key. A schedule of several `jobs` makes all of them, and the response is the last.
     """
     id = trigger_job_id(name, services.new_id())
     note.location = f"/v1/jobs/{id}"
@@ -129,7 +129,7 @@ async def trigger(
     schedule = readable_schedule(stored)
     overlap = body.overlap or schedule.policy.overlap
     if schedule.graph is not None and "payload" in body.model_fields_set:
-        raise InvalidInput(("payload",), "the schedule makes several jobs, each with its own", "no payload")
+        raise InvalidInput(("payload",), "not supported for a schedule of several jobs", "no payload")
     definitions = await definitions_of(schedule.definitions, services)
     id = id or trigger_job_id(name, services.new_id())
     made = _jobs(name, stored, body, overlap, id=id, now=services.clock.wall_ms())
@@ -220,7 +220,7 @@ def _replaced(schedule: str, overlap: Overlap, live: Sequence[str]) -> list[str]
             raise Conflict(f"job {live[0]!r} of schedule {schedule!r} has not ended, and overlap is skip")
         case Overlap.BUFFER_ONE if len({*map(last_job_id, live)}) > 1:
             waiting = last_job_id(live[-1])
-            raise Conflict(f"job {waiting!r} of schedule {schedule!r} waits already, and overlap is buffer_one")
+            raise Conflict(f"job {waiting!r} of schedule {schedule!r} already waits, and overlap is buffer_one")
         case Overlap.CANCEL_RUNNING:
             # The last job of a graph before the others, or it fails because one of them was cancelled.
             fired = [job_id for job_id in live if job_id.startswith("fire:")]
@@ -275,19 +275,20 @@ def _jobs(
 
 class PauseBody(Part):
     because: Text | None = Field(default=None, examples=["the printer is on fire"])
-    """Why, for people; default: as it was"""
+    """The reason, for people; default: unchanged"""
 
 
 class ResumeBody(Part):
     catch_up: bool = Field(default=False, examples=[True])
-    """What becomes of the nominal times since the pause: false: the verdict `paused`; true: the misfire policy says"""
+    """What happens to the nominal times since the pause: false: they get the verdict `paused`; true: the misfire
+    policy decides"""
 
 
 class ResetBody(Part):
     model_config = ConfigDict(json_schema_extra={"examples": [{"from": "now"}]})
 
     from_: Literal["now"] = Field(default="now", alias="from")
-    """The times after this instant fire again"""
+    """The instant after which nominal times fire again"""
     start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 accepts the field by this name too
 
 
@@ -334,9 +335,9 @@ async def reset_schedule(
     precondition: IfMatch,
     body: Annotated[ResetBody, AS_REQUEST] | None = None,
 ) -> ScheduleResponse:
-    """Continue a schedule that a wrong clock made fire early (`ahead_until` says so): it fires again from now on.
+    """Reset a schedule that fired early because a clock was wrong (it has `ahead_until`): it fires again from now on.
 
-    Times that have a job already keep it and do not fire again. The leader resets the schedule at once.
+    Times that already have a job do not fire again. The leader resets the schedule at once.
     """
     document = await edit_schedule(name, caller, services, precondition, resetting)
     return schedule_response(document, response, services, caller)
@@ -372,5 +373,5 @@ def resetting(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
     if schedule.reset_at_ms is not None or not schedule.is_ahead(edit.now):
         return {}
     if schedule.paused_at_ms is not None:
-        raise Conflict(f"schedule {schedule.name!r} is paused; resume it first, and reset it then")
+        raise Conflict(f"schedule {schedule.name!r} is paused; resume it before the reset")
     return {"reset_at_ms": edit.now}

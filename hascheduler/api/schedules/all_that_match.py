@@ -52,26 +52,26 @@ Change = Callable[[str], Awaitable[bool]]
 
 
 class ChangeSchedulesBody(ChangeOfMany):
-    """Which schedules to change."""
+    """The schedules to change."""
 
     filter: ScheduleFilter
-    """Which schedules; something must be given"""
+    """The schedules to select; at least one condition is required"""
     after: Name | None = None
-    """`next` of the answer before: only schedules after that name"""
+    """`next` of the previous response: only schedules after that name"""
 
 
 class PauseSchedulesBody(ChangeSchedulesBody):
-    """Which schedules to pause."""
+    """The schedules to pause."""
 
     because: Text | None = Field(default=None, examples=["the disk is full"])
-    """Why, for people"""
+    """The reason, for people"""
 
 
 class ResumeSchedulesBody(ChangeSchedulesBody):
-    """Which schedules to resume."""
+    """The schedules to resume."""
 
     catch_up: bool = False
-    """As when one schedule is resumed"""
+    """As in the resume of a single schedule"""
 
 
 _REFUSALS = problem_responses(409, 413, 422, 429)
@@ -85,7 +85,7 @@ async def pause_schedules(
     request: Request,
     note: Noted,
 ) -> ChangedResponse:
-    """Pause all schedules that match and are not paused. Repeat it until it is complete."""
+    """Pause all matching schedules that are not paused. Repeat it until it is complete."""
     note.because = body.because
     pause = pausing(body.because)
 
@@ -104,7 +104,7 @@ async def resume_schedules(
     request: Request,
     note: Noted,
 ) -> ChangedResponse:
-    """Resume all schedules that match and are paused. Repeat it until it is complete."""
+    """Resume all matching schedules that are paused. Repeat it until it is complete."""
     change = resuming(catch_up=body.catch_up)
     return await _All(body, services, caller, request, note, (ScheduleState.PAUSED,)).edit(change)
 
@@ -117,7 +117,7 @@ async def reset_schedules(
     request: Request,
     note: Noted,
 ) -> ChangedResponse:
-    """Reset all schedules that match and that fired ahead of time. Repeat it until it is complete."""
+    """Reset all matching schedules that fired ahead of time. Repeat it until it is complete."""
     return await _All(body, services, caller, request, note, _UNPAUSED, ahead=True).edit(resetting)
 
 
@@ -125,7 +125,7 @@ async def reset_schedules(
     "/schedules:trigger",
     responses=_REFUSALS,
     openapi_extra=idempotency.parameter(
-        "Demanded, but for a dry run. Under one key each schedule is triggered once, however often it is repeated"
+        "Required, except for a dry run. Requests with the same key trigger each schedule only once"
     ),
 )
 async def trigger_schedules(
@@ -137,12 +137,12 @@ async def trigger_schedules(
     *,
     key: IdempotencyKey,
 ) -> ChangedResponse:
-    """Make a job of each schedule that matches now, paused or not.
+    """Make a job of each matching schedule now, paused or not.
 
-    Repeat the request, under the same key, until the answer is complete.
+    Repeat it with the same key until it is complete.
     """
     if key is None and not body.dry_run:
-        raise InvalidInput((IDEMPOTENCY_KEY,), "is missing", "a key, the same for each repeated request")
+        raise InvalidInput((IDEMPOTENCY_KEY,), "missing", "a key, the same for each repeated request")
     action = sha256((key or "").encode()).hexdigest()[:_KEY_DIGITS]
 
     async def change(name: str) -> bool:

@@ -46,29 +46,29 @@ _SUBMITTED_AT_ONCE_MAX = 100
 
 
 class BackfillBody(Part):
-    """The nominal times from `from` through `to`."""
+    """The nominal times to backfill, from `from` through `to`."""
 
     from_ms: Instant = Field(examples=["2026-01-01T00:00:00Z"])
-    """The first of them"""
+    """The first nominal time"""
     to_ms: Instant = Field(examples=["2026-01-02T00:00:00Z"])
-    """Not in the future"""
+    """The last nominal time, not in the future"""
     overlap: Literal["allow", "buffer_one"] = "buffer_one"
-    """allow: as many at once as may be; buffer_one: one after the other"""
+    """allow: run the jobs at once; buffer_one: run them one after the other"""
     dry_run: bool = Field(default=False, examples=[True])
-    """Say what would be made, and make nothing"""
+    """Only report what would be made"""
 
 
 class BackfillResponse(Part):
     count: int = Field(examples=[2])
-    """Nominal times in the span"""
+    """How many nominal times the span has"""
     created: int = Field(examples=[1])
-    """Those that got a job now; in a dry run, that would get one"""
+    """How many got a job now, or would get one in a dry run"""
     existing: int = Field(examples=[1])
-    """Those that have a job, of a fire or of an earlier backfill"""
+    """How many already have a job, of a fire or of an earlier backfill"""
     undecided: int = Field(examples=[0])
-    """Those about which a leader is still to decide: they are left alone"""
+    """How many the leader has not decided yet; they are skipped"""
     jobs: list[str] = Field(examples=[["fire:nightly:1893456000000", "backfill:nightly:1893542400000"]])
-    """The job of each that has one now, oldest first; of several, the last"""
+    """The job of each nominal time that has one now, oldest first; of several, the last"""
 
 
 @router.post("/{name}/backfill", responses=problem_responses(404, 409, 413, 422, 429))
@@ -81,11 +81,11 @@ async def backfill_schedule(
     note: Noted,
     request: Request,
 ) -> BackfillResponse:
-    """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
+    """Make the jobs of past nominal times of the current trigger that have none. The schedule may be paused.
 
-    Exclusion windows are left out, and so are the days that calendars leave out now; `max_fires` is not applied. Jobs
-    that expire do so by their span from now on, as their nominal times lie in the past. At most 1,000 jobs a request.
-    One that is still to be decided is left alone, lest it get a second job when it fires.
+    Exclusion windows and the days that calendars leave out now are skipped; `max_fires` is not applied. `expires_in`
+    counts from the request, because the nominal times are in the past. At most 1,000 jobs a request. An undecided time
+    is skipped, so that it does not get a second job when it fires.
     """
     note.unaudited, note.location = body.dry_run, f"/v1/jobs?id={backfill_job_ids(name)}"
     now = services.clock.wall_ms()

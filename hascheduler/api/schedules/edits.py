@@ -49,8 +49,8 @@ from hascheduler.triggers.requests import spans_as_written, trigger_of
 SchedulePatch = Annotated[
     dict[str, Any],
     Body(
-        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
-        "goes back to the default. A trigger of another type replaces the stored one as a whole.",
+        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null resets to the "
+        "default. A trigger of another type replaces the stored one as a whole.",
         examples=[{"trigger": {"every": "5s"}, "overlap": "skip", "labels": {"team": None}}],
     ),
 ]
@@ -176,11 +176,11 @@ async def made_before(
 ) -> StoredDocument | None:
     """Return the schedule if a request with this key has made it; raise `Conflict` if that was another request."""
     stored = None if under is None else await TenantSchedules(services.schedules, caller).get(name)
-    said = None if stored is None else stored.get(_MADE_UNDER)
-    if under is None or not isinstance(said, Mapping) or said.get("digest") != under.digest:
+    made_under = None if stored is None else stored.get(_MADE_UNDER)
+    if under is None or not isinstance(made_under, Mapping) or made_under.get("digest") != under.digest:
         return None
-    if said.get("request_hash") != under.request_hash:
-        raise Conflict("another request was made under this idempotency key; repeat that one, or take a new key")
+    if made_under.get("request_hash") != under.request_hash:
+        raise Conflict("the idempotency key was used for another request; use a new key")
     return stored
 
 
@@ -198,7 +198,7 @@ async def put_schedule_of(
     The refusals are those of `edit_schedule`; `Conflict` also if the name is taken by another tenant's schedule.
     """
     schedules = TenantSchedules(services.schedules, caller)
-    said = {field: getattr(body, field) for field in ScheduleBody.model_fields}
+    fields = {field: getattr(body, field) for field in ScheduleBody.model_fields}
 
     async def attempt() -> tuple[StoredDocument, bool] | None:
         stored = await schedules.get(name)
@@ -206,7 +206,7 @@ async def put_schedule_of(
         if stored is not None:
             edited = await _edited(stored, caller, services, change)
             return None if edited is None else (edited, False)
-        created = await create_schedule_of(CreateScheduleBody.model_construct(name=name, **said), caller, services)
+        created = await create_schedule_of(CreateScheduleBody.model_construct(name=name, **fields), caller, services)
         if created is None and await schedules.get(name) is None:
             raise name_taken(name)
         return None if created is None else (created, True)
@@ -215,13 +215,13 @@ async def put_schedule_of(
 
 
 def name_taken(name: str) -> Conflict:
-    return Conflict(f"there is a schedule {name!r} already; replace it with PUT, or delete it first")
+    return Conflict(f"schedule {name!r} already exists; replace it with PUT, or delete it first")
 
 
 def require_consistent(body: ReplaceScheduleBody, name: str) -> None:
     """Raise an `InvalidInput` unless the body is for the schedule ``name`` and passes `require_storable`."""
     if body.name is not None and body.name != name:
-        raise InvalidInput(("name",), f"{body.name!r} is not the name in the path", f"{name!r}, or nothing")
+        raise InvalidInput(("name",), f"{body.name!r} is not the name in the path", f"{name!r}, or no name")
     require_storable(body, name)
 
 
@@ -236,7 +236,7 @@ def require_storable(body: ScheduleBody, name: str) -> None:
             require_known_placeholders(job.payload, body.labels, at)
     # For a single job this was refused above.
     if size.bytes > PAYLOAD_BYTES_MAX:
-        problem = f"{size.bytes} bytes of JSON in all their payloads"
+        problem = f"{size.bytes} bytes of JSON in all payloads together"
         raise InvalidInput(("jobs",), problem, f"at most {PAYLOAD_BYTES_MAX} in all")
     require_few_placeholders(size.placeholders, ("jobs",))
 

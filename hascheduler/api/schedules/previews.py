@@ -73,7 +73,7 @@ _PREVIEW: JsonDict = {
 
 
 class PreviewBody(HasTrigger):
-    """A trigger that is not stored."""
+    """The trigger to preview."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -85,52 +85,54 @@ class PreviewBody(HasTrigger):
     )
 
     name: Name | None = None
-    """The jitter follows from it; without one it is an example"""
+    """The name of the schedule, which determines the jitter; without it the jitter is an example"""
 
 
 class CountQuery(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    count: int = Field(default=10, ge=1, le=PREVIEW_COUNT_MAX, description="How many nominal times at most")
+    count: int = Field(default=10, ge=1, le=PREVIEW_COUNT_MAX, description="The most nominal times")
 
 
 class PreviewQuery(CountQuery):
-    from_: Instant | None = Field(default=None, alias="from", description="From this instant on; default: now")
+    from_: Instant | None = Field(default=None, alias="from", description="The start of the preview; default: now")
 
 
 class FireResponse(BaseModel):
-    nominal_at: str = Field(description="The time that the trigger names, in UTC")
-    due_at: str = Field(description="With jitter, which the schedule's name fixes")
-    local: str = Field(description="`nominal_at` on the clock of the trigger's zone")
-    weekday: str = Field(description="There, on that clock", examples=["Sun"])
-    excluded: bool = Field(description="It lies in an exclusion window or on a day left out by calendars: no fire")
-    note: str | None = Field(description="Which calendar leaves it out, or what a clock change does to it")
+    nominal_at: str = Field(description="The nominal time, in UTC")
+    due_at: str = Field(description="The nominal time plus jitter, which the schedule's name determines")
+    local: str = Field(description="`nominal_at` in the trigger's zone")
+    weekday: str = Field(description="`due_at` in the trigger's zone", examples=["Sun"])
+    excluded: bool = Field(
+        description="True if it does not fire: it is in an exclusion window or on a day that a calendar leaves out"
+    )
+    note: str | None = Field(description="The calendar that leaves it out, or the effect of a clock change")
     payload: JsonValue = Field(
         default=None,
-        description="The payload of its job with `${…}` filled; of several jobs, an object with that of each by its "
-        "`ref`. Null if nothing is to be filled, for those who see no payloads, and after the first fires if the "
-        "payload is large",
+        description="The payload of its job with `${…}` filled; for several jobs, an object with each payload by "
+        "`ref`. Null if there is nothing to fill, if the caller may not see payloads, and after the "
+        "first fires if the payload is large",
     )
 
 
 class ClockChangeResponse(BaseModel):
-    """What the clocks of the trigger's zone do, and what this trigger does then."""
+    """A clock change in the trigger's zone, and its effect on the trigger."""
 
     at: str = Field(description="The instant of the change, in UTC")
-    kind: Literal["gap", "fold"] = Field(description="gap: an hour is left out; fold: one comes twice")
-    offset_before: str = Field(description="From UTC, as in `+01:00`")
-    offset_after: str = Field(description="From UTC, as in `+02:00`")
-    explanation: str = Field(description="Both in a sentence, for people")
-    fires: list[FireResponse] = Field(description="On that local day; of many, some")
+    kind: Literal["gap", "fold"] = Field(description="gap: wall times are skipped; fold: wall times occur twice")
+    offset_before: str = Field(description="The offset before the change, such as `+01:00`")
+    offset_after: str = Field(description="The offset after the change, such as `+02:00`")
+    explanation: str = Field(description="The change and its effect in a sentence, for people")
+    fires: list[FireResponse] = Field(description="Nominal times of that local day; of many, only some")
 
 
 class PreviewResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_PREVIEW]})
 
-    fires: list[FireResponse] = Field(description="The next nominal times, those that are excluded among them")
-    clock_changes: list[ClockChangeResponse] = Field(description="Of the next 400 days")
-    timezone: str = Field(description="The IANA zone whose clock `local` is on; `UTC` unless it is a cron trigger")
-    warnings: list[str] = Field(description="What of the cron expression may not be meant as it is read")
+    fires: list[FireResponse] = Field(description="The next nominal times, including excluded ones")
+    clock_changes: list[ClockChangeResponse] = Field(description="The clock changes of the next 400 days")
+    timezone: str = Field(description="The IANA zone of the local times; `UTC` unless it is a cron trigger")
+    warnings: list[str] = Field(description="Parts of the cron expression that may be mistakes")
 
 
 class EditPreviewResponse(PreviewResponse):
@@ -138,9 +140,11 @@ class EditPreviewResponse(PreviewResponse):
         json_schema_extra={"examples": [{**_PREVIEW, "added": [_FIRE], "removed": [], "until": "2027-04-01T01:00:00Z"}]}
     )
 
-    added: list[FireResponse] = Field(description="What would fire through `until`, and does not now")
-    removed: list[FireResponse] = Field(description="What fires now through `until`, and would not any more")
-    until: str = Field(description="Through when the edited and the present trigger are compared")
+    added: list[FireResponse] = Field(description="The times through `until` that would fire only after the edit")
+    removed: list[FireResponse] = Field(
+        description="The times through `until` that would no longer fire after the edit"
+    )
+    until: str = Field(description="The end of the comparison of the edited and the current trigger")
 
 
 @router.get("/{name}/preview", responses=problem_responses(404, 422))
@@ -178,7 +182,7 @@ async def preview_trigger(
 async def preview_edit(
     name: PathName, body: SchedulePatch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> EditPreviewResponse:
-    """Preview what a PATCH with this body would do to future fires. Everything is checked, nothing is written."""
+    """Preview the effect of a PATCH with this body on future fires. Everything is checked, nothing is written."""
     edit = edit_now(caller, services)
     stored = await stored_schedule(name, caller, services)
     schedule = with_calendars(readable_schedule(stored), edit.calendars)

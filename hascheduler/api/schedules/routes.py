@@ -57,12 +57,12 @@ router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRout
     "",
     status_code=HTTPStatus.CREATED,
     responses={
-        200: {**TAGGED, "model": ScheduleResponse, "description": "It was made already, under this key"},
+        200: {**TAGGED, "model": ScheduleResponse, "description": "It was created already under this key"},
         201: TAGGED,
         **problem_responses(409, 413, 422),
     },
     openapi_extra=idempotency.parameter(
-        "Of requests with one key, name and body, one makes the schedule; the others get it as it is now"
+        "Of all requests with the same key, name and body, one creates the schedule; the others return it as it is now"
     ),
 )
 async def create_schedule(
@@ -107,8 +107,8 @@ async def list_schedules(
 ) -> Response:
     """List schedules by name, a page at a time; with `label`, only those with all these labels.
 
-    A page of large payloads ends after 4 MiB. With `text`, `state`, `verdict` or `ahead` the list shows what this
-    replica knows, which is a moment old. A page may then hold fewer than `limit`, or none, and have a `next`: go on
+    A page of large payloads ends after 4 MiB. With `text`, `state`, `verdict` or `ahead` the list comes from this
+    replica's mirror, which is a moment old. A page may then hold fewer than `limit`, or none, and have a `next`: go on
     until that is null.
     """
     documents, next = await page_of_schedules(filter, query, caller, services)
@@ -126,7 +126,7 @@ async def list_schedules(
 async def get_schedule(
     name: PathName, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
 ) -> ScheduleResponse | Response:
-    """One schedule. Its tag is the revision: what the leader writes, such as the counts, is no edit."""
+    """Get a schedule. Its ETag is the revision, which the leader's own writes, such as the counts, do not change."""
     document = await stored_schedule(name, caller, services)
     if is_known(known, document):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
@@ -149,8 +149,8 @@ async def replace_schedule(
 ) -> ScheduleResponse:
     """Create (201) or replace (200) a schedule as a whole.
 
-    With If-Match only replace, with If-None-Match: * only create it. A paused schedule stays paused. For a caller who
-    may not see payloads, a null payload means the stored one.
+    With If-Match only replace, with If-None-Match: * only create. A paused schedule stays paused. For a caller who may
+    not see payloads, a null payload means the stored one.
 
     An edit is not retroactive: nominal times up to now are those of the old trigger, and decided times stay decided. An
     interval without an anchor keeps the stored one. If nothing changes, nothing is written.
@@ -179,7 +179,7 @@ async def patch_schedule(
     *,
     precondition: IfMatch,
 ) -> ScheduleResponse:
-    """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
+    """Change parts of a schedule: a JSON merge patch on the response of GET, then checked and written like PUT."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_tenant(patched_body(name, body, stored, caller), caller), stored, edit)

@@ -31,7 +31,7 @@ from hascheduler.schema.schedule import ScheduleRef, ScheduleState
 from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
 
-LABELS_LOOKED_AT_MAX = 2_000
+LABELS_READ_MAX = 2_000
 """Schedules whose labels are checked for one page."""
 LABELLED_MAX = 10_000
 """Schedules whose labels are checked for one count."""
@@ -51,12 +51,12 @@ async def page_of_schedules(
     if not (filter.text or filter.ahead or filter.states or filter.verdicts):
         documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
         return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
-    looked_at = LABELS_LOOKED_AT_MAX if labels else limit
-    names = await first_names(filter, tenant, services, looked_at + 1, after=query.after)
-    documents = await services.schedules.among(names[:looked_at], labels, limit + 1, tenant=tenant)
+    read_max = LABELS_READ_MAX if labels else limit
+    names = await first_names(filter, tenant, services, read_max + 1, after=query.after)
+    documents = await services.schedules.among(names[:read_max], labels, limit + 1, tenant=tenant)
     if len(documents) > limit:
         return documents[:limit], str(documents[limit - 1]["_id"])
-    return documents, names[looked_at - 1] if len(names) > looked_at else None
+    return documents, names[read_max - 1] if len(names) > read_max else None
 
 
 async def count_matching(
@@ -112,7 +112,7 @@ def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
     """Return all schedules, in no order, from the mirror; raise `StoreUnavailable` if it does not hold all yet."""
     view = services.view
     if not view.ready:
-        raise StoreUnavailable(f"this replica can't tell now which schedules match: {view.unready_reason}")
+        raise StoreUnavailable(f"this replica does not know now which schedules match: {view.unready_reason}")
     copied, found = view.copied_partitions(), view.schedules().values()
     # Copied to a list, as the mirror changes meanwhile.
     return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
@@ -201,21 +201,21 @@ class ScheduleCountsResponse(Part):
     matched: int = Field(examples=[431])
     """How many match"""
     exact: bool = Field(examples=[True])
-    """False: there may be more, as no more than 10000 schedules are asked for their labels, and no more than 5000
-    decisions looked at for the last verdict"""
+    """False if more may match, because the labels of at most 10000 schedules, and at most 5000 decisions for the
+    last verdict, are read"""
     active: int = Field(examples=[412])
-    """How many of them have times to come"""
+    """How many have times to come"""
     paused: int = Field(examples=[17])
-    """How many of them are paused"""
+    """How many are paused"""
     ended: int = Field(examples=[2])
-    """How many of them have a trigger that names no more times"""
+    """How many have a trigger without further times"""
 
 
 @router.get("/schedules:counts", responses=problem_responses(403, 422))
 async def count_schedules(
     filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)], services: Services, caller: Viewer
 ) -> ScheduleCountsResponse:
-    """How many schedules match, by state; with the filters of the list, as far as this replica has heard of them."""
+    """Count the matching schedules by state, with the filters of the list, from this replica's mirror."""
     counts, exact = await count_matching(filter, caller.filter_of(filter.tenant), services)
     by_state = {state.value: counts[state] for state in ScheduleState}
     return ScheduleCountsResponse(matched=sum(counts.values()), exact=exact, **by_state)

@@ -133,11 +133,11 @@ def show_schedule(
         warnings.append(f"it does not fire: {missing.problem}")
     is_ahead = now is not None and schedule.is_ahead(now)
     if is_ahead and schedule.reset_at_ms is not None:
-        warnings.append("it is about to be reset, by the leader")
+        warnings.append("the leader is about to reset it")
     elif is_ahead:
         warnings.append(
-            f"a clock was wrong: its times through {instant_text(schedule.cursor_ms)} were decided too early, and it "
-            f"does not fire until then; {reset_command(schedule)}"
+            f"a clock was wrong, so its times through {instant_text(schedule.cursor_ms)} were decided too early; it "
+            f"does not fire until then. Reset it: {reset_command(schedule)}"
         )
     for name in ("created_at_ms", "cursor_ms"):
         instant(document, name)

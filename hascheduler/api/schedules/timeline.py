@@ -76,7 +76,7 @@ _EXAMPLE: JsonDict = {
 
 
 class TimelineQuery(LabelsQuery, PageQuery):
-    limit: int = Field(default=_PAGE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="How many rows at most")
+    limit: int = Field(default=_PAGE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="The most rows")
     behind: Annotated[int, span(0, 7 * _DAY_MS, of_query=True)] = Field(
         default="24h", validate_default=True, description="How far back to look, at most `7d`", examples=["24h"]
     )
@@ -87,68 +87,72 @@ class TimelineQuery(LabelsQuery, PageQuery):
         default=None,
         min_length=1,
         max_length=128,
-        description="Only those whose name contains it; upper and lower case are one",
+        description="Only schedules whose name contains this text, in upper or lower case",
     )
 
 
 class PassedOver(BaseModel):
-    """Nominal times that follow each other, and did not fire."""
+    """A run of nominal times that did not fire."""
 
-    verdict: Verdict = Field(description="What became of them")
-    from_ms: int = Field(description="The first of them")
-    to_ms: int = Field(description="The last of them")
-    count: int = Field(description="How many")
+    verdict: Verdict = Field(description="Their verdict")
+    from_ms: int = Field(description="The first nominal time")
+    to_ms: int = Field(description="The last nominal time")
+    count: int = Field(description="How many nominal times")
 
 
 class ScheduleTimeline(BaseModel):
-    """One schedule. Instants are in milliseconds since 1970."""
+    """A schedule. Instants are in milliseconds since 1970."""
 
-    name: str = Field(description="The schedule")
-    paused: bool = Field(description="It does not fire until it is resumed")
+    name: str = Field(description="The name of the schedule")
+    paused: bool = Field(description="True if it is paused: it does not fire until it is resumed")
     expected_ms: int = Field(description="How long the job of a fire is expected to run; of several, the last of them")
     fired: list[list[int]] = Field(
-        description="[bucket, fired, late]: how many times of the bucket fired, and how many of these began, or had not"
-        " yet begun, later than the misfire grace"
+        description="[bucket, fired, late]: how many times of the bucket fired, and how many of these started, or "
+        "have not started yet, later than the misfire grace"
     )
-    passed_over: list[PassedOver] = Field(description="The newest first")
-    known_since_ms: int = Field(description="What was before this is not shown: there is too much of it")
+    passed_over: list[PassedOver] = Field(description="Runs of times that did not fire, newest first")
+    known_since_ms: int = Field(description="The start of what is shown, if there is too much before it")
     ahead_ms: list[int] = Field(
-        description=f"When it is due, with jitter; empty where that is more than {TIMES_MAX} times"
+        description=f"The due times to come, with jitter; empty if there are more than {TIMES_MAX} times"
     )
-    ahead_count: int = Field(description="How many times it is going to fire")
-    note: str | None = Field(description="Why nothing is known of its times ahead")
+    ahead_count: int = Field(description="How many fires are to come")
+    note: str | None = Field(description="Why its times to come are unknown")
 
 
 class DefinitionLoad(BaseModel):
-    definition: str | None = Field(description="Whose jobs; null: all jobs")
-    slots: int = Field(description="Its `max_concurrency`; of all jobs: the slots of live processors that take some")
-    needed: list[int] = Field(description="How many slots each bucket needs")
+    definition: str | None = Field(description="The definition; null: all jobs")
+    slots: int = Field(description="Its `max_concurrency`; for all jobs: the slots of live processors")
+    needed: list[int] = Field(description="The slots needed in each bucket")
 
 
 class ExcessResponse(BaseModel):
-    from_ms: int = Field(description="When more slots are needed than there are")
-    to_ms: int = Field(description="Until when")
-    summary: str = Field(description="What is too much, such as: definition `log` needs 6 of its 4 slots")
+    from_ms: int = Field(description="When more slots start to be needed than there are")
+    to_ms: int = Field(description="When that ends")
+    summary: str = Field(description="A sentence such as: definition `log` needs 6 of its 4 slots")
 
 
 class LoadResponse(BaseModel):
-    """Fires of the next 24 hours times learned cost. Jobs that people submit, that run or that wait are not in it."""
+    """The expected load: fires of the next 24 hours times learned cost, without submitted, running or waiting jobs."""
 
     items: list[DefinitionLoad] = Field(description=f"All jobs, then the {_LOADS_MAX} fullest definitions with a cap")
-    too_much: list[ExcessResponse] = Field(description="When they need more slots than there are, in order of time")
-    from_ms: int = Field(description="The beginning of the first bucket, which now is in")
-    bucket_ms: int = Field(description="The span of a bucket")
-    left_out: int = Field(description="Schedules that are not counted: a calendar is missing, or too many triggers")
+    too_much: list[ExcessResponse] = Field(
+        description="The periods in which they need more slots than there are, in order of time"
+    )
+    from_ms: int = Field(description="The start of the first bucket, which contains now")
+    bucket_ms: int = Field(description="The length of a bucket")
+    left_out: int = Field(
+        description="How many schedules are not counted, because a calendar is missing or there are too many triggers"
+    )
 
 
 class TimelineResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
-    items: list[ScheduleTimeline] = Field(description="By name")
-    now: str = Field(description="The instant between what was and what is to come")
-    from_ms: int = Field(description="The beginning of the first bucket")
-    to_ms: int = Field(description="How far ahead it looks")
-    bucket_ms: int = Field(description=f"The span of a bucket: there are {BUCKETS} from `from_ms` to now")
+    items: list[ScheduleTimeline] = Field(description="The schedules by name")
+    now: str = Field(description="The instant between past and future")
+    from_ms: int = Field(description="The start of the first bucket")
+    to_ms: int = Field(description="The end of the future shown")
+    bucket_ms: int = Field(description=f"The length of a bucket: there are {BUCKETS} from `from_ms` to now")
     load: LoadResponse = Field(description="The slots that the fires to come need, for all schedules")
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
@@ -157,9 +161,9 @@ class TimelineResponse(BaseModel):
 async def get_timeline(
     query: Annotated[TimelineQuery, Query(), AS_REQUEST], services: Services, caller: Viewer
 ) -> TimelineResponse:
-    """All schedules on one axis of time: what fired, was late or was passed over, and what is to come.
+    """List all schedules on one time axis: what fired, was late or did not fire, and what is to come.
 
-    A page may hold less than `limit` rows and have a `next`: go on until that is null.
+    A page may hold fewer than `limit` rows and have a `next`: go on until that is null.
     """
     now = services.clock.wall_ms()
     schedules, next = await _page(query, caller, services)

@@ -76,48 +76,50 @@ _EXAMPLE: JsonDict = {
 
 
 class VerdictQuery(PageQuery):
-    verdict: list[Verdict] = Field(default=[], max_length=len(Verdict), description="Only these; default: all")
+    verdict: list[Verdict] = Field(default=[], max_length=len(Verdict), description="Only these verdicts; default: all")
 
     def before_ms(self) -> WallMs:
         """Return the instant before which the page has times, newest first."""
         if self.after is None:
             return LATEST_MS
         if not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= len(str(LATEST_MS))):
-            raise InvalidInput(("after",), f"{self.after[:64]!r} is no place in this list", "`next` of the page before")
+            raise InvalidInput(
+                ("after",), f"{self.after[:64]!r} is not a position in this list", "`next` of the previous page"
+            )
         return WallMs(int(self.after))
 
 
 class VerdictResponse(BaseModel):
-    """What became of one nominal time, or of several that follow each other."""
+    """The verdict on a nominal time, or on several in a row."""
 
-    verdict: Verdict = Field(description="What became of it")
+    verdict: Verdict = Field(description="The verdict")
     nominal_at: str = Field(description="The nominal time, or the first of several")
-    through_at: str = Field(description="The last of several")
+    through_at: str = Field(description="The last nominal time of several")
     count: int = Field(description="How many nominal times")
-    job: str | None = Field(description="The job of a fired one")
-    job_state: JobState | None = Field(description="The state of that job; null where none was made")
+    job: str | None = Field(description="The job of a fired time")
+    job_state: JobState | None = Field(description="The state of that job; null if none was made")
     because_of: str | None = Field(
-        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met; "
-        "`expired`: the job of a missed one would have expired before it was made"
+        description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
+        "`expired`: the job of a missed time would have expired before it was made"
     )
-    into: str | None = Field(description="The fire that stands for a coalesced one too; null while it is to come")
+    into: str | None = Field(description="The fire that covers a coalesced time; null while it is to come")
 
 
 class UndecidedResponse(BaseModel):
-    count: int = Field(description="Nominal times through now that have no verdict yet")
-    since: str | None = Field(description="The first of them")
+    count: int = Field(description="How many nominal times through now have no verdict yet")
+    since: str | None = Field(description="The first of these times")
     because: UndecidedBecause | None = Field(
-        description="due: a leader will decide some of them at once; paused: a resume will; excluded: when their "
-        "window is over"
+        description="due: the leader is about to decide some of them; paused: a resume decides; excluded: decided "
+        "when their window is over"
     )
 
 
 class VerdictsResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
-    items: list[VerdictResponse] = Field(description="The newest first, as long as they are kept")
-    counts: CountsResponse = Field(description="Of all nominal times of the schedule, not of this page")
-    undecided: UndecidedResponse = Field(description="What is due and still without a verdict")
+    items: list[VerdictResponse] = Field(description="The verdicts, newest first, as long as they are stored")
+    counts: CountsResponse = Field(description="The counts of all nominal times of the schedule, not of this page")
+    undecided: UndecidedResponse = Field(description="The times that are due and have no verdict yet")
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
 
@@ -227,16 +229,16 @@ async def _fired(
 
 
 class ScheduleVerdictResponse(BaseModel):
-    """What became of one nominal time of a schedule, or of several that follow each other."""
+    """The verdict on a nominal time of a schedule, or on several in a row."""
 
     schedule: str = Field(description="The name of the schedule")
-    verdict: Verdict = Field(description="What became of it")
+    verdict: Verdict = Field(description="The verdict")
     nominal_at: str = Field(description="The nominal time, or the first of several")
-    through_at: str = Field(description="The last of several")
+    through_at: str = Field(description="The last nominal time of several")
     count: int = Field(description="How many nominal times")
     because_of: str | None = Field(
-        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met; "
-        "`expired`: the job of a missed one would have expired before it was made"
+        description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
+        "`expired`: the job of a missed time would have expired before it was made"
     )
     decided_at: str = Field(description="When the leader decided it")
 
@@ -265,7 +267,9 @@ class ScheduleVerdictPage(BaseModel):
         }
     )
 
-    items: list[ScheduleVerdictResponse] = Field(description="The newest decision first, as long as they are kept")
+    items: list[ScheduleVerdictResponse] = Field(
+        description="The verdicts, newest decision first, as long as they are stored"
+    )
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
 
@@ -278,12 +282,12 @@ async def list_all_verdicts(
 ) -> ScheduleVerdictPage:
     """List the nominal times of all schedules that did not fire, newest decision first, a page at a time.
 
-    `since` and `until` refer to the decision: an outage is decided when it is over. `label` refers to labels of the
-    schedule. Verdicts of deleted schedules appear only without `label` and for all tenants. If few match, a page may
-    hold fewer than `limit`, or none, and have a `next`: go on until that is null.
+    `since` and `until` refer to the time of the decision: the times of an outage are decided after it. `label` refers
+    to the schedule. Verdicts of deleted schedules appear only without `label` and for all tenants. If few match, a page
+    may hold fewer than `limit`, or none, and have a `next`: go on until that is null.
     """
-    said = {"tenant": caller.filter_of(filter.tenant), "verdicts": filter.verdicts or NOT_FIRED}
-    which = VerdictSelection.model_construct(**{**dict(filter), **said})
+    conditions = {"tenant": caller.filter_of(filter.tenant), "verdicts": filter.verdicts or NOT_FIRED}
+    which = VerdictSelection.model_construct(**{**dict(filter), **conditions})
     found = await services.verdicts.of_all(which, query.position(), query.limit)
     items = [
         ScheduleVerdictResponse(

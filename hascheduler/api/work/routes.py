@@ -60,7 +60,7 @@ from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDo
 from hascheduler.schema.definition import Definition, time_over
 from hascheduler.schema.noun import AS_REQUEST, read_document
 
-_LOOK_AGAIN_S = 1.0
+_POLL_S = 1.0
 _SOON_S = 0.02
 """The stream wakes a fetch as soon as the mirror is updated, perhaps before the core's step: poll again soon."""
 
@@ -76,9 +76,9 @@ router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 async def register_processor(
     body: Annotated[RegisterBody, AS_REQUEST], services: Services, caller: Worker, note: Noted
 ) -> RegisteredResponse:
-    """Register a processor; name the id in the answer from then on. It is new each time.
+    """Register a processor. Use the id in the response in all other requests; it is new each time.
 
-    429 if tokens of that name have registered as many processors, slots or definitions as they may.
+    429 if tokens of that name have reached their limit of processors, slots or definitions.
     """
     terms, id = services.work_terms, f"{POLLING_PREFIX}{body.name}.{token_hex(4)}"
     registered_by = None if caller.id is None else caller.name
@@ -110,11 +110,11 @@ async def register_processor(
 
 @router.delete("/processors/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
 async def deregister_processor(
-    id: Annotated[str, Path(description="The id that its registration was answered with")],
+    id: Annotated[str, Path(description="The id from its registration")],
     services: Services,
     caller: Worker,
 ) -> None:
-    """Leave. What it still holds goes to others at once; repeating it is harmless."""
+    """Deregister a processor. Its attempts go to others at once. The request may be repeated."""
     require_own_processor(id, caller, services.view)
     await services.work.deregister(id)
 
@@ -123,9 +123,9 @@ async def deregister_processor(
 async def fetch_work(
     body: Annotated[FetchBody, AS_REQUEST], services: Services, caller: Worker, request: Request
 ) -> FetchResponse:
-    """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time.
+    """Wait for attempts dispatched to the processor; the wait also counts as a heartbeat. One fetch at a time.
 
-    404 `not-registered`: register again, and go on under the new id.
+    404 `not-registered`: register again and use the new id.
     """
     require_own_processor(body.processor, caller, services.view)
     with holding_of(request.scope).hold_open("fetches"):
@@ -136,18 +136,18 @@ async def fetch_work(
 
 @router.post("/start", responses=problem_responses(404, 409, 413, 422))
 async def start_attempt(body: Annotated[StartBody, AS_REQUEST], services: Services, caller: Worker) -> StartedResponse:
-    """Begin a promised attempt, and get the job with its payload; 409: it is not this processor's, or not any more."""
+    """Start a dispatched attempt and get the job with its payload. 409: this processor does not hold the attempt."""
     require_own_processor(body.processor, caller, services.view)
     now = services.clock.wall_ms()
     started = await services.work.start(body.job, body.attempt, body.processor, now)
     if started is None:
-        raise Conflict(f"attempt {body.attempt} of {body.job!r} is not this processor's, or not any more; leave it")
+        raise Conflict(f"attempt {body.attempt} of {body.job!r} is not held by this processor; drop it")
     return show_started(started, _timeout_ms(started, now))
 
 
 @router.post("/heartbeat", responses=problem_responses(404, 413, 422))
 async def beat(body: Annotated[HeartbeatBody, AS_REQUEST], services: Services, caller: Worker) -> HeldAttemptsResponse:
-    """Show life and progress; the answer says which attempts are to stop."""
+    """Send a heartbeat with progress. The response lists the attempts to stop."""
     require_own_processor(body.processor, caller, services.view)
     if not await services.work.touch(body.processor, draining=body.draining):
         raise not_registered(body.processor)
@@ -161,9 +161,9 @@ async def beat(body: Annotated[HeartbeatBody, AS_REQUEST], services: Services, c
 
 @router.post("/finish", responses=problem_responses(404, 409, 413, 422))
 async def finish_attempt(body: Annotated[FinishBody, AS_REQUEST], services: Services, caller: Worker) -> FinishResponse:
-    """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless.
+    """Report the outcome of an attempt. A failed one is retried by its definition. The request may be repeated.
 
-    A success that comes when the attempt's time is over is `late`: the attempt has failed by then.
+    A success after the attempt's timeout is `late`: the attempt has failed.
     """
     require_own_processor(body.processor, caller, services.view)
     return await _finish(body, services)
@@ -176,7 +176,7 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
     until = clock() + body.wait_ms / 1_000
     interval_s = services.work_terms.heartbeat_interval_ms / 1_000
     beat_at = clock()
-    look_s = _LOOK_AGAIN_S
+    poll_s = _POLL_S
     with services.view.dispatch_waiter(body.processor) as wakeup:
         while True:
             if clock() >= beat_at:
@@ -188,10 +188,10 @@ async def _promised(body: FetchBody, request: Request, services: ApiServices) ->
             if found or now >= until:
                 return found[: body.limit]
             try:
-                woken = await notified(wakeup, request.receive, max(min(until - now, beat_at - now, look_s), 0))
+                woken = await notified(wakeup, request.receive, max(min(until - now, beat_at - now, poll_s), 0))
             except (ClientGone, ReplicaStopping):
                 return []
-            look_s = _SOON_S if woken else _LOOK_AGAIN_S
+            poll_s = _SOON_S if woken else _POLL_S
 
 
 async def _held_attempts(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:
@@ -237,7 +237,7 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
             outcome = AttemptOutcome(JobState.SUCCEEDED, result=body.result)
         case "cancelled":
             if job is not None and job.get("cancel_requested_at_ms") is None:
-                raise Conflict(f"{body.job!r} was not asked to be cancelled; finish it as failed, or give it back")
+                raise Conflict(f"{body.job!r} has no cancel request; finish it as failed, or give it back")
             outcome = AttemptOutcome(JobState.CANCELLED, error=error)
         case _:  # the attempt failed
             retry_at_ms = None

@@ -57,38 +57,38 @@ _DEFINITION = re.compile(f"{re.escape(ANY_DEFINITION)}|{PUBLISHED_NAME_PATTERN[1
 def _definition(text: str) -> str:
     if not _DEFINITION.fullmatch(text):
         expected = f"a definition's name, or {ANY_DEFINITION} for all of them"
-        raise wrong(f"{quoted(text)} is no definition", expected)
+        raise wrong(f"{quoted(text)} is not a definition", expected)
     return text
 
 
 class RegisterBody(Part):
-    """What a processor can do."""
+    """A processor to register."""
 
     name: Name = Field(examples=["resizer"])
-    """For people; several may have one name"""
+    """The name; several processors may share it"""
     definitions: list[Annotated[str, AfterValidator(_definition)]] = Field(
         min_length=1, max_length=DEFINITIONS_MAX, examples=[["resize"]]
     )
-    """What it runs; `*` is everything"""
+    """The definitions it runs; `*`: all"""
     slots: Annotated[int, whole(1, SLOTS_MAX)] = Field(default=1, examples=[4])
     """How many jobs it runs at once"""
     resources: ResourceAmounts = Field(default=NO_RESOURCES, examples=[{"gpu": 1}])
-    """What its jobs share besides the slots"""
+    """The resources that its jobs share besides the slots"""
 
 
 class RegisteredResponse(Part):
-    """How a processor that has registered goes on."""
+    """The id and the heartbeat times of a registered processor."""
 
     processor: str = Field(examples=[_PROCESSOR])
-    """Its id, to be named in all other requests"""
+    """The id for all other requests"""
     heartbeat_interval: float = Field(examples=[1.0])
-    """Seconds: show life so often"""
+    """Seconds between heartbeats"""
     heartbeat_deadline: float = Field(examples=[4.0])
-    """Seconds: after so long without an answer stop what runs, as others are about to get it"""
+    """Seconds without a response after which the processor must stop its jobs, because others are about to get them"""
 
 
 class AttemptName(BaseModel):
-    """One attempt of a job."""
+    """An attempt of a job."""
 
     # Not a `Part`: each start and finish has one, and other requests may have ten thousand.
     model_config = ConfigDict(
@@ -102,7 +102,7 @@ class AttemptName(BaseModel):
     job: Text
     """The job's id"""
     attempt: int = Field(ge=1, le=_ATTEMPT_MAX)
-    """The fencing token: it grows with every attempt"""
+    """The number of the attempt, its fencing token: it grows with every attempt"""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -110,85 +110,85 @@ class AttemptName(BaseModel):
 
 
 class FetchBody(Part):
-    """Ask for work."""
+    """A request for work."""
 
     processor: Text = Field(examples=[_PROCESSOR])
-    """The id that its registration was answered with"""
+    """The id from its registration"""
     wait_ms: Annotated[int, span(0, FETCH_WAIT_MS_MAX)] = Field(default=20_000, examples=["20s"])
-    """Answer when there is work, or after so long, at most a minute"""
+    """How long to wait for work, at most a minute"""
     limit: Annotated[int, whole(1, SLOTS_MAX)] = Field(default=100, examples=[4])
-    """How many attempts at most"""
+    """The most attempts to return"""
     running: list[AttemptName] = Field(default=[], max_length=RUNNING_MAX, examples=[[_NAMED]])
-    """What it holds already: the answer does not name these again, and says which of them are to stop"""
+    """The attempts it holds: the response does not list these again, and names those to stop"""
 
 
 class HeldAttemptsResponse(Part):
-    """What has become of attempts that a processor holds."""
+    """The attempts that a processor must stop."""
 
     cancelled: list[AttemptName] = Field(examples=[[{"job": "job:0194f3a1b2c3000000deadbeef01", "attempt": 2}]])
-    """Asked to stop: finish them as cancelled, or as what they became"""
+    """Attempts with a cancel request: finish them as cancelled, or with their actual outcome"""
     revoked: list[AttemptName] = Field(examples=[[]])
-    """No longer its own: stop, and say nothing more about them"""
+    """Attempts it no longer holds: stop them and do not report them"""
 
 
 class FetchResponse(HeldAttemptsResponse):
-    """Attempts to start, and what has become of those that a processor holds."""
+    """The attempts to start, and those to stop."""
 
     attempts: list[AttemptName] = Field(examples=[[_NAMED]])
-    """Promised to it; start each of them, once"""
+    """The attempts dispatched to it; start each once"""
 
 
 class StartBody(AttemptName):
-    """Begin an attempt."""
+    """The attempt to start."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"processor": _PROCESSOR, **_NAMED}]})
 
     processor: Text
-    """The id of the processor that starts it"""
+    """The id of the processor"""
 
 
 class StartedResponse(Part):
-    """The job whose attempt has begun."""
+    """The job of a started attempt."""
 
     job: str = Field(examples=[_NAMED["job"]])
-    """The same for all attempts: an idempotency key for what the handler does elsewhere"""
+    """The job's id, the same for all attempts: an idempotency key for the handler's effects elsewhere"""
     attempt: int = Field(examples=[1])
-    """Which attempt this is: the fencing token"""
+    """The number of the attempt, its fencing token"""
     definition: str = Field(examples=["resize"])
-    """The type of job: which handler runs it"""
+    """The type of job, which selects the handler"""
     target: str = Field(examples=["image-7"])
-    """What it works on"""
+    """The target of the job"""
     payload: JsonValue = Field(examples=[{"width": 640}])
-    """What it was submitted with: any JSON"""
+    """The input of the handler: any JSON"""
     tenant: str = Field(examples=["acme"])
-    """Who owns it"""
+    """The tenant that owns the job"""
     labels: dict[str, str] = Field(examples=[{}])
-    """Texts for people"""
+    """The labels of the job"""
     schedule: str | None = Field(examples=[None])
     """The schedule that made it; null if none did"""
     nominal_ms: Instant | None = Field(examples=[None])
-    """The nominal time that it was made for; null if no schedule made it"""
+    """The nominal time of the fire; null if no schedule made it"""
     submitted_at_ms: Instant = Field(examples=["2030-01-01T00:00:00.000Z"])
     """When it was submitted, or its schedule fired"""
     started_at_ms: Instant = Field(examples=["2030-01-01T00:00:00.120Z"])
-    """When this attempt began: its timeout counts from here"""
+    """When this attempt started; its timeout counts from here"""
     failures: int = Field(examples=[0])
     """How many attempts failed before this one"""
     losses: int = Field(examples=[0])
-    """How many attempts were lost while they ran"""
+    """How many attempts were lost while running"""
     timeout: float | None = Field(examples=[300.0])
-    """Seconds: stop it after so long, and finish it as failed; soon after, others get it. Null: no limit"""
+    """Seconds after which to stop the attempt and finish it as failed; soon after, others get it. Null: no limit"""
     traceparent: str | None = Field(examples=["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"])
-    """W3C Trace Context: where its spans belong, and what it sends on. Null: the job is not traced"""
+    """W3C Trace Context for its spans and outgoing requests. Null: the job is not traced"""
 
 
 class AttemptProgress(AttemptName):
-    """An attempt that runs, and how far it has come."""
+    """A running attempt and its progress."""
 
     percent: float | None = Field(default=None, ge=0, le=100)
-    """How far it has come"""
+    """Percent of the work, 0 to 100"""
     text: str = Field(default="", max_length=_PROGRESS_LENGTH_MAX)
-    """The same in words"""
+    """The progress in words"""
 
     def progress(self, now: WallMs) -> HandlerProgress | None:
         """Return the reported progress; None if it has neither a percentage nor a text."""
@@ -197,20 +197,20 @@ class AttemptProgress(AttemptName):
 
 
 class HeartbeatBody(Part):
-    """Show life, and how far the work has come."""
+    """A heartbeat with the progress of running attempts."""
 
     processor: Text = Field(examples=[_PROCESSOR])
-    """The id of the processor that lives"""
+    """The id of the processor"""
     running: list[AttemptProgress] = Field(
         default=[], max_length=RUNNING_MAX, examples=[[{**_NAMED, "percent": 40, "text": "2 of 5 pages"}]]
     )
-    """All that it has started"""
+    """All attempts that it has started"""
     draining: bool = False
-    """It wants no new jobs"""
+    """True if it wants no new jobs"""
 
 
 class FinishBody(AttemptName):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -229,19 +229,19 @@ class FinishBody(AttemptName):
     )
 
     processor: Text
-    """The id of the processor that had it"""
+    """The id of its processor"""
     outcome: Literal["succeeded", "failed", "cancelled", "given_back"]
-    """`cancelled`: only after a request; `given_back`: another one shall run it, nothing went wrong"""
+    """`cancelled`: only after a cancel request; `given_back`: for another processor to run, without a failure"""
     result: SkipValidation[JsonValue] = None
-    """Of one that succeeded"""
+    """The result of a succeeded attempt"""
     error: str | None = None
-    """What went wrong, or why it is given back; cut at 4 KiB"""
+    """The error, or why it is given back; cut at 4 KiB"""
     traceback: str | None = None
-    """Of one that failed: where that happened; its last 16 KiB are kept, without secrets"""
+    """The traceback of a failed attempt; its last 16 KiB are stored, without secrets"""
     retryable: bool = True
-    """Of one that failed: whether trying again may help"""
+    """False if a failed attempt must not be retried"""
     retry_after: Annotated[int, span(0, WEEK_MS)] | None = None
-    """Of one that failed: the pause before the next try, instead of the definition's own"""
+    """The pause after a failed attempt, instead of the definition's"""
 
     @field_validator("result")
     @classmethod
@@ -256,13 +256,13 @@ class FinishBody(AttemptName):
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if self.outcome == "failed" and not self.error:
-            raise wrong("a failed attempt without an error", "an error that says what went wrong")
+            raise wrong("a failed attempt without an error", "an error message")
         if self.outcome != "failed" and (self.retry_after is not None or not self.retryable):
-            raise wrong(f"retryable or retry_after with {self.outcome}", "them with failed only")
+            raise wrong(f"retryable or retry_after with the outcome {self.outcome}", "them only with failed")
         if self.outcome != "succeeded" and self.result is not None:
-            raise wrong(f"a result with {self.outcome}", "a result with succeeded only")
+            raise wrong(f"a result with the outcome {self.outcome}", "a result only with succeeded")
         if self.outcome != "failed" and self.traceback is not None:
-            raise wrong(f"a traceback with {self.outcome}", "a traceback with failed only")
+            raise wrong(f"a traceback with the outcome {self.outcome}", "a traceback only with failed")
         return self
 
     def error_text(self) -> str | None:
@@ -273,12 +273,12 @@ class FinishBody(AttemptName):
 
 
 class FinishResponse(Part):
-    """What became of the end of an attempt."""
+    """The result of a finish."""
 
     answer: FinishAnswer = Field(examples=["done"])
-    """`late`: it was no longer this processor's, or its time was over; the result counts for nothing"""
+    """`late`: the processor no longer held the attempt, or it had timed out; the result does not count"""
     retry_at_ms: Instant | None = Field(examples=["2030-01-01T00:01:30.000Z"])
-    """When it is tried again, if it is"""
+    """When it is retried; null if it is not"""
 
 
 def show_started(started: StartedJob, timeout_ms: int | None) -> StartedResponse:

@@ -49,7 +49,7 @@ async def test_more_pending_than_may_be_is_429_and_nothing_is_written(client: ht
     answer = await client.post("/v1/jobs", json=JOB)
     problem = check_problem(answer, 429)
     assert problem["type"] == "urn:hascheduler:problem:too-many-requests"
-    assert "2 may" in problem["detail"]
+    assert "at most 2" in problem["detail"]
     assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert world.everything() == before
 
@@ -150,7 +150,7 @@ async def test_a_replica_that_rereads_everything_uses_its_last_known_counts(
 
 async def test_a_replica_without_a_first_mirror_admits_nothing(world: World, admission: AdmissionControl) -> None:
     world.view.ready = False
-    with pytest.raises(Overloaded, match="only just begun"):
+    with pytest.raises(Overloaded, match="has just started"):
         await admission.admit("acme", 1)
     world.view.ready = True
     await admission.admit("acme", 1)
@@ -295,7 +295,7 @@ async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_writt
     ):
         answer = await client.post(path, json=body)
         problem = check_problem(answer, 429)
-        assert f"have {MAX_DEPENDENCIES - 2} dependencies, and {MAX_DEPENDENCIES} may be" in problem["detail"], body
+        assert f"have {MAX_DEPENDENCIES - 2} dependencies, of at most {MAX_DEPENDENCIES}" in problem["detail"], body
         assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert world.everything() == before
     told = scrape(world.metrics.registry)

@@ -179,7 +179,7 @@ async def test_a_count_that_grew_is_a_conflict_and_a_count_leaves_no_record(
     await submit(client, 12)
     assert (await post(client, "/v1/jobs:cancel", {**LOG, "dry_run": True}))["changed"] == 0
     problem = check_problem(await client.post("/v1/jobs:cancel", json={**LOG, "expected": 10}), 409)
-    assert "12 match now, and 10 were expected" in problem["detail"]
+    assert "12 match now, but 10 were expected" in problem["detail"]
     assert {job["state"] for job in world.everything()["jobs"]} == {"pending"}
     await world.audit_writer.flush()
     statuses = [each["status"] for each in world.everything()["audit"] if each["path"] == "/v1/jobs:cancel"]

@@ -100,7 +100,7 @@ async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx.AsyncC
     assert answer["batch"] == own
     [_, refused] = answer["results"]
     assert refused["status"] == 422
-    assert refused["problem"]["detail"].startswith("depends_on.0: is the batch of the job itself")
+    assert refused["problem"]["detail"].startswith("depends_on.0: is the batch that contains the job")
     assert "ref:NAME" in refused["problem"]["detail"]
     assert world.everything() == before
 
@@ -176,7 +176,7 @@ async def test_of_many_at_once_under_one_key_one_submits(client: httpx.AsyncClie
 # If dependencies stay within a tenant, a job depends on jobs of its own alone, whoever submits it
 
 
-OF_BOTH = "tenant 'other', and this job of 'acme'"
+OF_BOTH = "tenant 'other', but this job to 'acme'"
 OF_ACME, OF_OTHER = ({"definition": "log", "tenant": tenant} for tenant in ("acme", "other"))
 
 

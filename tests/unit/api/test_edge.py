@@ -185,7 +185,7 @@ def test_the_reserve_is_for_privileged_callers_alone() -> None:
     for name in "abcd":
         limit.take((("token", name),), privileged=name in "cd")
     for privileged in (False, True):
-        with pytest.raises(NoRoom, match="there is no room for more some") as refused:
+        with pytest.raises(NoRoom, match="reached its limit of some") as refused:
             limit.take((("token", "e"),), privileged=privileged)
         assert (refused.value.status_code, refused.value.reason) == (503, "full")
         assert refused.value.headers == {"Retry-After": "7"}

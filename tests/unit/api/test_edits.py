@@ -239,7 +239,7 @@ async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: h
     world.clock.now = WallMs(NOW + 5_500)
     asked = await post(client, RESET, {"from": "now"})
     assert (asked["rev"], world.schedule()["reset_at_ms"]) == (2, NOW + 5_500)
-    assert asked["warnings"] == ["it is about to be reset, by the leader"]
+    assert asked["warnings"] == ["the leader is about to reset it"]
     world.clock.now = WallMs(NOW + 6_500)
     assert (await post(client, RESET))["rev"] == 2
     await world.decide(ResetCursor("tick", WallMs(NOW + 5_500), NOW))
@@ -260,7 +260,7 @@ async def test_what_a_reset_can_not_do_is_refused(client: httpx.AsyncClient, wor
     check_problem(await client.post("/v1/schedules/nothing/reset"), 404)
     await post(client, "/v1/schedules/tick/pause")
     refused = check_problem(await client.post(RESET), 409)
-    assert "resume it first" in refused["detail"]
+    assert "resume it before the reset" in refused["detail"]
     # And the remedy that is named does both.
     [warning] = (await get(client, "/v1/schedules/tick"))["warnings"]
     assert "hascheduler schedule resume tick && hascheduler schedule reset tick --from now" in warning

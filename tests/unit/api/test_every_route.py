@@ -77,7 +77,7 @@ async def test_only_lists_may_be_repeated(
         # With a value that nothing takes: no route is carried out.
         answer = await client.request(method, f"{concrete(path)}?{name}=%00&{name}=%00", json=body)
         problems = [error["problem"] for error in check_problem(answer, 422)["errors"]]
-        assert any("is there 2 times" in problem for problem in problems) is not is_list, (name, problems)
+        assert any("is given 2 times" in problem for problem in problems) is not is_list, (name, problems)
 
 
 STREAMS = ("/v1/events", "/v1/cluster/live", "/v1/cluster/recording")
@@ -302,7 +302,7 @@ async def test_under_a_key_the_request_may_be_repeated_and_makes_nothing_twice(
         world.connection.fail_next(of="jobs.submit", carried_out=True)
         headers = {"Idempotency-Key": path}
         problem = check_problem(await client.post(path, json=body, headers=headers), 503)
-        assert "repeat it under its Idempotency-Key" in problem["detail"]
+        assert "retry with the same Idempotency-Key" in problem["detail"]
         again = await client.post(path, json=body, headers=headers)
         assert (again.status_code, again.json()["id"]) == (200, problem["id"])
 

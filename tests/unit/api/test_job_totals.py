@@ -106,7 +106,7 @@ async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncC
     assert [(group["definition"], group["fault"], group["count"]) for group in answer["groups"]] == [
         ("log", "TimeoutError: no answer in <n> s", 5),
         ("sleep", "TimeoutError: no answer in <n> s", 1),
-        ("sleep", "no error was told", 1),
+        ("sleep", "no error reported", 1),
     ]
     assert answer["groups"][0] == {
         "definition": "log",

@@ -151,7 +151,7 @@ async def with_lane(client: httpx.AsyncClient) -> httpx.AsyncClient:
 async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.AsyncClient) -> None:
     answer = await with_lane.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
-    assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the defaults of one; expected bulk\""
+    assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the default values; expected bulk\""
 
 
 async def test_a_batch_warns_once_of_each_lane_and_not_of_hundreds(with_lane: httpx.AsyncClient) -> None:
@@ -221,11 +221,11 @@ async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.As
         ),
         (
             Explanation(ID, "running", "p.1", overdue=Overdue(2, WallMs(NOW))),
-            "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread at p.1 has not ended yet: its slot and "
-            "conflict groups are held until then",
+            "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread on p.1 has not ended yet and "
+            "still holds its slot and conflict groups",
         ),
-        (Explanation(ID, "dispatched", "p-1"), "it is promised to p-1, which has not started it yet"),
-        (Explanation(ID, "running", "p-1"), "it runs at p-1"),
+        (Explanation(ID, "dispatched", "p-1"), "it is dispatched to p-1, which has not started it yet"),
+        (Explanation(ID, "running", "p-1"), "it is running on p-1"),
     ],
 )
 async def test_the_summary_is_one_sentence(
@@ -242,9 +242,9 @@ async def test_the_summary_is_one_sentence(
     [
         ({"state": "succeeded", "finished_at_ms": NOW + 5}, True, "it succeeded at 2030-01-01T00:00:00.005Z"),
         ({"state": "cancelled"}, True, "it was cancelled"),
-        ({}, True, "it is pending, and this replica has not seen it yet"),
-        ({}, False, "it is pending, and this replica has not seen it yet: the mirror is not complete yet"),
-        ({"state": "running", "processor": "p"}, True, "it is running, and this replica has not seen it yet"),
+        ({}, True, "it is pending, but this replica has not seen it yet"),
+        ({}, False, "it is pending, but this replica has not seen it yet: the mirror is not complete yet"),
+        ({"state": "running", "processor": "p"}, True, "it is running, but this replica has not seen it yet"),
     ],
 )
 async def test_a_job_that_the_replica_does_not_know_is_read_from_the_database(

@@ -77,7 +77,7 @@ async def test_labels_of_so_many_are_looked_at_and_no_more(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await some(client, world)
-    monkeypatch.setattr("hascheduler.api.schedules.selection.LABELS_LOOKED_AT_MAX", 2)
+    monkeypatch.setattr("hascheduler.api.schedules.selection.LABELS_READ_MAX", 2)
     monkeypatch.setattr("hascheduler.api.schedules.selection.LABELLED_MAX", 1)
     page = await get(client, "/v1/schedules?state=active&label=team=x")
     assert ([item["name"] for item in page["items"]], page["next"]) == (["a.nightly"], "e")

@@ -159,7 +159,7 @@ async def test_a_trigger_waits_for_all_of_one_graph_and_is_refused_after_a_secon
     assert world.job(f"{second}.a")["ignores_failures"]
     assert world.job(f"{second}.b")["waits_for"] == [f"{second}.a"]
     problem = check_problem(await client.post(f"{PATH}/trigger"), 409)
-    assert f"{second!r} of schedule 'tick' waits already" in problem["detail"]
+    assert f"{second!r} of schedule 'tick' already waits" in problem["detail"]
 
 
 async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: httpx.AsyncClient, world: World) -> None:

@@ -92,7 +92,7 @@ from tests.unit.cli.invoking import Replica
         ("schedule add bad --every 1s", "--definition: missing"),
         ("job list --since yesterday", "--since: 'yesterday' is neither; expected an RFC 3339 instant"),
         ("job list -o name --watch", "can't be had with -o name"),
-        ("events --after yesterday", "is no id of an event"),
+        ("events --after yesterday", "is not an event id"),
         ("job batch nowhere.jsonl", "FILE: nowhere.jsonl: No such file"),
         ("lane delete a/b --yes", "NAME: 'a/b' is not a name"),
         ("schedule timeline --timezone ../../etc/passwd", "--timezone: "),

@@ -168,8 +168,8 @@ def test_a_variable_that_decides_which_code_runs_is_refused(name: str) -> None:
     ("payload", "path", "problem"),
     [
         ({}, "payload.argv", "missing"),
-        ({"argv": []}, "payload.argv", "0 in it; expected at least 1"),
-        ({"argv": ["/x"] * 1_001}, "payload.argv", "1001 in it; expected at most 1000"),
+        ({"argv": []}, "payload.argv", "0 items; expected at least 1"),
+        ({"argv": ["/x"] * 1_001}, "payload.argv", "1001 items; expected at most 1000"),
         ({"argv": ["/x"], "timeout": "25h"}, "payload.timeout", "25h is out of range; expected 100ms to 1d"),
         ({"argv": ["/x"], "shell": True}, "payload.shell", "no such field; expected one of argv, env, cwd"),
     ],

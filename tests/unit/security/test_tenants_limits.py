@@ -38,7 +38,7 @@ async def test_what_an_expiring_token_makes_expires_with_it_at_the_latest(guarde
         assert (await asked(parent, expires_in="10m")).json()["expires_at"] == "2030-01-01T00:10:00.000Z"
         problem = check_problem(await asked(parent, expires_in="3601s"), 422, "expires_in")
     [error] = problem["errors"]
-    assert error["expected"] == "at most 1h, or nothing"
+    assert error["expected"] == "at most 1h, or no expires_in"
     assert AN_HOUR_LATER in error["problem"]
 
 
@@ -80,7 +80,7 @@ async def test_created_tokens_outlive_the_revoked_creator_and_name_it(guarded: G
 
 def refused_lane(answer: httpx.Response, path: str = "lane") -> None:
     (error,) = check_problem(answer, 422)["errors"]
-    assert (error["path"], error["problem"]) == (path, "there is no lane 'own'")
+    assert (error["path"], error["problem"]) == (path, "lane 'own' does not exist")
     assert error["expected"].startswith("default, or a lane of /v1/lanes")
 
 

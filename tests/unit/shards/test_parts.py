@@ -189,7 +189,7 @@ def paused(places: list[WorldPlace]) -> int:
 async def test_more_than_was_agreed_to_is_refused_by_the_sum_of_all(path: str) -> None:
     places = await (with_jobs() if "jobs" in path else with_schedules())
     problem = await post(places, path, {**(BATCH if "jobs" in path else TEXT), "expected": 3}, 409)
-    assert problem["detail"] == "9 match now, and 3 were expected; look again"
+    assert problem["detail"] == "9 match now, but 3 were expected; check and retry"
     assert (states(places) == [3, 3, 3]) if "jobs" in path else (paused(places) == 0)
 
 
