@@ -48,9 +48,9 @@ _AHEAD_MAX_S = 60
 """Another replica may be ahead of this one in the stream, but not by more."""
 _COME_AGAIN_S = 5
 
-TOO_OLD = "more has happened since than this replica remembers"
+TOO_OLD = "this replica no longer has all events since then"
 NOT_YET_HERE = "this replica has not heard of that event, and should have"
-READ_ANEW = "this replica had to read everything again, and does not know what happened meanwhile"
+RESYNCED = "this replica had to resync its mirror and may have missed events"
 
 
 class EventLog:
@@ -209,7 +209,7 @@ class LogFollower:
         is_first, self._era = self._era == 0, events.era
         reason = ""
         if self._after < events.floor:
-            reason = TOO_OLD if is_first and self._after else READ_ANEW
+            reason = TOO_OLD if is_first and self._after else RESYNCED
         elif self._after > events.position and seconds_of(self._after) > seconds_of(events.position) + _AHEAD_MAX_S:
             reason = NOT_YET_HERE
         if not reason:
