@@ -45,7 +45,7 @@ class Answer(dict[str, Any]):
     if not TYPE_CHECKING:  # else a checker would accept any attribute
 
         def __setattr__(self, name: str, value: Any) -> None:
-            raise AttributeError(f"{name!r} can't be set: an answer stays as it was sent")
+            raise AttributeError(f"{name!r} can't be set: answers are read-only")
 
         def __getattr__(self, name: str) -> Any:
             read = _readers(type(self)).get(name)

@@ -37,7 +37,7 @@ def encoded(body: object) -> bytes:
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(("body",), f"is nothing that JSON can hold: {error}", "JSON") from None
+        raise InvalidInput(("body",), f"can't be encoded as JSON: {error}", "JSON") from None
 
 
 def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
@@ -53,9 +53,9 @@ def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
         size += own
     needed = f"{len(jobs)} jobs need {len(groups)} requests"
     if len(groups) > 1 and atomic:
-        raise InvalidInput(("jobs",), f"{needed}, and are to be all or none", f"{_WHOLE} if they are atomic")
+        raise InvalidInput(("jobs",), f"{needed}, but are atomic", f"{_WHOLE} for an atomic batch")
     if len(groups) > 1 and any(_names_others(job) for job in jobs):
-        raise InvalidInput(("jobs",), f"{needed}, and depend on each other by ref:", f"{_WHOLE} if there is a ref:")
+        raise InvalidInput(("jobs",), f"{needed}, but depend on each other by ref:", f"{_WHOLE} with ref:")
     return groups
 
 
@@ -76,7 +76,7 @@ def _value(name: str, value: Any) -> Any:
         case _ if name == "payload":
             return value
         case datetime() if value.tzinfo is None:
-            raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
+            raise InvalidInput((name,), f"{value.isoformat()} has no time zone", "a datetime with tzinfo, such as UTC")
         case datetime():
             return value.isoformat()
         case Mapping():

@@ -35,7 +35,7 @@ class Exchange:
 
     def __init__(self, urls: Sequence[str], token: str | None, answer_timeout_s: float) -> None:
         if not urls:
-            raise InvalidInput(("urls",), "there is none", "such as http://127.0.0.1:8080")
+            raise InvalidInput(("urls",), "missing", "such as http://127.0.0.1:8080")
         self._urls = [_checked(url.strip()) for several in urls for url in str(several).split(",")]
         self._token = _sendable(token)
         self._answer_s = answer_timeout_s
@@ -73,7 +73,7 @@ class Exchange:
             "timeout": httpx.Timeout(self._answer_s, read=self._answer_s + request.more_s + request.held_s),
         }
 
-    def heard(self, request: Request[T], replica: int, response: httpx.Response) -> T:
+    def read_response(self, request: Request[T], replica: int, response: httpx.Response) -> T:
         """Return the answer; raise `Retryable` if the request may be repeated, else `Refused` or `Unavailable`."""
         where, status, body = redacted(self._urls[replica]), response.status_code, _json(response)
         if response.is_success and isinstance(body, dict):
@@ -82,7 +82,7 @@ class Exchange:
             try:
                 return request.read(body, response.headers)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                reason = f"{where} does not answer as a replica does ({error!r})"
+                reason = f"{where} sent an invalid answer ({error!r})"
                 raise Unavailable(reason, request.key, where, status, cause=error) from None
         problem = Problem(body)
         # A proxy, or a server that is no replica, does not know what is there.
@@ -102,7 +102,7 @@ class Exchange:
             raise REFUSED.get(status, Refused)(status, problem, None, request.key, where)
         raise unavailable
 
-    def unheard(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
+    def unanswered(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
         """Return the error to raise if there was no answer."""
         reason = redacted(str(error)) or type(error).__name__
         where = redacted(self._urls[replica])
@@ -148,12 +148,12 @@ class Tries:
 
 def _in_doubt(request: Request[Any], failure: Unavailable, after_s: float | None = None) -> Exception:
     """Return the error to raise if the request may have been carried out."""
-    look = request.look
-    if look is not None and MADE in look.path:
+    probe = request.probe
+    if probe is not None and MADE in probe.path:
         if failure.problem is None or failure.problem.id is None:
             return failure
-        look = replace(look, path=look.path.replace(MADE, quote(failure.problem.id, safe=":")))
-    return Retryable(failure, after_s, look)
+        probe = replace(probe, path=probe.path.replace(MADE, quote(failure.problem.id, safe=":")))
+    return Retryable(failure, after_s, probe)
 
 
 def _current_trace() -> dict[str, str]:
@@ -190,7 +190,7 @@ def _warned(header: str) -> str:
 def _sendable(token: str | None) -> str | None:
     if token is not None and not (token and all("!" <= character <= "~" for character in token)):
         # The token is not shown: it may be right but for a line break after it.
-        raise InvalidInput(("token",), "can't be a token", "printable ASCII without blanks or line breaks")
+        raise InvalidInput(("token",), "is not a valid token", "printable ASCII without blanks or line breaks")
     return token
 
 

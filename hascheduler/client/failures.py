@@ -88,9 +88,9 @@ class StillRunning(_Unsuccessful):
 class Retryable(Exception):
     """An exchange that may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise if it is not.
 
-    If ``look``, a `Request`, is given, whether the exchange was carried out is unknown: ask it first.
+    If ``probe``, a `Request`, is given, whether the exchange was carried out is unknown: ask it first.
     """
 
     failure: Refused | Unavailable
     after_s: float | None = None
-    look: Any = None
+    probe: Any = None

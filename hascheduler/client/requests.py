@@ -1,7 +1,7 @@
 """Requests: what each sends, and how its answer is read. No I/O: `asynchronous.asking` carries them out.
 
 Nearly all may be sent again: reads change nothing, submits, triggers and retries carry an idempotency key, and a change
-that was already made counts as made. Any other request has a ``look``, which finds out whether it was carried out
+that was already made counts as made. Any other request has a ``probe``, which finds out whether it was carried out
 before it is sent again.
 """
 
@@ -42,7 +42,7 @@ class Request(Generic[T]):
     it may take. ``held_s`` is how long the replica is asked to hold it back, which does not count as failing. ``key``
     is the key under which the whole operation may be repeated.
 
-    ``look`` is for a request that may not be sent twice: if the outcome is unknown, that request finds out. Its answer
+    ``probe`` is for a request that may not be sent twice: if the outcome is unknown, that request finds out. Its answer
     becomes the answer of this one; None if this one was not carried out. `MADE` in its path stands for the id in the
     failure; if the failure has none, nothing can find out.
     """
@@ -56,7 +56,7 @@ class Request(Generic[T]):
     more_s: float = 0.0
     held_s: float = 0.0
     key: str | None = None
-    look: "Request[T | None] | None" = None
+    probe: "Request[T | None] | None" = None
     absent: Callable[[], T] | None = None
 
 
@@ -80,7 +80,7 @@ def key_of(given: str | None) -> str:
     key = str(uuid4()) if given is None else given
     if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
         expected = "1 to 255 printable ASCII characters without blanks"
-        raise InvalidInput(("idempotency_key",), f"{key[:64]!r} can't be a key", expected)
+        raise InvalidInput(("idempotency_key",), f"{key[:64]!r} is not a valid key", expected)
     return key
 
 
@@ -109,7 +109,7 @@ def delete(path: str, headers: Mapping[str, str] | None = None) -> Request[bool]
     If the outcome is unknown, a document that is gone counts as deleted.
     """
     again: Request[bool | None] = Request("DELETE", path, _yes, headers=headers or {}, absent=_yes)
-    return Request("DELETE", path, _yes, headers=headers or {}, look=again, absent=lambda: False)
+    return Request("DELETE", path, _yes, headers=headers or {}, probe=again, absent=lambda: False)
 
 
 def _yes(*_: object) -> bool:
@@ -129,14 +129,14 @@ def word_of(body: JsonObject) -> str:
 def job_path(job_id: str, verb: str = "") -> str:
     """Return a path such as ``/v1/jobs/job:0194f3/cancel``; raise `InvalidInput` if that is not the id of a job."""
     if not _JOB_ID.fullmatch(job_id):
-        raise InvalidInput(("job_id",), f"{job_id[:64]!r} is no id of a job", "such as job:0194f3…")
+        raise InvalidInput(("job_id",), f"{job_id[:64]!r} is not a job id", "such as job:0194f3…")
     return f"/v1/jobs/{job_id}" + (f"/{verb}" if verb else "")
 
 
 def named(collection: str, name: str, verb: str = "") -> str:
     """Return a path such as ``/v1/schedules/nightly/pause``; raise `InvalidInput` if a path can't hold the name."""
     if not name.strip("."):
-        raise InvalidInput(("name",), f"{name[:64]!r} is no name", "letters, digits, '.', '_' and '-'")
+        raise InvalidInput(("name",), f"{name[:64]!r} is not a name", "letters, digits, '.', '_' and '-'")
     return f"/v1/{collection}/{quote(name, safe=':')}" + (f"/{verb}" if verb else "")
 
 
@@ -146,10 +146,10 @@ def matching(if_match: Rev, if_none_match: Literal["*"] | None = None) -> dict[s
     return {name: text for name, text in (("If-None-Match", if_none_match), ("If-Match", tag)) if text is not None}
 
 
-def look_for(
+def probe_for(
     path: str, wanted: JsonObject, read: Callable[[JsonObject], Any] = Answer, *, nulls_remove: bool = False
 ) -> Request[Any]:
-    """Return the ``look`` of a request that leaves a document at ``path`` with everything ``wanted``.
+    """Return the ``probe`` of a request that leaves a document at ``path`` with everything ``wanted``.
 
     A null stands for the default, whatever that is, or for nothing if ``nulls_remove``.
     """
@@ -161,7 +161,7 @@ def look_for(
 
 
 def take_back(collection: str) -> Request[Any]:
-    """Return the ``look`` of a request whose result only its answer shows: delete the result, to make it again."""
+    """Return the ``probe`` of a request whose result only its answer shows: delete the result, to make it again."""
     return Request("DELETE", f"/v1/{collection}/{MADE}", lambda *_: None, absent=lambda: None)
 
 

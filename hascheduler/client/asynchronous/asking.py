@@ -26,18 +26,18 @@ class AsyncAsker:
         self.patience_s = patience_s
 
     async def run(self, flow: Flow[T]) -> T:
-        heard: object = None
+        answer: object = None
         while True:
             try:
-                step = flow.send(heard)
+                step = flow.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            heard = None
+            answer = None
             if isinstance(step, Pause):
                 await asyncio.sleep(step.for_s)
             else:
-                heard = await self.ask(step)
+                answer = await self.ask(step)
 
     async def ask(self, request: Request[T]) -> T:
         tries = Tries(self.patience_s, request.held_s, self._exchange.replicas)
@@ -45,20 +45,20 @@ class AsyncAsker:
         while True:
             try:
                 if doubt is not None:
-                    found: T | None = await self._look(doubt)
+                    found: T | None = await self._probe(doubt)
                     if found is not None:
                         return found
                     doubt = None
                 return await self._ask_once(request)
             except Retryable as met:
-                doubt = doubt if met.look is None else met
+                doubt = doubt if met.probe is None else met
                 pause_s = tries.pause_s(met)
             await asyncio.sleep(pause_s)
 
-    async def _look(self, doubt: Retryable) -> Any:
+    async def _probe(self, doubt: Retryable) -> Any:
         """Return the result of the last try whose outcome is unknown."""
         try:
-            return await self._ask_once(doubt.look)
+            return await self._ask_once(doubt.probe)
         except Retryable as met:
             raise Retryable(doubt.failure, met.after_s) from met
         except (Refused, Unavailable) as error:
@@ -69,8 +69,8 @@ class AsyncAsker:
         try:
             response = await self._http.request(**self._exchange.sent(request, replica))
         except httpx.HTTPError as error:
-            raise self._exchange.unheard(request, replica, error) from None
-        return self._exchange.heard(request, replica, response)
+            raise self._exchange.unanswered(request, replica, error) from None
+        return self._exchange.read_response(request, replica, response)
 
     async def follow(self, request: Request[Any]) -> AsyncIterator[str]:
         """Yield the lines of an endless answer as they come; one connection, and no second try."""
@@ -79,13 +79,13 @@ class AsyncAsker:
             async with self._http.stream(**self._exchange.sent(request, replica)) as response:
                 if not response.is_success:
                     await response.aread()
-                    self._exchange.heard(request, replica, response)
+                    self._exchange.read_response(request, replica, response)
                 async for line in response.aiter_lines():
                     yield line
         except Retryable as retryable:
             raise retryable.failure from None
         except httpx.HTTPError as error:
-            failure = self._exchange.unheard(request, replica, error)
+            failure = self._exchange.unanswered(request, replica, error)
             raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 
 

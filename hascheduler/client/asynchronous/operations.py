@@ -86,7 +86,7 @@ class AsyncTokensApi(AsyncPart):
         try: after `Unavailable`, find it with `list` and revoke it.
         """
         body = plain(name=name, role=role, tenant=tenant, expires_in=expires_in)
-        return await self._post(answers.NewTokenResponse, "/v1/tokens", body, look=take_back("tokens"))
+        return await self._post(answers.NewTokenResponse, "/v1/tokens", body, probe=take_back("tokens"))
 
     def list(self) -> AsyncIterator[answers.TokenResponse]:
         return self._each(answers.TokenResponse, "/v1/tokens")
@@ -104,8 +104,8 @@ class AsyncWorkApi(AsyncPart):
 
         If the answer is lost, the registration goes unused and expires.
         """
-        path, look = f"/v1/{_PROCESSORS}", take_back(_PROCESSORS)
-        return await self._post(answers.RegisteredResponse, path, dict(processor), look=look)
+        path, probe = f"/v1/{_PROCESSORS}", take_back(_PROCESSORS)
+        return await self._post(answers.RegisteredResponse, path, dict(processor), probe=probe)
 
     async def deregister(self, processor: str) -> bool:
         """Deregister it, so that its attempts go to others; return False if it was not registered."""

@@ -27,18 +27,18 @@ class Asker:
         self.patience_s = patience_s
 
     def run(self, flow: Flow[T]) -> T:
-        heard: object = None
+        answer: object = None
         while True:
             try:
-                step = flow.send(heard)
+                step = flow.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            heard = None
+            answer = None
             if isinstance(step, Pause):
                 time.sleep(step.for_s)
             else:
-                heard = self.ask(step)
+                answer = self.ask(step)
 
     def ask(self, request: Request[T]) -> T:
         tries = Tries(self.patience_s, request.held_s, self._exchange.replicas)
@@ -46,20 +46,20 @@ class Asker:
         while True:
             try:
                 if doubt is not None:
-                    found: T | None = self._look(doubt)
+                    found: T | None = self._probe(doubt)
                     if found is not None:
                         return found
                     doubt = None
                 return self._ask_once(request)
             except Retryable as met:
-                doubt = doubt if met.look is None else met
+                doubt = doubt if met.probe is None else met
                 pause_s = tries.pause_s(met)
             time.sleep(pause_s)
 
-    def _look(self, doubt: Retryable) -> Any:
+    def _probe(self, doubt: Retryable) -> Any:
         """Return the result of the last try whose outcome is unknown."""
         try:
-            return self._ask_once(doubt.look)
+            return self._ask_once(doubt.probe)
         except Retryable as met:
             raise Retryable(doubt.failure, met.after_s) from met
         except (Refused, Unavailable) as error:
@@ -70,8 +70,8 @@ class Asker:
         try:
             response = self._http.request(**self._exchange.sent(request, replica))
         except httpx.HTTPError as error:
-            raise self._exchange.unheard(request, replica, error) from None
-        return self._exchange.heard(request, replica, response)
+            raise self._exchange.unanswered(request, replica, error) from None
+        return self._exchange.read_response(request, replica, response)
 
     def follow(self, request: Request[Any]) -> Iterator[str]:
         """Yield the lines of an endless answer as they come; one connection, and no second try."""
@@ -80,13 +80,13 @@ class Asker:
             with self._http.stream(**self._exchange.sent(request, replica)) as response:
                 if not response.is_success:
                     response.read()
-                    self._exchange.heard(request, replica, response)
+                    self._exchange.read_response(request, replica, response)
                 for line in response.iter_lines():
                     yield line
         except Retryable as retryable:
             raise retryable.failure from None
         except httpx.HTTPError as error:
-            failure = self._exchange.unheard(request, replica, error)
+            failure = self._exchange.unanswered(request, replica, error)
             raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 
 

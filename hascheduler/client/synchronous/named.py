@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from hascheduler.client.requests import MERGE_PATCH, Rev, delete, look_for, matching, named
+from hascheduler.client.requests import MERGE_PATCH, Rev, delete, matching, named, probe_for
 from hascheduler.client.results import JsonObject, ListPage
 from hascheduler.client.synchronous.asking import Asker, Part
 
@@ -49,14 +49,15 @@ class NamedApi(Part, Generic[T]):
     ) -> T:
         """Write the whole document, as a file or a program holds it; the replica validates it."""
         path, headers = self._path(name), matching(if_match, if_none_match)
-        look = look_for(path, document, self._read) if headers else None  # a retry would conflict with its own revision
-        return self._ask(self._read, "PUT", path, body=dict(document), headers=headers, look=look)
+        # A retry would conflict with its own revision.
+        probe = probe_for(path, document, self._read) if headers else None
+        return self._ask(self._read, "PUT", path, body=dict(document), headers=headers, probe=probe)
 
     def patch(self, name: str, changes: Mapping[str, Any], *, if_match: Rev = None) -> T:
         """Change parts of it by a JSON merge patch on what the API shows: objects merge, None removes."""
         path, headers = self._path(name), {**MERGE_PATCH, **matching(if_match)}
-        look = None if if_match is None else look_for(path, changes, self._read, nulls_remove=True)
-        return self._ask(self._read, "PATCH", path, body=dict(changes), headers=headers, look=look)
+        probe = None if if_match is None else probe_for(path, changes, self._read, nulls_remove=True)
+        return self._ask(self._read, "PATCH", path, body=dict(changes), headers=headers, probe=probe)
 
     def delete(self, name: str, *, if_match: Rev = None) -> bool:
         """Delete it; return False if there was none."""

@@ -87,7 +87,7 @@ class TokensApi(Part):
         try: after `Unavailable`, find it with `list` and revoke it.
         """
         body = plain(name=name, role=role, tenant=tenant, expires_in=expires_in)
-        return self._post(answers.NewTokenResponse, "/v1/tokens", body, look=take_back("tokens"))
+        return self._post(answers.NewTokenResponse, "/v1/tokens", body, probe=take_back("tokens"))
 
     def list(self) -> Iterator[answers.TokenResponse]:
         return self._each(answers.TokenResponse, "/v1/tokens")
@@ -105,8 +105,8 @@ class WorkApi(Part):
 
         If the answer is lost, the registration goes unused and expires.
         """
-        path, look = f"/v1/{_PROCESSORS}", take_back(_PROCESSORS)
-        return self._post(answers.RegisteredResponse, path, dict(processor), look=look)
+        path, probe = f"/v1/{_PROCESSORS}", take_back(_PROCESSORS)
+        return self._post(answers.RegisteredResponse, path, dict(processor), probe=probe)
 
     def deregister(self, processor: str) -> bool:
         """Deregister it, so that its attempts go to others; return False if it was not registered."""

@@ -10,7 +10,7 @@ from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
 from hascheduler.client.bodies import plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where
 from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
-from hascheduler.client.requests import MANY_S, Rev, key_of, look_for, matching, submit_one
+from hascheduler.client.requests import MANY_S, Rev, key_of, matching, probe_for, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 from hascheduler.client.synchronous.asking import Asker
 from hascheduler.client.synchronous.named import IfNone, NamedApi
@@ -42,8 +42,8 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         """Create a schedule as `create` does, from a document as a file or a program holds it, with its ``name``."""
         name = document.get("name")
         is_name = isinstance(name, str) and name.strip(".")  # else it is refused
-        look = look_for(self._path(str(name)), document, ScheduleResponse) if is_name else None
-        return self._post(ScheduleResponse, "/v1/schedules", dict(document), look=look)
+        probe = probe_for(self._path(str(name)), document, ScheduleResponse) if is_name else None
+        return self._post(ScheduleResponse, "/v1/schedules", dict(document), probe=probe)
 
     def put(
         self,
@@ -96,9 +96,9 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     ) -> ScheduleResponse:
         """Make a change; ``leaves`` is what the schedule shows afterwards, None if nothing shows the change."""
         is_shown = leaves is not None and if_match is not None
-        look = look_for(self._path(name), leaves or {}, ScheduleResponse) if is_shown else None
+        probe = probe_for(self._path(name), leaves or {}, ScheduleResponse) if is_shown else None
         path, headers = self._path(name, verb), matching(if_match)
-        return self._post(ScheduleResponse, path, plain(**body), headers=headers, look=look)
+        return self._post(ScheduleResponse, path, plain(**body), headers=headers, probe=probe)
 
     def trigger(
         self, name: str, body: options.TriggerNowBody | None = None, *, idempotency_key: str | None = None

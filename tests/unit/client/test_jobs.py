@@ -68,12 +68,12 @@ async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
 @pytest.mark.parametrize(
     ("definition", "more", "said"),
     [
-        ("log", {"payload": object()}, "body: is nothing that JSON can hold"),
-        ("log", {"payload": float("nan")}, "body: is nothing that JSON can hold"),
-        ("log", {"idempotency_key": "a b"}, "idempotency_key: 'a b' can't be a key"),
+        ("log", {"payload": object()}, "body: can't be encoded as JSON"),
+        ("log", {"payload": float("nan")}, "body: can't be encoded as JSON"),
+        ("log", {"idempotency_key": "a b"}, "idempotency_key: 'a b' is not a valid key"),
         ("log", {"wait": float("inf")}, "wait: inf s is out of range"),
         ("log", {"wait": 301}, "wait: 301 s is out of range"),
-        ("log", {"not_before": LATER.replace(tzinfo=None)}, "not_before: 2031-01-01T00:00:00 has no zone"),
+        ("log", {"not_before": LATER.replace(tzinfo=None)}, "not_before: 2031-01-01T00:00:00 has no time zone"),
     ],
 )
 async def test_what_cannot_be_sent_is_not(face: Face, definition: str, more: dict[str, Any], said: str) -> None:
@@ -155,5 +155,5 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
 def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "REQUEST_BYTES_MAX", 100)
     assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
-    with pytest.raises(InvalidInput, match=r"3 requests, and are to be all or none; .* 1\.5 MiB if"):
+    with pytest.raises(InvalidInput, match=r"3 requests, but are atomic; .* 1\.5 MiB for an atomic batch"):
         split_jobs(["x" * 60] * 3, atomic=True)

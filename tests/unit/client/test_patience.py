@@ -157,7 +157,7 @@ async def test_patience_ends(kind: str, answer: httpx.Response | httpx.Transport
         (httpx.Response(404, text="nginx"), Unavailable, r"answered 404: \?"),
         (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), Unavailable, "CERTIFICATE_VERIFY_FAILED"),
         (httpx.Response(200, text="<html>"), Unavailable, "answered 200"),
-        (httpx.Response(200, json={"id": "job:1"}), Unavailable, "does not answer as a replica does"),
+        (httpx.Response(200, json={"id": "job:1"}), Unavailable, "sent an invalid answer"),
     ],
 )
 async def test_what_would_be_no_better_is_not_repeated(
@@ -218,6 +218,6 @@ def test_what_is_no_url_is_refused(urls: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("token", ["", "hsk_abc\n", "hsk_é", "hsk abc"])
 def test_what_is_no_token_is_refused_and_not_told(token: str) -> None:
-    with pytest.raises(InvalidInput, match="token: can't be a token") as refused:
+    with pytest.raises(InvalidInput, match="token: is not a valid token") as refused:
         Scheduler(A, token=token)
     assert "abc" not in str(refused.value)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from hascheduler.client import AsyncScheduler, Definition, Lane, Refused, Unavailable
-from hascheduler.client.requests import look_for
+from hascheduler.client.requests import probe_for
 from tests.unit.api.doubles import World, app_of
 from tests.unit.client.faces import Face, answered_by, scheduler_over
 
@@ -151,7 +151,7 @@ async def test_a_schedule_is_recognised_in_whatever_form_it_was_asked_for(world:
 
 def test_what_shows_something_else_is_not_what_was_asked_for() -> None:
     def shows(shown: dict[str, Any], asked: dict[str, Any], *, nulls_remove: bool = False) -> bool:
-        return look_for("/v1/x", asked, nulls_remove=nulls_remove).read(shown, {}) is not None
+        return probe_for("/v1/x", asked, nulls_remove=nulls_remove).read(shown, {}) is not None
 
     assert shows({"a": "1m", "b": 1}, {"a": 60})
     for asked in ({"a": 61}, {"a": "1 m"}, {"a": True}, {"a": ["1m"]}, {"a": {"b": 1}}, {"c": 1}, {"payload": "60s"}):

@@ -133,14 +133,14 @@ async def job(replica: Replica) -> str:
 @pytest.fixture
 def hostile_replica(replica: Replica, job: str, monkeypatch: pytest.MonkeyPatch) -> Replica:
     """It turns each text of its answers into more than was asked for."""
-    heard = Exchange.heard
+    read = Exchange.read_response
     poison = ALL.replace("\ud800", "") + MARKUP
 
     def hostile(self: Exchange, request: Any, number: int, response: httpx.Response) -> Any:
         said = httpx.Response(response.status_code, content=json.dumps(turned(response.json(), poison)))
-        return heard(self, request, number, said)
+        return read(self, request, number, said)
 
-    monkeypatch.setattr(Exchange, "heard", hostile)
+    monkeypatch.setattr(Exchange, "read_response", hostile)
     return replica
 
 
@@ -159,7 +159,7 @@ async def test_nothing_that_a_replica_says_moves_the_terminal(hostile_replica: R
 
 
 async def test_neither_do_its_refusals(hostile_replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard = Exchange.heard
+    read = Exchange.read_response
     for status in (400, 401, 403, 404, 409, 412, 422, 429, 500):
         problem = {"type": "t", "title": ALL, "detail": f"no\nhascheduler: done{ALL}", "errors": [
             {"path": f"a{ALL}", "problem": ALL, "expected": ALL}, {"path": f"a{ALL}", "problem": ALL, "expected": ALL}
@@ -167,7 +167,7 @@ async def test_neither_do_its_refusals(hostile_replica: Replica, monkeypatch: py
 
         refusal = httpx.Response(status, content=json.dumps(problem))
         monkeypatch.setattr(
-            Exchange, "heard", lambda self, request, number, _, said=refusal: heard(self, request, number, said)
+            Exchange, "read_response", lambda self, request, number, _, said=refusal: read(self, request, number, said)
         )
         ended = await hostile_replica.run("job", "list")
         assert ended.status in (1, 2)
