@@ -24,7 +24,7 @@ def read_noun(collection: str, answer: Mapping[str, Any]) -> Any:
     return read_answer(NOUNS[collection], dict(answer))
 
 
-def said(noun: Noun) -> dict[str, Any]:
+def body_of(noun: Noun) -> dict[str, Any]:
     """Return the body of a PUT without defaults that the caller did not set: an older replica may not know them."""
     kept = {*noun.kept} & noun.model_fields_set
     body = normal_form(noun) | {name: value for name, value in answer_of(noun).items() if name in kept}

@@ -18,9 +18,9 @@ class Problem(answers.Problem):
     If the outcome is unknown, ``id`` names the subject of the request, to ask by.
     """
 
-    def __init__(self, said: object = None) -> None:
+    def __init__(self, given: object = None) -> None:
         # A missing field is empty: the answer of a proxy may not be a problem document.
-        fields = said if isinstance(said, dict) else {}
+        fields = given if isinstance(given, dict) else {}
         errors = fields["errors"] if isinstance(fields.get("errors"), list) else []
         texts = {name: str(fields.get(name, "")) for name in ("type", "detail")}
         of_fields = [
@@ -102,9 +102,9 @@ class Changed:
     next: str | None = None
 
     @classmethod
-    def read(cls, said: JsonObject) -> "Changed":
+    def read(cls, given: JsonObject) -> "Changed":
         # A replica of 0.2.0 sends the first five.
-        return cls(**{one.name: said[one.name] for one in fields(cls) if one.name in said})
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,8 +92,8 @@ class VerdictSelection(VerdictFilter):
             return True
         if schedule is None:
             return False
-        created_at_ms, said = schedule.get("created_at_ms"), record.get("schedule_created_at_ms")
-        if created_at_ms != said and not (said is None and record["first_ms"] > created_at_ms):
+        created_at_ms, recorded_at_ms = schedule.get("created_at_ms"), record.get("schedule_created_at_ms")
+        if created_at_ms != recorded_at_ms and not (recorded_at_ms is None and record["first_ms"] > created_at_ms):
             return False
         labels = schedule.get("labels") or {}
         return (

@@ -177,8 +177,8 @@ def span(least_ms: int, most_ms: int, *, of_query: bool = False) -> Form:
         return int(value)
 
     answered = {"type": "string"}
-    said = _QUERY_SPAN_SCHEMA if of_query else _SPAN_SCHEMA
-    return Form(read, format_duration, read_stored, said, answered, metavar="SPAN", read_answer=parse_duration)
+    schema = _QUERY_SPAN_SCHEMA if of_query else _SPAN_SCHEMA
+    return Form(read, format_duration, read_stored, schema, answered, metavar="SPAN", read_answer=parse_duration)
 
 
 def _is_number(text: str) -> bool:
@@ -187,8 +187,8 @@ def _is_number(text: str) -> bool:
 
 def written_span(given: Mapping[str, Any], name: str, span_ms: int) -> str:
     """Return the span of that field as the request's author wrote it, or as answers show it."""
-    said = given.get(name)
-    return format_duration(span_ms) if said is None else said if isinstance(said, str) else f"{said}s"
+    written = given.get(name)
+    return format_duration(span_ms) if written is None else written if isinstance(written, str) else f"{written}s"
 
 
 # Beyond these `datetime` raises; a document may hold such a number if it was written by hand.

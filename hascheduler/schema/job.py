@@ -101,10 +101,10 @@ class SubmitJobBody(JobBody):
 
         It tells apart two uses of an idempotency key.
         """
-        said = self.model_dump(include=set(_ALWAYS_HASHED))
+        values = self.model_dump(include=set(_ALWAYS_HASHED))
         if newer := set(SubmitJobBody.model_fields) - _ALWAYS_HASHED - {"tenant"}:
-            said |= self.model_dump(include=newer, exclude_defaults=True)
-        hashed = {published_name(name): value for name, value in said.items()}
+            values |= self.model_dump(include=newer, exclude_defaults=True)
+        hashed = {published_name(name): value for name, value in values.items()}
         return hashlib.sha256(orjson.dumps(hashed, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def job(self, id: str, tenant: str, now: WallMs) -> NewJob:

@@ -76,7 +76,7 @@ class Part(BaseModel):
     """Fields that keep their stored value if a request leaves them out."""
     always_stored: ClassVar[tuple[str, ...]] = ()
     """Fields that a stored document must have: one that was broken by hand must not pass for a default."""
-    null_is_said: ClassVar[tuple[str, ...]] = ()
+    null_is_value: ClassVar[tuple[str, ...]] = ()
     """Fields in which null is a value, not the same as left out, because they hold any JSON."""
     never_null: ClassVar[tuple[str, ...]] = ()
     """Published names of fields that a request may leave to others to set, and that answers always have."""
@@ -105,13 +105,13 @@ class Part(BaseModel):
         if len(given) > FIELDS_MAX:
             raise wrong(f"{len(given)} fields", "only the fields that /docs lists")
         left_out = _null_is_default(cls, is_published=info.context is REQUEST or info.context is ANSWER)
-        said = {name: value for name, value in given.items() if value is not None or name not in left_out}
+        values = {name: value for name, value in given.items() if value is not None or name not in left_out}
         if info.context is STORED:
-            said = cls.from_stored(said)
-            missing = [name for name in cls.always_stored if name not in said]
+            values = cls.from_stored(values)
+            missing = [name for name in cls.always_stored if name not in values]
             if missing:
                 raise together(missing, cls, "missing", "this field, which every stored document has")
-        part = read(said)
+        part = read(values)
         if info.context is REQUEST:
             part.check_request(given)
             return part.completed()
@@ -304,19 +304,19 @@ def parts_in(annotation: Any) -> Iterator[type[Part]]:
 def _null_is_default(part: type[Part], *, is_published: bool) -> frozenset[str]:
     """Return the names, published or own, of fields in which null is the same as left out."""
     fields = {name: field for name, field in part.model_fields.items() if not field.is_required()}
-    names = fields.keys() - set(part.null_is_said)
+    names = fields.keys() - set(part.null_is_value)
     return frozenset((fields[name].alias or name) if is_published else name for name in names)
 
 
-def _with_added(part: Part, said: dict[str, Any]) -> dict[str, Any]:
+def _with_added(part: Part, shown: dict[str, Any]) -> dict[str, Any]:
     """Return the published form of a part with the fields that a newer replica added, also inside of it."""
     for name, field in type(part).model_fields.items():
         value, key = getattr(part, name), field.alias or name
-        if isinstance(value, Part) and key in said:
-            said[key] = _with_added(value, said[key])
-        elif isinstance(value, tuple) and value and isinstance(value[0], Part) and key in said:
-            said[key] = [_with_added(one, form) for one, form in zip(value, said[key], strict=True)]
-    return {**said, **(part.model_extra or {})}
+        if isinstance(value, Part) and key in shown:
+            shown[key] = _with_added(value, shown[key])
+        elif isinstance(value, tuple) and value and isinstance(value[0], Part) and key in shown:
+            shown[key] = [_with_added(one, form) for one, form in zip(value, shown[key], strict=True)]
+    return {**shown, **(part.model_extra or {})}
 
 
 def _allow_null(field: dict[str, Any]) -> None:

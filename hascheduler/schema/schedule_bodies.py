@@ -85,8 +85,8 @@ class TemplateBody(JobBody):
 
     def template(self) -> JobTemplate:
         tenant = self.tenant or DEFAULT_TENANT
-        said = {name: getattr(self, name) for name in _ALIKE}
-        return JobTemplate(**said, tenant=tenant, fairness_key=self.key(tenant))
+        values = {name: getattr(self, name) for name in _ALIKE}
+        return JobTemplate(**values, tenant=tenant, fairness_key=self.key(tenant))
 
 
 _ALIKE = ("definition", "target", "lane", "priority", "mode", "resources", "expires_in_ms")
@@ -116,15 +116,15 @@ def show_template(template: JobTemplate, schedule: str, payload: JsonValue, *, r
 
 
 def show_graph_job(job: GraphJob, schedule: str, payload: JsonValue) -> GraphJobBody:
-    said = _shown(job.template, schedule)
+    values = _shown(job.template, schedule)
     return GraphJobBody.model_construct(
-        **said, payload=payload, render=job.render, ref=job.ref, depends_on=job.depends_on
+        **values, payload=payload, render=job.render, ref=job.ref, depends_on=job.depends_on
     )
 
 
 def _shown(template: JobTemplate, schedule: str) -> dict[str, Any]:
-    said = {name: getattr(template, name) for name in (*_ALIKE, "tenant", "fairness_key")}
-    return {**said, "target": template.target_of(schedule)}
+    values = {name: getattr(template, name) for name in (*_ALIKE, "tenant", "fairness_key")}
+    return {**values, "target": template.target_of(schedule)}
 
 
 def _require_one_tenant(jobs: Sequence[TemplateBody]) -> None:
@@ -252,7 +252,7 @@ class ScheduleBody(ScheduleFields):
         return self.job.template()
 
     @property
-    def said_tenant(self) -> tuple[tuple[str | int, ...], str | None]:
+    def named_tenant(self) -> tuple[tuple[str | int, ...], str | None]:
         """Return the tenant that a job names, with its path; None if none does."""
         path, job = next((made for made in self.made if made[1].tenant is not None), self.made[0])
         return (*path, "tenant"), job.tenant
@@ -318,8 +318,8 @@ class CountsResponse(Part):
     @classmethod
     def of(cls, tally: FireCounts, unstorable: int) -> "CountsResponse":
         """Return the counts, with ``unstorable`` of the stored fired ones apart."""
-        said = {name: getattr(tally, name) for name in cls.model_fields if name != "unstorable"}
-        return cls.model_construct(**{**said, "fired": max(0, tally.fired - unstorable)}, unstorable=unstorable)
+        values = {name: getattr(tally, name) for name in cls.model_fields if name != "unstorable"}
+        return cls.model_construct(**{**values, "fired": max(0, tally.fired - unstorable)}, unstorable=unstorable)
 
 
 _SHOWN_TRIGGER = show_trigger(Trigger(Interval(1_000, WallMs(1_893_456_000_000)), jitter_ms=200))

@@ -179,9 +179,9 @@ def stored_forms(kind: type) -> dict[str, Callable[[Any], Any]]:
     found: dict[str, Callable[[Any], Any]] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         options = (hint, *get_args(hint))
-        said = [each for option in options for each in getattr(option, "__metadata__", ()) if isinstance(each, Form)]
-        if said:
-            found[name] = said[0].read_stored
+        forms = [each for option in options for each in getattr(option, "__metadata__", ()) if isinstance(each, Form)]
+        if forms:
+            found[name] = forms[0].read_stored
         elif getattr(hint, "__origin__", None) is str:
             found[name] = _stored_text
     return found

@@ -126,10 +126,10 @@ _NARROWING = tuple(each.name for each in fields(Trigger) if each.name != "patter
 
 def narrowing_of(body: PatternBody) -> dict[str, Any]:
     """Return the fields of a `Trigger` besides its pattern, as the core holds them."""
-    said = {name: getattr(body, name) for name in _NARROWING}
-    use = said["calendars"]
-    windows = tuple(Window(each.from_ms, each.to_ms) for each in said["exclude"])
-    return {**said, "exclude": windows, "calendars": None if use is None else CalendarUse(**dict(use))}
+    narrowing = {name: getattr(body, name) for name in _NARROWING}
+    use = narrowing["calendars"]
+    windows = tuple(Window(each.from_ms, each.to_ms) for each in narrowing["exclude"])
+    return {**narrowing, "exclude": windows, "calendars": None if use is None else CalendarUse(**dict(use))}
 
 
 def show_trigger(trigger: Trigger) -> PatternBody:
@@ -148,5 +148,5 @@ def show_trigger(trigger: Trigger) -> PatternBody:
 
 
 def _shown(part: Any, value: object, **more: Any) -> Any:
-    said = {name: getattr(value, name) for name in part.model_fields if name not in more}
-    return part.model_construct(**said, **more)
+    shown = {name: getattr(value, name) for name in part.model_fields if name not in more}
+    return part.model_construct(**shown, **more)

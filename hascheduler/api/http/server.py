@@ -221,8 +221,8 @@ def peer_headers(key: bytes, scope: Scope) -> Sequence[tuple[bytes, bytes]]:
 
 def passed_on_by_peer(scope: Scope, key: bytes) -> PassedOn | None:
     """Return what a peer claims about the request; None if no peer passed it on."""
-    said = {name: value for name, value in scope["headers"] if name in (_CLIENT, _BATCH, _PROOF)}
-    client, batch, proof = said.get(_CLIENT, b""), said.get(_BATCH, b""), said.get(_PROOF)
+    headers = {name: value for name, value in scope["headers"] if name in (_CLIENT, _BATCH, _PROOF)}
+    client, batch, proof = headers.get(_CLIENT, b""), headers.get(_BATCH, b""), headers.get(_PROOF)
     if proof is None or not hmac.compare_digest(proof, _proof(key, client, batch)):
         return None
     return PassedOn(client.decode("latin-1"), batch.decode("latin-1") or None)

@@ -185,8 +185,8 @@ async def submit_batch(
 
     A refused job does not hold back the others, except those that depend on it, unless the batch is `atomic`.
     """
-    told: str | None = request.scope["state"].get(BATCH_ID)  # set by the gateway that has split the batch
-    id = note.target = told or await _batch_id(key, caller, services)
+    split_batch_id: str | None = request.scope["state"].get(BATCH_ID)  # set by the gateway that has split the batch
+    id = note.target = split_batch_id or await _batch_id(key, caller, services)
     note.location = f"/v1/jobs?batch={id}"
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         batch = _Batch(id, key, caller, services, span.context)

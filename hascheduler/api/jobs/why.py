@@ -91,15 +91,15 @@ def show_explanation(explanation: Explanation, caller: Caller, document: StoredD
     """Return the explanation. ``document`` is the stored job, for the fields of attempts, which no mirror has."""
     if not caller.sees_payloads:
         explanation = replace(explanation, blocks=tuple(map(_without_values, explanation.blocks)))
-    said = _said(explanation, document or {})
+    detail = _detail_of(explanation, document or {})
     shown = {
         "job": explanation.job_id,
         "state": _STATES[explanation.state],
         "seen": True,
-        "summary": _summary(explanation, said),
+        "summary": _summary(explanation, detail),
         "processor": explanation.processor,
         "finished_at_ms": None,
-        "error": said if explanation.state == "waiting" else None,
+        "error": detail if explanation.state == "waiting" else None,
         "blocks": explanation.blocks,
         "standing": explanation.position,
     }
@@ -134,7 +134,7 @@ def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
     )
 
 
-def _said(explanation: Explanation, document: StoredDocument) -> str | None:
+def _detail_of(explanation: Explanation, document: StoredDocument) -> str | None:
     """Return the progress of a running attempt, or the last error of a job that waits."""
     progress, attempts = document.get("progress"), document.get("attempts")
     if explanation.state == "running" and isinstance(progress, Mapping):
@@ -148,7 +148,7 @@ def _ended(state: JobState) -> str:
     return "was cancelled" if state is JobState.CANCELLED else state.value
 
 
-def _summary(explanation: Explanation, said: str | None) -> str:
+def _summary(explanation: Explanation, detail: str | None) -> str:
     if explanation.state == "dispatched":
         return f"it is dispatched to {explanation.processor}, which has not started it yet"
     if explanation.overdue is not None:
@@ -159,9 +159,9 @@ def _summary(explanation: Explanation, said: str | None) -> str:
             "ended yet and still holds its slot and conflict groups"
         )
     if explanation.state == "running":
-        return f"it is running on {explanation.processor}" + (f": {said}" if said else "")
+        return f"it is running on {explanation.processor}" + (f": {detail}" if detail else "")
     place = _place(explanation.position)
-    last = f"; its last attempt: {said}" if said else ""
+    last = f"; its last attempt: {detail}" if detail else ""
     if explanation.blocks:
         return f"it waits: {'; '.join([*(block.because for block in explanation.blocks), *place])}{last}"
     return ", ".join(["nothing holds it back", *place]) + last

@@ -319,8 +319,8 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
         because=note.because,
     )
     logged = {"token": entry.token_id, "request": entry.request_id} | {name: getattr(entry, name) for name in _LOGGED}
-    told = {"left_out": left_out or None, "because": entry.because}
-    log.info("audit", **logged, **{name: value for name, value in told.items() if value is not None})
+    details = {"left_out": left_out or None, "because": entry.because}
+    log.info("audit", **logged, **{name: value for name, value in details.items() if value is not None})
     if caller is not None and not writer.add(entry):
         services.metrics.left_out_of_audit("queue")
 

@@ -30,11 +30,11 @@ def query_of(part: type[P]) -> Any:
     def read(_: Any, given: Mapping[str, Any]) -> P:
         # FastAPI passes the whole query; `undeclared` refuses names that are no parameter of the route.
         known = {name: value for name, value in given.items() if name in parameters}
-        said = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
-        if "label" in said:
-            said["labels"] = LabelsQuery(label=list(said.pop("label"))).labels()
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+        if "label" in values:
+            values["labels"] = LabelsQuery(label=list(values.pop("label"))).labels()
         # All values are texts here, so validation is not strict.
-        return part.model_validate(said, by_alias=True, by_name=False, strict=False, context=REQUEST)
+        return part.model_validate(values, by_alias=True, by_name=False, strict=False, context=REQUEST)
 
     def given(query: P) -> P:
         return query

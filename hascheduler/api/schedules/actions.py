@@ -68,7 +68,7 @@ _STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
 
 
 class TriggerNowBody(Part):
-    null_is_said = ("payload",)
+    null_is_value = ("payload",)
 
     overlap: Annotated[Overlap, Strict(False)] | None = Field(default=None, examples=["skip"])
     """What to do if a job of the schedule has not ended: allow: run both; skip: 409; buffer_one: run after it, 409

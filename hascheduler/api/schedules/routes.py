@@ -81,8 +81,8 @@ async def create_schedule(
     """
     note.location = f"/v1/schedules/{quote(body.name)}"
     whole = with_tenant(body, caller)
-    said = whole.model_dump(mode="json", exclude_defaults=True)
-    under = None if key is None else idempotency.retry_key(key, "schedule", said)
+    values = whole.model_dump(mode="json", exclude_defaults=True)
+    under = None if key is None else idempotency.retry_key(key, "schedule", values)
     known = await made_before(body.name, under, caller, services)
     document = known or await create_schedule_of(whole, caller, services, under)
     if document is None:

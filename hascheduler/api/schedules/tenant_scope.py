@@ -77,7 +77,7 @@ def tenant_of(document: StoredDocument) -> object:
 
 def with_tenant(body: Body, caller: Caller) -> Body:
     """Return ``body`` with its tenant, by default the caller's; refuse it if the caller may not act for that tenant."""
-    path, tenant = body.said_tenant
+    path, tenant = body.named_tenant
     return body.of_tenant(caller.tenant_of(tenant, path))
 
 

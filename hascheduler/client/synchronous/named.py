@@ -79,7 +79,7 @@ class NounsApi(NamedApi[N]):
         To edit what was read, put a copy of it (``definition.model_copy(update={"max_concurrency": 4})``) with its
         ``rev`` as ``if_match``.
         """
-        body = _nouns().said(noun)
+        body = _nouns().body_of(noun)
         return self.put_document(noun.name, body, if_match=if_match, if_none_match=if_none_match)
 
 
