@@ -70,9 +70,9 @@ _LITTLE = 0.05
 _LEAST_PER_S = 1.0
 _GROWTH_PER_S = 1.2
 _FREE_AFTER_MS = 5_000
-_LOOKS_PER_S = 10.0
+_READS_PER_S = 10.0
 """Requests of callers for all tenants that are read nevertheless, to find those of tenants within their part."""
-_LOOK_BYTES = 1_024
+_READ_BYTES = 1_024
 """A longer request counts once for each of these."""
 _TENANT_MEMORY_MS = 5_000
 _TENANTS_MAX = 1_000
@@ -125,7 +125,7 @@ class IntakeControl:
         self._most_done_per_s = self._came_then_per_s = 0.0
         self._refused_at_ms = self._refusals = 0
         self._bucket = _Bucket(0.0, 0)
-        self._booked = self._looks = 0.0
+        self._booked = self._reads = 0.0
         self._parts: OrderedDict[str, _Bucket] = OrderedDict()
 
     def is_holding_back(self, now_ms: int) -> bool:
@@ -162,8 +162,8 @@ class IntakeControl:
         limit_per_s = self.limit_per_s
         if limit_per_s is None or not self._is_long(sight.runnable) or self._has_room(tenant, limit_per_s, now_ms):
             return None
-        if tenant is None and self._looks > 0:
-            self._looks -= max(1, unread_bytes / _LOOK_BYTES)
+        if tenant is None and self._reads > 0:
+            self._reads -= max(1, unread_bytes / _READ_BYTES)
             return None
         self._refused_at_ms = now_ms
         # The client retries when its turn has come, after all that were refused before it.
@@ -221,7 +221,7 @@ class IntakeControl:
         admitted_per_s = self._observed.per_s(_ADMITTED, _LATELY_MS) or 0.0
         cut_per_s = max(share * done_per_s, _OF_ADMITTED * admitted_per_s, _LEAST_PER_S)
         if self.limit_per_s is None:
-            self._bucket, self._booked, self._looks, self._refused_at_ms = _Bucket(0.0, now_ms), 0.0, 0.0, now_ms
+            self._bucket, self._booked, self._reads, self._refused_at_ms = _Bucket(0.0, now_ms), 0.0, 0.0, now_ms
             self._parts.clear()
             self.limit_per_s = cut_per_s
         else:
@@ -239,7 +239,7 @@ class IntakeControl:
     def _fill(self, limit_per_s: float, now_ms: int) -> None:
         elapsed_s = self._bucket.fill(limit_per_s, now_ms)
         self._booked = max(self._booked - limit_per_s * elapsed_s, 0.0)
-        self._looks = min(self._looks + _LOOKS_PER_S * elapsed_s, _LOOKS_PER_S)
+        self._reads = min(self._reads + _READS_PER_S * elapsed_s, _READS_PER_S)
 
     def _part_of(self, tenant: str, limit_per_s: float, now_ms: int) -> _Bucket:
         """Return what the tenant has left of its equal part of the limit."""

@@ -10,7 +10,7 @@
     large head, or many requests at once ──► 400 and closed: the parser, llhttp in C, does not limit what it keeps
     offers another protocol ───────────────► read as if it had made no offer
 
-The server calls `BoundedConnection.look` of each once a second.
+The server calls `BoundedConnection.check` of each once a second.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Abort the connection, whatever is in progress."""
         self.transport.abort()
 
-    def look(self, now_s: float) -> None:
+    def check(self, now_s: float) -> None:
         """Close or cut the connection of a client that is too slow to send a head or to read its response."""
         if not self._in_progress() and now_s >= self._head_due_s:
             self._end()

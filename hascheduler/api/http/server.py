@@ -35,8 +35,8 @@ _BACKLOG = 256
 _RESOLVE_PATIENCE_S = 5
 _DRAIN_S = 5
 _STOP_S = _DRAIN_S + 3  # on top of draining: requests cancelled at its end have this long to finish
-_LOOK_EVERY_S = 1
-_END_LOOK_EVERY_S = 0.005
+_CHECK_EVERY_S = 1
+_END_CHECK_EVERY_S = 0.005
 
 
 class ApiServer:
@@ -167,9 +167,9 @@ class PromptServer(uvicorn.Server):
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 if isinstance(connection, BoundedConnection):
-                    connection.look(now_s)
+                    connection.check(now_s)
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_EVERY_S):
+                async with asyncio.timeout(_CHECK_EVERY_S):
                     await self._ending.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -182,7 +182,7 @@ class PromptServer(uvicorn.Server):
         try:
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
                 while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # uvicorn keeps sets
-                    await asyncio.sleep(_END_LOOK_EVERY_S)
+                    await asyncio.sleep(_END_CHECK_EVERY_S)
                 for server in self.servers:
                     await server.wait_closed()
         except TimeoutError:

@@ -17,7 +17,7 @@ from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
 from hascheduler.schema.forms import span
 
-_LOOK_AGAIN_S = 5.0
+_POLL_S = 5.0
 
 
 class WaitForJobQuery(BaseModel):
@@ -68,6 +68,6 @@ async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServ
             if document is None or document.get("state") in TERMINAL or left_s <= 0:
                 return document
             try:
-                await notified(wakeup, request.receive, min(left_s, _LOOK_AGAIN_S))
+                await notified(wakeup, request.receive, min(left_s, _POLL_S))
             except ReplicaStopping:
                 return document

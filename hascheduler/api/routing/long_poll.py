@@ -11,7 +11,7 @@ from hascheduler.api.routing.queries import run_in_slices
 from hascheduler.dispatch.schedules.load_ahead import LoadAhead
 from hascheduler.ports import Waiter
 
-_LOOK_EVERY_S = 0.25
+_POLL_EVERY_S = 0.25
 
 Result = TypeVar("Result")
 
@@ -49,7 +49,7 @@ async def until_left(
     """Return the result of ``work``; None if it was cancelled by a disconnect or by ``is_over``."""
     working = asyncio.create_task(work, name="work")
     leaving = asyncio.create_task(_disconnected(receive), name="client")
-    timeout_s = None if is_over is None else _LOOK_EVERY_S
+    timeout_s = None if is_over is None else _POLL_EVERY_S
     try:
         while is_over is None or not is_over():
             done, _ = await asyncio.wait({working, leaving}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

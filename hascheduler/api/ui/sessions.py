@@ -51,7 +51,7 @@ LOGIN = ("POST", SESSION_PATH)
 _BODY_BYTES_MAX = 4 * 1024
 _TOKEN_LENGTH_MAX = 1_024
 _LOOKS_MAX = 250
-_LOOK_AGAIN_S = 0.02
+_POLL_S = 0.02
 
 
 class _SmallJsonRoute(JsonRoute):
@@ -168,7 +168,7 @@ async def _comes_true(is_so: Callable[[], bool]) -> bool:
     for _ in range(_LOOKS_MAX):
         if is_so():
             return True
-        await asyncio.sleep(_LOOK_AGAIN_S)
+        await asyncio.sleep(_POLL_S)
     return False
 
 

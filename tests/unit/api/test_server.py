@@ -79,7 +79,7 @@ async def test_a_host_that_is_not_here_is_one_readable_line(world: World, host: 
 @pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nhost: a\r\n"])
 async def test_a_head_that_never_ends_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 0.1)
-    monkeypatch.setattr(server_module, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(server_module, "_CHECK_EVERY_S", 0.05)
     async with serving(world) as server:
         assert await exchange(server, sent) == b""
 

@@ -161,7 +161,7 @@ async def test_the_answer_comes_when_this_replica_knows_the_session(guarded: Gua
 
 async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_LOOKS_MAX", 3)
-    monkeypatch.setattr(sessions, "_LOOK_AGAIN_S", 0)
+    monkeypatch.setattr(sessions, "_POLL_S", 0)
     LateMirror(guarded.world, looks=10)
     answer = await log_in(guarded, await guarded.token("viewer"))
     check_problem(answer, 503)

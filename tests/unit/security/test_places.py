@@ -295,7 +295,7 @@ async def test_a_head_that_drips_is_cut_when_its_time_is_over(
     app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 0.1)
-    monkeypatch.setattr(server, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(server, "_CHECK_EVERY_S", 0.05)
     async with crowded(app, world) as crowd:
         reader, writer = await crowd.stranger().connect()
         ended = asyncio.create_task(reader.read())
@@ -311,7 +311,7 @@ async def test_a_client_that_never_reads_its_answer_is_cut_off(
     app: Edge, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "READ_PATIENCE_S", 0.1)
-    monkeypatch.setattr(server, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(server, "_CHECK_EVERY_S", 0.05)
     async with crowded(app, world) as crowd:
         deaf = await crowd.caller("viewer")
         writer = await _full(deaf)
