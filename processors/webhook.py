@@ -199,7 +199,7 @@ _Status = Annotated[int, Field(ge=200, le=599)]
 
 
 class WebhookPayload(Part):
-    null_is_said = ("body",)
+    null_is_value = ("body",)
 
     url: Annotated[str, AfterValidator(_destination)]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "POST"

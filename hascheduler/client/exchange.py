@@ -182,7 +182,7 @@ def _checked(url: str) -> str:
 
 
 def _warned(header: str) -> str:
-    """Return the text of a header ``299 - "text"``: the replica accepted something that was hardly intended."""
+    """Return the text of a header ``299 - "text"``: the replica accepted input that is probably a mistake."""
     _, _, quoted = header.partition('"')
     return quoted.removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
 

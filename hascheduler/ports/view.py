@@ -204,7 +204,7 @@ class ClusterView(Protocol):
         """
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
-        """Return how long jobs of that definition took on that target lately; None if none has ended yet."""
+        """Return how long jobs of that definition took on that target recently; None if none has ended yet."""
 
     def record(self, for_ms: int) -> Recording | None:
         """Start a recording; None if this replica does not lead, or too many record it already."""

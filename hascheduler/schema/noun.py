@@ -58,7 +58,7 @@ def published_name(field: str) -> str:
 
 
 class Part(BaseModel):
-    """An object in a noun, or all of a noun that people write."""
+    """A model of a noun as people write it, or of an object in a noun."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -75,11 +75,11 @@ class Part(BaseModel):
     kept: ClassVar[tuple[str, ...]] = ()
     """Fields that keep their stored value if a request leaves them out."""
     always_stored: ClassVar[tuple[str, ...]] = ()
-    """Fields that a stored document must have: one that was broken by hand must not pass for a default."""
+    """Fields that a stored document must have, so that one broken by hand is not taken for a default."""
     null_is_value: ClassVar[tuple[str, ...]] = ()
     """Fields in which null is a value, not the same as left out, because they hold any JSON."""
     never_null: ClassVar[tuple[str, ...]] = ()
-    """Published names of fields that a request may leave to others to set, and that answers always have."""
+    """Published names of fields that a request may omit and that answers always have."""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         """Raise an error if fields of a request do not fit together; ``given`` is as its author wrote it."""

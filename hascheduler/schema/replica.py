@@ -56,11 +56,11 @@ class ReplicaFields(Part):
 
 
 class ReplicaStatus(ReplicaFields):
-    """A heartbeat as it is stored; ``digest`` is the mirror's at ``position``.
+    """A stored heartbeat of a replica; ``digest`` is its mirror's at ``position``.
 
     ``reads`` is the newest form of documents that it reads. ``marks`` are its digests at points of the stream that all
-    replicas pass, the newest last. ``decision_lag_ms`` is how long its decisions take to be carried out (None: it makes
-    none, or is of 0.2.0).
+    replicas pass, newest last. ``decision_lag_ms`` is how long its decisions take to be applied; None if it makes none,
+    or runs 0.2.0.
     """
 
     beat: Integer

@@ -64,10 +64,10 @@ class TokenFields(Part):
 
 
 class Token(TokenFields, Noun):
-    """``digest`` is what the secret hashes to; ``tenant`` may be `ALL_TENANTS`.
+    """A stored token or session; ``digest`` is the hash of its secret, ``tenant`` may be `ALL_TENANTS`.
 
-    Names need not be unique: to rotate a secret, create the next token of that name before revoking this one. A role
-    that can't be read never passes for another one: such a token grants nothing.
+    Names need not be unique: to rotate a secret, create the next token of that name before revoking this one. A token
+    with an unreadable role grants nothing.
     """
 
     id_field = "digest"
@@ -75,8 +75,8 @@ class Token(TokenFields, Noun):
     digest: _Stated
     rev: Integer = 1
     session_of: _Stated | None = None
-    """Of a session: the digest of its parent, or of the admin token in the settings. 0.2.0 does not know the field, and
-    takes a session for a token of the same powers, which ends as soon."""
+    """The digest of a session's parent, or of the admin token in the settings; None for a token. 0.2.0 ignores the
+    field and treats a session as a token with the same powers and the same end."""
 
     @property
     def is_session(self) -> bool:

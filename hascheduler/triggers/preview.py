@@ -234,7 +234,7 @@ def _may_be_seconds_first(fields: Sequence[str]) -> bool:
     """Return True if its author may have written the second first, although it can be read both ways."""
     first, hour, last = fields[0], fields[2], fields[5]
     if last == "*":
-        return True  # each second of a few minutes is hardly ever meant
+        return True  # each second of a few minutes is rarely intended
     if first == "*" or "*" in last:
         return False
     # One second a minute is what those write who know the order, unless two fields of 0 come before an hour.

@@ -210,7 +210,7 @@ class AdmissionControl:
         return retry_after_s
 
     def _is_ready(self) -> bool:
-        """Return True if the mirror is complete and fresh. If that has changed, measure rates anew."""
+        """Return True if the mirror is complete and fresh. If that has changed, measure rates again."""
         if self._view.ready != self._was_ready:
             self._was_ready = self._view.ready
             self._drain_rate.forget()

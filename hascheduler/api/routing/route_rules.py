@@ -5,9 +5,8 @@ A body costs nothing until its sender is known to have the power to send it::
     caller ────► power ─────► type, declared size ─► bytes ────────────► values ────► fields
     identified   RequiredPower                       receive_bounded     json_value   the models
 
-The status of a problem follows from whose fault it is. The caller's errors are 4xx and name what would be right.
-Failures of the database or the broker are 503 and carry Retry-After. Unexpected errors are 500, without details, and
-logged.
+The status of a problem follows from whose fault it is. The caller's errors are 4xx and name what is expected. Failures
+of the database or the broker are 503 and carry Retry-After. Unexpected errors are 500, without details, and logged.
 """
 
 import asyncio
