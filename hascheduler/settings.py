@@ -37,9 +37,9 @@ from hascheduler.model.values.instants import parse_duration
 PREFIX = "HASCHEDULER_"
 SECRETS = ("MONGODB_URI", "SHARD_MONGODB_URIS", "AMQP_URL", "ADMIN_TOKEN")
 ADMIN_TOKEN_LENGTH_MIN = 20
-PUBLISHED = "stands in the repository, so everybody knows it"
+PUBLISHED = "is published in the repository, so it is no secret"
 INSTEAD_OF_PUBLISHED = (
-    f"one of your own, as k8s/make-secrets makes them; a cluster on a laptop sets {PREFIX}DEVELOPMENT_SECRETS=allowed"
+    f"your own secret (k8s/make-secrets makes them), or, on a laptop only, {PREFIX}DEVELOPMENT_SECRETS=allowed"
 )
 """The expected value in the error for a published secret."""
 
@@ -146,273 +146,288 @@ class Settings(BaseSettings):
 
     mongodb_uri: SecretStr = Field(
         default=SecretStr("mongodb://127.0.0.1:27017/?replicaSet=rs0"),
-        description="a replica set, as the change stream needs one [mongodb://127.0.0.1:27017/?replicaSet=rs0]",
+        description="MongoDB URI; it must be a replica set [mongodb://127.0.0.1:27017/?replicaSet=rs0]",
     )
     database: str = Field(
-        default="hascheduler", pattern=r"^[A-Za-z0-9_-]{1,38}$", description="its database [hascheduler]"
+        default="hascheduler", pattern=r"^[A-Za-z0-9_-]{1,38}$", description="MongoDB database [hascheduler]"
     )
     transport: Literal["rabbitmq", "mongo"] = Field(
         default="rabbitmq", description="how jobs reach processors: rabbitmq or mongo [rabbitmq]"
     )
     transport_fallback: Literal["none", "mongo"] = Field(
         default="none",
-        description="how they do while RabbitMQ is away: not (none), or they are found in MongoDB (mongo); the same for"
-        " replicas and processors [none]",
+        description="how jobs reach processors while RabbitMQ is down: not at all (none) or by polling MongoDB (mongo);"
+        " the same for replicas and processors [none]",
     )
     amqp_url: SecretStr = Field(
-        default=SecretStr("amqp://guest:guest@127.0.0.1:5672/"), description="the broker [amqp://…@127.0.0.1:5672/]"
+        default=SecretStr("amqp://guest:guest@127.0.0.1:5672/"), description="RabbitMQ URL [amqp://…@127.0.0.1:5672/]"
     )
     events_exchange: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._:-]{0,127}$",
-        description="a topic exchange on the broker for the events of jobs, which the leader publishes [none]",
+        description="topic exchange on RabbitMQ to which the leader publishes job events [none]",
     )
     shard: str = Field(
         default="default",
         pattern=r"^[a-z0-9-]{1,32}$",
-        description="the name of the shard; of several shards, that of the first one, or for a processor the only one"
+        description="name of the shard; with several shards, of the first one, or for a processor of the only one"
         " that it serves [default]",
     )
     shards: int = Field(
         default=1,
         ge=1,
         le=SHARDS_MAX,
-        description="how many shards the deployment has, each a database with a leader of its own; the same for"
-        " replicas and processors, and as long as the deployment lives [1]",
+        description="number of shards, each with its own database and leader; the same for replicas and processors, and"
+        " fixed for the life of the deployment [1]",
     )
     shard_candidates: int = Field(
         default=0,
         ge=0,
         le=SHARDS_MAX,
-        description="of several shards: how many replicas host each of them, 2 or more; all host the first one; 0: all"
-        " host all [0]",
+        description="how many replicas host each shard after the first, which all replicas host: 2 or more; 0: all [0]",
     )
     shard_mongodb_uris: SecretStr = Field(
         default=SecretStr(""),
-        description="the MongoDB of each shard that is not in the one of the first shard, as 0004=URI or 0004-0007=URI,"
-        " several separated by spaces; the same for replicas and processors [none]",
+        description="MongoDB URIs of shards that are not on the first shard's MongoDB, as 0004=URI or 0004-0007=URI,"
+        " separated by spaces; the same for replicas and processors [none]",
     )
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
-    http_port: int = Field(default=8080, ge=0, le=65535, description="its port; 0 takes a free one [8080]")
+    http_port: int = Field(default=8080, ge=0, le=65535, description="port the API listens on; 0: any free port [8080]")
     auth: Literal["auto", "tokens", "none"] = Field(
         default="auto",
-        description="who may ask the API: who has a token (tokens), anybody (none), or auto: anybody where it listens"
-        " on loopback, else who has a token [auto]",
+        description="API authentication: tokens or none; auto: none on a loopback address, otherwise tokens [auto]",
     )
     admin_token: SecretStr = Field(
         default=SecretStr(""),
-        description=f"a token that may do everything, to make the others with; {ADMIN_TOKEN_LENGTH_MIN} characters or"
-        " more [none]",
+        description=f"token with all permissions, to create the others with; at least {ADMIN_TOKEN_LENGTH_MIN}"
+        " characters [none]",
     )
     development_secrets: Literal["refused", "allowed"] = Field(
         default="refused",
-        description="allowed: take the passwords and the token that stand in the repository, which everybody knows; for"
-        " a cluster on a laptop [refused]",
+        description="allowed: accept the passwords and the token published in the repository, for a cluster on a laptop"
+        " [refused]",
     )
     allow_unauthenticated: bool = Field(
         default=False,
-        description="ask for no tokens, unless auth is tokens, although the address is not loopback [false]",
+        description="allow an API without tokens on an address that is not loopback [false]",
     )
     http_allowed_hosts: Annotated[str, BeforeValidator(_host_names)] = Field(
         default="",
-        description="where no token is demanded: host names, with commas, that clients reach the API by, besides"
-        " localhost, HTTP_HOST and ADVERTISE_HOST [none]",
+        description="if no tokens are required: more host names, separated by commas, by which clients may reach the"
+        " API, besides localhost, HTTP_HOST and ADVERTISE_HOST [none]",
     )
-    ui: bool = Field(default=True, description="serve the dashboard at /ui; false: /ui is 404 [true]")
+    ui: bool = Field(default=True, description="serve the dashboard at /ui; false: /ui answers 404 [true]")
     ui_name: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9 ._-]{0,32}$",
-        description="what the dashboard calls this deployment, such as staging, on every view [none]",
+        description="name of this deployment in the dashboard, such as staging [none]",
     )
-    ui_session_life_ms: Milliseconds = _duration(
-        "UI_SESSION_LIFE", "12h", "who logged in to the dashboard with a token logs in again after so long"
-    )
+    ui_session_life_ms: Milliseconds = _duration("UI_SESSION_LIFE", "12h", "how long a login to the dashboard lasts")
     ui_read_only: bool = Field(
-        default=False, description="the dashboard changes nothing, whatever the role of the token [false]"
+        default=False, description="make the dashboard read-only, whatever the role of the token [false]"
     )
     ui_payloads: Literal["on_request", "never"] = Field(
         default="on_request",
-        description="whether the dashboard shows payloads, results and tracebacks: when asked to (on_request), or never"
-        " [on_request]",
+        description="when the dashboard shows payloads, results and tracebacks: on_request or never [on_request]",
     )
-    audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "who changed what is kept for so long")
+    audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "how long audit log records are kept")
     audit_log_max: int = Field(
         default=500_000,
         ge=1_000,
         le=100_000_000,
-        description="of who changed what, how many records are kept: the newest, of at most 5 kB each [500000]",
+        description="how many audit log records are kept, the newest, each of at most 5 kB [500000]",
     )
     audit_interval_ms: MillisecondsOrNone = _duration(
-        "AUDIT_INTERVAL", "10m", "how often the leader looks for what is broken in the database; none: never"
+        "AUDIT_INTERVAL", "10m", "how often the leader checks the database for broken invariants; none: never"
     )
     http_tls_cert_file: str = Field(
         default="",
-        description="PEM certificate chain; the API speaks HTTPS, and takes up new files while it runs [none]",
+        description="PEM certificate chain of the API, which then speaks HTTPS; a changed file is reloaded [none]",
     )
-    http_tls_key_file: str = Field(default="", description="its PEM key [none]")
+    http_tls_key_file: str = Field(default="", description="PEM key of the API's certificate [none]")
     http_tls_client_ca_file: str = Field(
-        default="", description="PEM authorities; only clients with a certificate of theirs get in [none]"
+        default="", description="PEM authorities that must have signed the client's certificate [none]"
     )
     peer_tls_ca_file: str = Field(
         default="",
-        description="PEM authorities that replicas trust each other's API by, if it speaks TLS [those of the machine]",
+        description="PEM authorities for calls between replicas over HTTPS [the system's]",
     )
     peer_tls_name: str = Field(
-        default="", description="the name in the certificates of the other replicas [their own address]"
+        default="", description="host name to expect in other replicas' certificates [their address]"
     )
-    mongodb_tls_ca_file: str = Field(default="", description="PEM authorities that MongoDB is trusted by [none]")
-    mongodb_tls_cert_file: str = Field(default="", description="PEM certificate and key to show to MongoDB [none]")
-    amqp_tls_ca_file: str = Field(default="", description="PEM authorities that the broker is trusted by [none]")
-    amqp_tls_cert_file: str = Field(default="", description="PEM certificate to show to the broker [none]")
-    amqp_tls_key_file: str = Field(default="", description="its PEM key [none]")
+    mongodb_tls_ca_file: str = Field(default="", description="PEM authorities that sign MongoDB's certificate [none]")
+    mongodb_tls_cert_file: str = Field(default="", description="PEM client certificate and key for MongoDB [none]")
+    amqp_tls_ca_file: str = Field(default="", description="PEM authorities that sign RabbitMQ's certificate [none]")
+    amqp_tls_cert_file: str = Field(default="", description="PEM client certificate for RabbitMQ [none]")
+    amqp_tls_key_file: str = Field(default="", description="PEM key of the RabbitMQ client certificate [none]")
     liveness_host: str = Field(
         default="127.0.0.1",
-        description="address where replicas watch this process: the leader's, or a processor's [127.0.0.1]",
+        description="address of the liveness socket by which replicas watch this process [127.0.0.1]",
     )
-    liveness_port: int = Field(default=0, ge=0, le=65535, description="its port; 0 takes a free one [0]")
-    health_host: str = Field(
-        default="127.0.0.1", description="address where the process answers probes and scrapes [127.0.0.1]"
+    liveness_port: int = Field(
+        default=0, ge=0, le=65535, description="port of the liveness socket; 0: any free port [0]"
     )
+    health_host: str = Field(default="127.0.0.1", description="address for probes and metrics [127.0.0.1]")
     health_port: Unbounded = Field(
         default=None,
         ge=0,
         le=65535,
-        description="plain HTTP, no tokens: /livez /readyz /metrics, of a replica /leaderz; 0 takes a free one [none]",
+        description="port for probes and metrics, over HTTP without tokens: /livez, /readyz, /metrics and, on replicas,"
+        " /leaderz; 0: any free port [none]",
     )
-    advertise_host: str = Field(default="", description="the host that others reach this process by [liveness host]")
+    advertise_host: str = Field(default="", description="host by which other processes reach this one [liveness host]")
 
     replica_id: str = Field(
         default_factory=socket.gethostname,
         pattern=r"^[A-Za-z0-9._-]{1,128}$",
-        description="this replica's name [host name]",
+        description="unique name of this replica [host name]",
     )
     lease_store: Literal["mongodb", "kubernetes"] = Field(
         default="mongodb",
-        description="where it is kept who leads: mongodb, or kubernetes, as a Lease of the cluster this replica runs in"
+        description="where the leader's lease is stored: mongodb, or kubernetes for a Lease object in this cluster"
         " [mongodb]",
     )
     lease_namespace: str = Field(
-        default="", pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$", description="that Lease's namespace [the pod's]"
+        default="",
+        pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",
+        description="namespace of the Lease object [the pod's]",
     )
     lease_name: str = Field(
         default="",
         pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$",
-        description="its name, another one for each shard [hascheduler-<shard>]",
+        description="name of the Lease object, unique for each shard [hascheduler-<shard>]",
     )
     service_account_dir: str = Field(
         default="/var/run/secrets/kubernetes.io/serviceaccount",
-        description="the files token, ca.crt and namespace, to speak to the API server with [where every pod has them]",
+        description="directory of the files token, ca.crt and namespace for the Kubernetes API [where pods have them]",
     )
-    lease_duration_ms: Milliseconds = _duration("LEASE_DURATION", "10s", "a lease not renewed for so long is free")
-    renew_deadline_ms: Milliseconds = _duration("RENEW_DEADLINE", "6s", "a leader trusts a renewal for so long")
-    retry_period_ms: Milliseconds = _duration("RETRY_PERIOD", "1s", "how often the lease is renewed or tried")
+    lease_duration_ms: Milliseconds = _duration(
+        "LEASE_DURATION", "10s", "how long after its last renewal a lease expires"
+    )
+    renew_deadline_ms: Milliseconds = _duration(
+        "RENEW_DEADLINE", "6s", "how long after its last renewal a leader stops deciding"
+    )
+    retry_period_ms: Milliseconds = _duration(
+        "RETRY_PERIOD", "1s", "how often the lease is renewed, or tried by followers"
+    )
     standstill_after_ms: Milliseconds = _duration(
         "STANDSTILL_AFTER",
         "2s",
-        "a leader that writes nothing for so long, and whose process does not answer, is followed before its lease runs"
-        " out; 0: never",
+        "how long a leader may write nothing before others check its process, and take over early if it does"
+        " not answer; 0: never",
     )
     batch_delay_max_ms: Milliseconds = _duration(
         "BATCH_DELAY_MAX",
         "20ms",
-        "a busy leader waits for so long at most, so that what comes together is read and decided together; less: jobs"
-        " start sooner, and cost more CPU; 0: it never waits",
+        "how long a busy leader may wait to batch changes; less starts jobs sooner and costs more CPU; 0: it"
+        " never waits",
     )
     rebalance_after_ms: Milliseconds = _duration(
         "REBALANCE_AFTER",
         "30s",
-        "a replica that should lead one of several shards gets it from another once it has been ready for so long; 0:"
-        " never",
+        "with several shards: how long a replica must be ready before it takes over shards that it should"
+        " lead; 0: never",
     )
     clock_skew_max_ms: Milliseconds = _duration(
-        "CLOCK_SKEW_MAX", "30s", "a replica's clock that is further off MongoDB's is not followed"
+        "CLOCK_SKEW_MAX", "30s", "how far a replica's clock may differ from MongoDB's and still be used"
     )
-    heartbeat_interval_ms: Milliseconds = _duration("HEARTBEAT_INTERVAL", "1s", "how often a processor shows life")
-    heartbeat_timeout_ms: Milliseconds = _duration("HEARTBEAT_TIMEOUT", "5s", "a processor silent for so long is dead")
-    start_timeout_ms: Milliseconds = _duration("START_TIMEOUT", "5s", "a job not started for so long is sent again")
+    heartbeat_interval_ms: Milliseconds = _duration(
+        "HEARTBEAT_INTERVAL", "1s", "how often a processor sends a heartbeat"
+    )
+    heartbeat_timeout_ms: Milliseconds = _duration(
+        "HEARTBEAT_TIMEOUT", "5s", "how long after its last heartbeat a processor counts as dead"
+    )
+    start_timeout_ms: Milliseconds = _duration(
+        "START_TIMEOUT", "5s", "how long after its dispatch a job that has not started is sent again"
+    )
     startup_patience_ms: Annotated[int, BeforeValidator(_patience)] = _duration(
         "STARTUP_PATIENCE",
         _AUTO,
-        "at its start a process waits so long for MongoDB to answer and to know its user; auto: 1m where a supervisor"
-        " started it (Kubernetes, a container, systemd), else it tells after one try",
+        "how long a starting process waits for MongoDB to accept it; auto: 1m under a supervisor (Kubernetes,"
+        " a container, systemd), otherwise one try",
     )
-    job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "finished jobs are kept for so long")
-    journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "journal entries are kept for so long")
+    job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "how long finished jobs are kept")
+    journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "how long journal entries are kept")
 
     policy: Annotated[str, _checked(criteria)] = Field(
         default=DEFAULT_PRESET,
-        description=f"which job goes first: {', '.join(PRESETS)}, or some of {', '.join(Criterion)}, with commas"
+        description=f"order of jobs: {', '.join(PRESETS)}, or a list of {', '.join(Criterion)}, separated by commas"
         f" [{DEFAULT_PRESET}]",
     )
     max_pending: Unbounded = Field(
         default=1_000_000,
         ge=1,
         le=100_000_000,
-        description="how many jobs may wait in the shard; more are refused with Retry-After; none: no limit [1000000]",
+        description="how many jobs may wait in a shard before more are refused with Retry-After; none: no limit"
+        " [1000000]",
     )
     max_dependencies: Unbounded = Field(
         default=1_000_000,
         ge=1,
         le=100_000_000,
-        description="how many jobs and batches the jobs of the shard may wait for in all, a whole batch being one; more"
-        " are refused with Retry-After; none: no limit [1000000]",
+        description="how many dependencies on jobs or batches a shard's jobs may have in all before more are refused"
+        " with Retry-After; none: no limit [1000000]",
     )
     tenant_schedules_max: Unbounded = Field(
         default=10_000,
         ge=1,
         le=10_000_000,
-        description="how many schedules tokens of one tenant may make for it, where the tenant itself has no"
-        " max_schedules; none: no limit [10000]",
+        description="how many schedules a tenant's tokens may create, unless the tenant has max_schedules; none: no"
+        " limit [10000]",
     )
     least_interval_ms: Milliseconds = _duration(
-        "LEAST_INTERVAL", "1s", "tokens of one tenant make no schedule whose times are closer together"
+        "LEAST_INTERVAL", "1s", "shortest interval between fires of a schedule created with a tenant's token"
     )
     token_processors_max: int = Field(
         default=1_000,
         ge=1,
         le=10_000,
-        description="how many processors may be registered over HTTP with tokens of one name [1000]",
+        description="how many processors tokens of one name may register over HTTP [1000]",
     )
     max_concurrency: Unbounded = Field(
-        default=None, ge=1, le=10_000_000, description="how many jobs run at once in all; none: no limit [none]"
+        default=None, ge=1, le=10_000_000, description="how many jobs may run at once in all; none: no limit [none]"
     )
     on_demand_bonus_max: Annotated[int | Literal["none"] | None, BeforeValidator(_whole_or_none)] = Field(
         default=None,
-        description="the most that waiting adds to an on-demand job's score, in milli-points; none: no limit"
+        description="most that waiting may add to an on-demand job's score, in milli-points; none: no limit"
         f" [{ON_DEMAND_BONUS_MAX_DEFAULT}; none with affinity]",
     )
     idle_key_start: IdleKeyStart | None = Field(
         default=None,
-        description="where a tenant starts that had no job, and a fairness key of it: zero, what it had consumed; min,"
-        " at least where the least of the other tenants, or of its tenant's other keys, is [zero with fair, else min]",
+        description="virtual time at which an idle tenant or fairness key starts again: zero, what it had consumed;"
+        " min, at least the lowest of the others [zero with fair, otherwise min]",
     )
-    learn_cost: bool = Field(default=True, description="learn what jobs cost from how long they take [true]")
+    learn_cost: bool = Field(default=True, description="learn the cost of jobs from how long they run [true]")
     cost_alpha: Annotated[int, BeforeValidator(_thousandths)] = Field(
-        default=300, validate_default=False, description="the weight of the newest in a learned cost, 0 to 1 [0.3]"
+        default=300, validate_default=False, description="weight of the newest run in a learned cost, 0 to 1 [0.3]"
     )
-    idle_ttl_ms: Milliseconds = _duration("IDLE_TTL", "24h", "costs that nothing has touched for so long are forgotten")
+    idle_ttl_ms: Milliseconds = _duration("IDLE_TTL", "24h", "how long an unused learned cost is kept")
 
-    slots: int = Field(default=8, ge=1, le=10_000, description="jobs a processor runs at once [8]")
+    slots: int = Field(default=8, ge=1, le=10_000, description="how many jobs a processor runs at once [8]")
     resources: Annotated[str, _checked(parse_resources)] = Field(
-        default="", description="what a processor's jobs share besides the slots, such as cpu=8,gpu=1 [nothing]"
+        default="", description="resources that a processor's jobs share besides slots, such as cpu=8,gpu=1 [none]"
     )
-    drain_grace_ms: Milliseconds = _duration("DRAIN_GRACE", "20s", "on SIGTERM running jobs may take so long to end")
+    drain_grace_ms: Milliseconds = _duration(
+        "DRAIN_GRACE", "20s", "how long running jobs may take to end after SIGTERM"
+    )
 
     tracing: Literal["none", "otlp"] = Field(
-        default="none", description="otlp: send spans of jobs over OTLP/HTTP, as OTEL_… variables say [none]"
+        default="none", description="otlp: export spans of jobs over OTLP/HTTP, set up by OTEL_… variables [none]"
     )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="console, json, or auto: console on a terminal [auto]"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level [info]")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="lowest level that is logged [info]"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> "Settings":
         if not self.lease_duration_ms > self.renew_deadline_ms > 1.2 * self.retry_period_ms:
-            raise _wrong("LEASE_DURATION", "must exceed RENEW_DEADLINE, and that 1.2 × RETRY_PERIOD")
+            raise _wrong("LEASE_DURATION", "must exceed RENEW_DEADLINE, which must exceed 1.2 × RETRY_PERIOD")
         if self.lease_store == "kubernetes" and not self.lease_name and self.shard.endswith("-"):
-            raise _wrong("LEASE_NAME", f"must be set, as hascheduler-{self.shard} is no name for a Lease")
+            raise _wrong("LEASE_NAME", f"must be set, as hascheduler-{self.shard} is not a valid name for a Lease")
         if self.heartbeat_timeout_ms < 3 * self.heartbeat_interval_ms:
             raise _wrong("HEARTBEAT_TIMEOUT", "must be at least 3 × HEARTBEAT_INTERVAL")
         if min(self.retry_period_ms, self.heartbeat_interval_ms) < 50:
@@ -423,7 +438,7 @@ class Settings(BaseSettings):
         if self.clock_skew_max_ms < 500:
             raise _wrong("CLOCK_SKEW_MAX", "must be at least 500ms")
         if self.events_exchange.startswith("amq."):
-            raise _wrong("EVENTS_EXCHANGE", "may not begin with amq., which is the broker's own")
+            raise _wrong("EVENTS_EXCHANGE", "must not begin with amq., which RabbitMQ reserves")
         if not 100 <= self.least_interval_ms <= 86_400_000:
             raise _wrong("LEAST_INTERVAL", "must be 100ms to 1d")
         if self.idle_ttl_ms < 60_000:
@@ -477,14 +492,14 @@ class Settings(BaseSettings):
         if not self.tokens_demanded and not self.allow_unauthenticated and not self.listens_on_loopback:
             raise _wrong(
                 "HTTP_HOST",
-                f"{self.http_host} is not loopback and the API asks for no token; set HASCHEDULER_AUTH=tokens, or"
-                " HASCHEDULER_ALLOW_UNAUTHENTICATED=true only where the network itself keeps strangers out",
+                f"{self.http_host} is not loopback and the API requires no token; set HASCHEDULER_AUTH=tokens,"
+                " or HASCHEDULER_ALLOW_UNAUTHENTICATED=true only if the network itself restricts access",
             )
         token = self.admin_token.get_secret_value()
         if token and (len(token) < ADMIN_TOKEN_LENGTH_MIN or not token.isascii() or not token.isprintable()):
             raise _wrong("ADMIN_TOKEN", f"must have at least {ADMIN_TOKEN_LENGTH_MIN} characters, all printable ASCII")
         if " " in token:
-            raise _wrong("ADMIN_TOKEN", "must not hold a space")
+            raise _wrong("ADMIN_TOKEN", "must not contain a space")
 
     def _demand_own_secrets(self) -> None:
         if self.development_secrets == "allowed":
@@ -511,31 +526,31 @@ class Settings(BaseSettings):
             first, last = int(span[1]), int(span[2] or span[1])
             if not 1 <= first <= last < self.shards:
                 expected = f"0001 to {self.shards - 1:04d}, as there are {self.shards}" if self.shards > 1 else "none"
-                raise _wrong("SHARD_MONGODB_URIS", f"has the shards {names}; expected {expected}")
+                raise _wrong("SHARD_MONGODB_URIS", f"names the shards {names}; expected {expected}")
             for index in range(first, last + 1):
                 if index in found:
-                    raise _wrong("SHARD_MONGODB_URIS", f"has shard {index:04d} twice")
+                    raise _wrong("SHARD_MONGODB_URIS", f"names shard {index:04d} twice")
                 found[index] = uri
         return found
 
     def _demand_reachable_candidates(self) -> None:
         if self.shard_candidates == 1:
-            raise _wrong("SHARD_CANDIDATES", "must be 2 or more, so that one is left when a replica is lost; or 0: all")
+            raise _wrong("SHARD_CANDIDATES", "must be 0 (all) or at least 2, so that one is left if a replica is lost")
         if self.shard_candidates and self.http_host in _ANY_ADDRESS and not self.advertise_host:
-            raise _wrong("ADVERTISE_HOST", "must be set with SHARD_CANDIDATES, as replicas ask each other")
+            raise _wrong("ADVERTISE_HOST", "must be set with SHARD_CANDIDATES, as replicas call each other")
         if self.peer_tls_ca_file and not self.http_tls_cert_file:
-            raise _wrong("PEER_TLS_CA_FILE", "is of no use without HTTP_TLS_CERT_FILE")
+            raise _wrong("PEER_TLS_CA_FILE", "requires HTTP_TLS_CERT_FILE")
 
     def _demand_whole_tls(self) -> None:
         if bool(self.http_tls_cert_file) != bool(self.http_tls_key_file):
-            raise _wrong("HTTP_TLS_CERT_FILE", "and HTTP_TLS_KEY_FILE go together")
+            raise _wrong("HTTP_TLS_CERT_FILE", "and HTTP_TLS_KEY_FILE must be set together")
         if self.http_tls_client_ca_file and not self.http_tls_cert_file:
-            raise _wrong("HTTP_TLS_CLIENT_CA_FILE", "takes HTTP_TLS_CERT_FILE and HTTP_TLS_KEY_FILE too")
+            raise _wrong("HTTP_TLS_CLIENT_CA_FILE", "requires HTTP_TLS_CERT_FILE and HTTP_TLS_KEY_FILE")
         if bool(self.amqp_tls_cert_file) != bool(self.amqp_tls_key_file):
-            raise _wrong("AMQP_TLS_CERT_FILE", "and AMQP_TLS_KEY_FILE go together")
+            raise _wrong("AMQP_TLS_CERT_FILE", "and AMQP_TLS_KEY_FILE must be set together")
         is_plain = not self.amqp_url.get_secret_value().startswith("amqps:")
         if (self.amqp_tls_ca_file or self.amqp_tls_cert_file) and self.transport == "rabbitmq" and is_plain:
-            raise _wrong("AMQP_TLS_CA_FILE", "and AMQP_TLS_CERT_FILE take an AMQP_URL that begins with amqps://")
+            raise _wrong("AMQP_TLS_CA_FILE", "and AMQP_TLS_CERT_FILE require an AMQP_URL that begins with amqps://")
 
 
 def read_settings(**overrides: Any) -> Settings:

@@ -26,7 +26,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def hascheduler(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit")
     ] = False,
     ca_file: Annotated[
         str | None,
@@ -34,14 +34,14 @@ def hascheduler(
             "--ca-file",
             metavar="FILE",
             envvar="HASCHEDULER_CA_FILE",
-            help="The authorities, in PEM, of replicas that speak HTTPS.",
+            help="PEM authorities to verify replicas over HTTPS",
         ),
     ] = None,
     utc: Utc = False,
 ) -> None:
     """A highly available job scheduler on MongoDB and RabbitMQ.
 
-    HASCHEDULER_TOKEN, or a file that HASCHEDULER_TOKEN_FILE names, holds the token for replicas that demand one.
+    HASCHEDULER_TOKEN, or the file named by HASCHEDULER_TOKEN_FILE, holds the token if replicas require one.
     """
     require_known_variables(os.environ)
     _show_warnings()
@@ -69,12 +69,12 @@ def _show_warnings() -> None:
 def version(
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Show also its Python, time-zone data and place, and whether it is compiled."),
+        typer.Option("--verbose", help="Also show Python, time-zone data, path, and whether the core is compiled"),
     ] = False,
 ) -> None:
-    """Show the version, and whether the core runs compiled.
+    """Show the version and whether the core runs compiled.
 
-    Both forms of the core decide the same; the compiled one takes about half the CPU.
+    Both forms of the core make the same decisions; the compiled one uses about half the CPU.
     """
     typer.echo(f"hascheduler {__version__}")
     if not verbose:
@@ -90,5 +90,5 @@ def version(
     typer.echo(f"time-zone data: {ZONE_DATA_VERSION}")
     typer.echo(f"core: compiled ({rooms})" if rooms else "core: pure Python")
     if is_stale():
-        typer.echo("warning: its sources were edited after it was compiled, without effect; build it again", err=True)
+        typer.echo("warning: sources were edited after compiling and have no effect; compile again", err=True)
     typer.echo(f"from {Path(__file__).parents[1]}")

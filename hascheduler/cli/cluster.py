@@ -24,8 +24,10 @@ from hascheduler.model.resources import format_resources
 
 _MOST = 20
 
-All = Annotated[bool, typer.Option("--all", help="Everything there is; demanded, as it concerns all.")]
-ProcessorName = Annotated[str, typer.Argument(metavar="NAME", help="What it is called; in Kubernetes, its pod's name")]
+All = Annotated[bool, typer.Option("--all", help="Confirm that this applies to the whole cluster; required")]
+ProcessorName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the processor; in Kubernetes, its pod's name")
+]
 
 
 def _tables(answer: Answer) -> RenderableType:
@@ -48,13 +50,13 @@ def _summary(answer: Answer) -> Text:
         text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
-    text.append(f"\nseen by {_name(answer['replica_id'])}", style="dim")
+    text.append(f"\nanswered by {_name(answer['replica_id'])}", style="dim")
     if "schema" in answer:
         text.append(f"   schema version {answer['schema']['version']}", style="dim")
     findings = answer.get("findings")
     if findings and findings["counts"]:
         counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())
-        text.append(f"\nbroken: {counts}", style="bold red").append("   hascheduler check tells more", style="dim")
+        text.append(f"\nbroken: {counts}", style="bold red").append("   run hascheduler check for details", style="dim")
     if answer.get("mirrors_differ"):
         text.append(f"\nits mirror differs from {', '.join(map(_name, answer['mirrors_differ']))}", style="bold red")
     data = sorted({row.get("zone_data") for row in answer["replicas"] if row.get("alive", True)} - {None})
@@ -122,7 +124,7 @@ def _slots(processor: Answer) -> str:
 
 def _quarantine(answer: Answer) -> RenderableType:
     columns = plain("collection", "id", "reason")
-    title = "Quarantine: documents that can't be read"
+    title = "Quarantine: unreadable documents"
     return table_of(title, answer["quarantine"], columns, spare=("collection",), wraps=("reason",))
 
 
@@ -138,7 +140,7 @@ def _start(id: str) -> str:
 @example("hascheduler cluster --watch")
 @asks(_tables, tables=2, watch_s=1)
 def cluster(scheduler: Scheduler) -> Answer:
-    """Show who leads, who is there, and what is wrong."""
+    """Show the leader, replicas, processors and problems."""
     return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
@@ -162,9 +164,9 @@ def _failovers_table(answer: Answer) -> RenderableType:
 @asks(_failovers_table, tables=1)
 def failovers(
     scheduler: Scheduler,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, newest first")] = _MOST,
 ) -> Answer:
-    """List the changes of leadership: why each came, and how long nobody led."""
+    """List changes of leader, with the reason and the time without a leader."""
     return {"items": scheduler.cluster.failovers(limit)}
 
 
@@ -189,29 +191,29 @@ def pause(
     scheduler: Scheduler,
     everything: All = False,
     because: Annotated[
-        str | None, typer.Option("--because", metavar="TEXT", help="Why, for all who wonder; demanded.")
+        str | None, typer.Option("--because", metavar="TEXT", help="Reason, shown to others; required")
     ] = None,
     schedules_only: Annotated[
-        bool, typer.Option("--schedules-only", help="No schedule fires; jobs that wait are dispatched all the same.")
+        bool, typer.Option("--schedules-only", help="Pause only schedules; waiting jobs still run")
     ] = False,
 ) -> Answer:
-    """Pause everything: no schedule fires, no job begins.
+    """Pause everything: no schedule fires and no job starts.
 
-    It lasts until `hascheduler resume --all`, through changes of the leader. What has been dispatched goes on to its
-    end. Then each schedule catches up as its misfire policy says, as after a time without a leader.
+    The pause lasts until `hascheduler resume --all`, also when the leader changes. Dispatched jobs run to their end.
+    After the pause each schedule catches up by its misfire policy.
     """
     _demand_all("pause", everything=everything)
     if because is None:
-        raise InvalidInput(("--because",), "missing", "a reason, for all who wonder why nothing happens")
+        raise InvalidInput(("--because",), "missing", "a reason to show to others")
     return scheduler.cluster.pause(because, schedules_only=schedules_only)
 
 
 @example("hascheduler resume --all")
 @asks(_paused_line)
 def resume(scheduler: Scheduler, everything: All = False) -> Answer:
-    """Resume everything that `hascheduler pause` has paused.
+    """Resume what `hascheduler pause` has paused.
 
-    Schedules that are paused by themselves stay so, and drained processors drained.
+    Schedules that were paused individually stay paused, and drained processors stay drained.
     """
     _demand_all("resume", everything=everything)
     return scheduler.cluster.resume()
@@ -259,7 +261,7 @@ def _state_text(one: Answer) -> Text:
 def _drained_line(answer: Answer) -> str:
     drained = answer["drained"]
     if drained is None:
-        return f"{answer['name']} gets jobs"
+        return f"{answer['name']} gets jobs again"
     reason = "" if drained["because"] is None else f": {drained['because']}"
     return f"{answer['name']} is drained since {instant_text(drained['since'])} by {drained['by']}{reason}"
 
@@ -278,10 +280,10 @@ def drain(
     name: ProcessorName,
     because: Because = None,
 ) -> Answer:
-    """Give the processors of a name no new jobs, until they are undrained.
+    """Stop giving new jobs to the processors of a name, until they are undrained.
 
-    What they run goes on to its end; `hascheduler processor list` says when it has. A processor that starts again
-    under that name is drained, too.
+    Running jobs run to their end; `hascheduler processor list` shows when they have. A processor that starts again
+    under that name is drained too.
     """
     return scheduler.cluster.drain(name, because)
 
@@ -289,7 +291,7 @@ def drain(
 @example("hascheduler processor undrain resizer-0")
 @asks(_drained_line)
 def undrain(scheduler: Scheduler, name: ProcessorName) -> Answer:
-    """Give the processors of a name jobs again."""
+    """Give jobs to drained processors again."""
     return scheduler.cluster.undrain(name)
 
 
@@ -307,7 +309,7 @@ def _audit_table(answer: Answer) -> RenderableType:
         columns,
         spare=("from", "tenant", "because", "answer"),
         wraps=("because",),
-        none="There are no such records.",
+        none="No audit log records match.",
     )
 
 
@@ -320,18 +322,18 @@ def audit_log(
     scheduler: Scheduler,
     *,
     who: Annotated[
-        str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")
+        str | None, typer.Option("--who", metavar="NAME", help="Only by the token with this name or id")
     ] = None,
     tenant: Annotated[
         str | None,
-        typer.Option("--tenant", metavar="NAME", help="Only of this tenant's tokens.", autocompletion=complete_tenant),
+        typer.Option("--tenant", metavar="NAME", help="Only by this tenant's tokens", autocompletion=complete_tenant),
     ] = None,
-    path: Annotated[str | None, typer.Option("--path", metavar="PREFIX", help="Only of paths that begin so.")] = None,
+    path: Annotated[str | None, typer.Option("--path", metavar="PREFIX", help="Only paths with this prefix")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="INSTANT", help="Only from then on: RFC 3339 with an offset.")
+        str | None, typer.Option("--since", metavar="INSTANT", help="Only since this instant, RFC 3339 with an offset")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest first")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, newest first")] = 50,
 ) -> Answer:
-    """Show who changed what, the newest first."""
+    """Show the audit log: who changed what, newest first."""
     found = scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since)
     return {"items": list(islice(found, limit))}

@@ -51,13 +51,13 @@ def argument(metavar: str, help: str, complete: Complete | None = None) -> Any:
     return typer.Argument(metavar=metavar, help=help, show_default=False, autocompletion=complete)
 
 
-_SOME = "The schedule; or options that say which"
+_SOME = "Name of the schedule, or use options to select several"
 ScheduleName = Annotated[str, argument("NAME", "The schedule", complete_schedule)]
 ScheduleNameOrNone = Annotated[str | None, argument("NAME", _SOME, complete_schedule)]
-NounName = Annotated[str, argument("NAME", "What it is called", _complete_noun)]
-NewName = Annotated[str, argument("NAME", "What it is to be called")]
-JobId = Annotated[str, argument("JOB", "The job's id", complete_job)]
-JobIds = Annotated[list[str] | None, argument("JOB", "The ids of jobs", complete_job)]
+NounName = Annotated[str, argument("NAME", "Name", _complete_noun)]
+NewName = Annotated[str, argument("NAME", "Name")]
+JobId = Annotated[str, argument("JOB", "Id of the job", complete_job)]
+JobIds = Annotated[list[str] | None, argument("JOB", "Ids of jobs", complete_job)]
 
 
 def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:

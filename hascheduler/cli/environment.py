@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "HASCHEDULER_"
-_LISTED = "the settings of `hascheduler serve --help`"
+_LISTED = "the settings in `hascheduler serve --help`"
 READ_ELSEWHERE = {
-    "URL": "the command line: the replica to ask, `http://127.0.0.1:8080` by default",
-    "TOKEN": "the command line: the bearer token",
-    "TOKEN_FILE": "the command line: a file that holds the token",
-    "CA_FILE": "the command line: PEM authorities of replicas that speak HTTPS",
-    "CLIENT_CERT_FILE": "the command line: PEM client certificate, where replicas demand one",
-    "CLIENT_KEY_FILE": "the command line: its PEM key",
-    "WEBHOOK_ALLOW": "`processors.webhook`: the host names that it may call, with commas; `*.example.org` is a pattern",
+    "URL": "the command line: URL of the replica, `http://127.0.0.1:8080` by default",
+    "TOKEN": "the command line: bearer token",
+    "TOKEN_FILE": "the command line: file that holds the token",
+    "CA_FILE": "the command line: PEM authorities to verify replicas over HTTPS",
+    "CLIENT_CERT_FILE": "the command line: PEM client certificate, if replicas require one",
+    "CLIENT_KEY_FILE": "the command line: PEM key of the client certificate",
+    "WEBHOOK_ALLOW": "`processors.webhook`: host names that it may call, separated by commas; `*.example.org` is a"
+    " pattern",
     "WEBHOOK_ALLOW_PRIVATE": "`processors.webhook`: private networks that it may call, such as `10.96.0.0/12`",
-    "COMMAND_ALLOW": "`processors.command`: the programs that it may run; without it nothing runs",
-    "COMMAND_ENV": "`processors.command`: the variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
-    "JOB_ID": "set by `processors.command` for the program: the job's id",
-    "ATTEMPT": "set by `processors.command` for the program: the attempt's number, a fencing token",
-    "NOMINAL_AT": "set by `processors.command` for the program: the nominal time of a fire",
-    "SCHEDULE": "set by `processors.command` for the program: the schedule that made the job",
+    "COMMAND_ALLOW": "`processors.command`: programs that it may run; none by default",
+    "COMMAND_ENV": "`processors.command`: variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
+    "JOB_ID": "set by `processors.command` for the program: id of the job",
+    "ATTEMPT": "set by `processors.command` for the program: number of the attempt, a fencing token",
+    "NOMINAL_AT": "set by `processors.command` for the program: nominal time of the fire",
+    "SCHEDULE": "set by `processors.command` for the program: schedule of the job",
 }
 """The variables that are not settings: without the prefix, with what reads or sets them."""
 _OF_A_SERVICE = re.compile(
@@ -65,7 +66,7 @@ def require_known_variables(environment: Mapping[str, str]) -> None:
         if rest not in known:
             expected = expected_name(rest, known, _LISTED)
             raise InvalidInput(
-                (ours[rest],), "no such setting", expected if expected == _LISTED else _PREFIX + expected
+                (ours[rest],), "unknown setting", expected if expected == _LISTED else _PREFIX + expected
             )
 
 
@@ -99,7 +100,7 @@ def ssl_context() -> "ssl.SSLContext | None":
     ca_file = _given["ca_file"] or os.environ.get(_CA_FILE, "")
     cert_file, key_file = os.environ.get(_CERT_FILE, ""), os.environ.get(_KEY_FILE, "")
     if bool(cert_file) != bool(key_file):
-        raise InvalidInput((_CERT_FILE,), f"and {_KEY_FILE} go together", "both, or none")
+        raise InvalidInput((_CERT_FILE,), f"and {_KEY_FILE} must be set together", "both, or none")
     if not ca_file and not cert_file:
         return None
     from hascheduler.tls import PemFile, client_context  # brings structlog, which few commands need
@@ -117,9 +118,9 @@ def token() -> str | None:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "is no text"
+            reason = error.strerror if isinstance(error, OSError) else "is not text"
             raise InvalidInput((name,), f"{path}: {reason}", "a readable file") from None
     text = text.strip()
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise InvalidInput((name,), "holds no token", "hsk_… and nothing else")
+        raise InvalidInput((name,), "contains no token", "only the token, hsk_…")
     return text or None

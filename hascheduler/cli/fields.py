@@ -118,7 +118,7 @@ class _Option(NamedTuple):
         if self.kind is _FLAG:
             return Annotated[bool | None, typer.Option(*self.flags, help=self.help, show_default=False)]
         last = self.path[-1]
-        help = f"{self.help[:-1]}; 1h: an hour ago." if last in _SINCE else self.help
+        help = f"{self.help}; 1h: an hour ago" if last in _SINCE else self.help
         of, complete = _METAVARS.get(last, self.kind.metavar), _COMPLETED.get(last, one_of(self.kind.choices))
         return text_option(*self.flags, of=of, help=help, complete=complete, many=self.kind.many)
 
@@ -189,7 +189,7 @@ def _options(
             continue
         clears = place == 0 and bool(cleared_by)
         help = _help(name, field, body) + (f"; {NONE}: {cleared_by}" if clears else "")
-        yield _Option(here, _kind(field), f"{help}.", clears)
+        yield _Option(here, _kind(field), help, clears)
 
 
 def _help(name: str, field: FieldInfo, body: type[Part]) -> str:
@@ -199,7 +199,7 @@ def _help(name: str, field: FieldInfo, body: type[Part]) -> str:
     if kind.text is not _shown and field.examples:
         text += f"; such as {kind.text(field.examples[0])}"
     if kind.many:
-        text += "; again for more"
+        text += "; repeatable"
     if field.is_required() or not field.default or name in body.kept or "default" in text:
         return text
     default = body.model_construct().model_dump(mode="json", by_alias=True)[field.alias or name]

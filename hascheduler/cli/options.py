@@ -9,15 +9,18 @@ import typer
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 Url = Annotated[str, typer.Option("--url", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
-Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it")]
+Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Reason, shown to others")]
 IdempotencyKey = Annotated[
-    str | None, typer.Option("--idempotency-key", metavar="TEXT", help="Sent again under it, it makes no second job.")
+    str | None,
+    typer.Option(
+        "--idempotency-key", metavar="TEXT", help="Key of the request; a repeated request creates no second job"
+    ),
 ]
 LabelFilter = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="KEY=VALUE", help="Only those with this label; again for more."),
+    typer.Option("--label", metavar="KEY=VALUE", help="Only with this label; repeatable"),
 ]
 
 Command = Callable[..., Any]

@@ -27,7 +27,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _ANSWER_S = 5.0
-_NO_REPLICA = "does not answer as a replica does"
+_NO_REPLICA = "does not answer like a replica"
 
 
 class RevisionChanged(Conflict):
@@ -96,28 +96,28 @@ def _cli_error(failure: "Refused | Unavailable", unanswered: str) -> CallerError
         case 409:
             return Conflict(detail)
         case 401 if detail:
-            return CallerError(f"{where}: {detail}; HASCHEDULER_TOKEN is where it belongs")
+            return CallerError(f"{where}: {detail}; set HASCHEDULER_TOKEN")
         case 403 if detail:
             return CallerError(detail)
         case 412:
             return RevisionChanged(
-                f"{detail}; it was changed meanwhile: look again and repeat" if detail else "changed"
+                f"{detail}; it was changed by another request: check it and retry" if detail else "changed"
             )
         case 400 | 408 | 413 | 415 | 422 | 428 if detail:
             return _invalid(problem)
         case status:
-            return WorldError(f"{where} answered {status}: {detail or 'that is no replica'}")
+            return WorldError(f"{where} answered {status}: {detail or 'not a replica'}")
 
 
 def _unreached(where: str, kind: str, reason: str, unanswered: str) -> CallerError | WorldError:
     if kind != "ConnectError":
         return WorldError(f"{where} {unanswered} ({kind})")
     if "CERTIFICATE_VERIFY_FAILED" in reason:
-        return CallerError(f"{where} is not trusted ({reason}); --ca-file names who is")
+        return CallerError(f"{where} is not trusted ({reason}); --ca-file sets the trusted authorities")
     if "[SSL" in reason:
-        return WorldError(f"{where} does not speak HTTPS as this machine does ({reason})")
+        return WorldError(f"{where} cannot agree on HTTPS with this machine ({reason})")
     if "[Errno -" in reason:  # from the resolver; numbers of the network are positive
-        return WorldError(f"{where}: there is no address for that host; --url or HASCHEDULER_URL names a replica")
+        return WorldError(f"{where}: no address for this host; set --url or HASCHEDULER_URL to a replica")
     return WorldError(f"nothing answers at {where}; is a replica running there?")
 
 

@@ -11,8 +11,9 @@ from hascheduler.cli.options import Command, keyword, with_parameters
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 
 _SETTINGS_HELP = (
-    "Each setting is an option and an environment variable, with its default in brackets; the option wins. Secrets can"
-    f" be read from files: {', '.join(f'{PREFIX}{secret}_FILE' for secret in SECRETS)} name them."
+    "Each setting is an option and an environment variable, with its default in brackets; the option takes"
+    " precedence. Secrets can be read from files named by"
+    f" {', '.join(f'{PREFIX}{secret}_FILE' for secret in SECRETS)}."
 )
 
 
@@ -33,7 +34,7 @@ def with_settings(command: Command, names: Collection[str] = (), *, first: Seque
         _require_uri(settings)
         return command(**values, settings=settings)
 
-    counted = f" It has a use for the first {len(first)}; the others are taken too, as deployments share them."
+    counted = f" It uses the first {len(first)}; it accepts the others too, so that a deployment can share them."
     help = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}{counted if first else ''}"
     return with_parameters(run, [*own, *options], help)
 

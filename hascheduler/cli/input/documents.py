@@ -55,7 +55,7 @@ def read_document(text: str, source: str) -> dict[str, Any]:
     """Return the one document of ``text``, an object."""
     documents = list(read_documents(text, source))
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InvalidInput((source,), "is not one object", "one YAML document of names and values")
+        raise InvalidInput((source,), "is not a single object", "one YAML document with a mapping")
     return documents[0]
 
 
@@ -67,7 +67,7 @@ def located(source: str, number: int, path: Path) -> Path:
 
 def _hint(error: yaml.MarkedYAMLError) -> str:
     if "alias" in str(error.context or error.problem or ""):
-        return "YAML; a text that begins with * or &, such as a cron expression, needs quotes"
+        return "YAML; quote text that begins with * or &, such as a cron expression"
     return "YAML"
 
 
@@ -88,17 +88,17 @@ def _demand_json(document: object, source: str, number: int) -> None:
                 return
             case float():
                 if not math.isfinite(value):
-                    raise wrong(path, f"{value} is no number of JSON", "a finite number")
+                    raise wrong(path, f"{value} is not a JSON number", "a finite number")
             case list():
                 for index, item in enumerate(value):
                     check(item, (*path, index))
             case dict():
                 for key, item in value.items():
                     if not isinstance(key, str):
-                        raise wrong(path, f"the key {key!r} is no text", f"'{key}' in quotes")
+                        raise wrong(path, f"the key {key!r} is not text", f"'{key}' in quotes")
                     check(item, (*path, key))
             case _:
-                raise wrong(path, f"a {type(value).__name__}", "a value that JSON has")
+                raise wrong(path, f"a {type(value).__name__}", "a JSON value")
 
     check(document, ())
 

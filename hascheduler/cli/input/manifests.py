@@ -87,7 +87,9 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
                     where = f"{source}, document {number}"
                     _, earlier = found.setdefault((manifest.kind, manifest.name), (manifest, where))
                     if earlier != where:
-                        raise InvalidInput(("name",), f"{manifest.name!r} is also in {earlier}", "each name once")
+                        raise InvalidInput(
+                            ("name",), f"{manifest.name!r} is also in {earlier}", "each name at most once"
+                        )
                 except InvalidInput as error:
                     faults.append(InvalidInput(located(source, number, error.path), error.problem, error.expected))
         except InvalidInput as error:
@@ -95,7 +97,7 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
     if faults:
         raise CallerError(first_of(list(map(str, faults))))
     if not found and not said:
-        raise InvalidInput(("-f",), "there is no document in it", "documents with a kind and a name")
+        raise InvalidInput(("-f",), "contains no documents", "documents with a kind and a name")
     owner = owner or next(iter(said), None)
     manifests = [manifest for manifest, _ in found.values()]
     if owner is not None:
@@ -133,7 +135,7 @@ def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
                     text = opened.read(TEXT_LENGTH_MAX + 1)
                 yield str(file), text
         except OSError as error:
-            raise InvalidInput(("-f",), f"{source}: {error.strerror}", "a file, a folder, or -") from None
+            raise InvalidInput(("-f",), f"{source}: {error.strerror}", "a file, a directory, or -") from None
         except UnicodeDecodeError:
             raise InvalidInput(("-f",), f"{source} is not UTF-8", "YAML in UTF-8") from None
 
@@ -147,7 +149,7 @@ def _files(path: Path) -> list[Path]:
 
 def _manifest(document: object, now_ms: WallMs) -> Manifest:
     if not isinstance(document, dict):
-        raise InvalidInput((), f"{quoted(document)} is not an object", "an object of names and values")
+        raise InvalidInput((), f"{quoted(document)} is not an object", "a mapping")
     fields = dict(document)
     said = fields.pop("kind", None)
     name = fields.get("name")
@@ -155,7 +157,7 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
     if kind is None:
         raise InvalidInput(("kind",), "missing" if said is None else f"{str(said)[:64]!r}", _KINDS_EXPECTED)
     if not isinstance(name, str):
-        raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not a text", "a text")
+        raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not text", "a text")
     check_name(name, ("name",))
     if kind != "schedule":
         return Manifest(kind, name, requested(kind, fields))

@@ -47,7 +47,7 @@ def check_job_id(id: str) -> str:
     """Return ``id``; raise an `InvalidInput` if it is not a valid job id."""
     if not _JOB_ID.fullmatch(id):
         raise InvalidInput(
-            ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
+            ("JOB",), f"{id[:64]!r} is not a job id", "such as job:0194f3… or fire:nightly:1893456000000"
         )
     return id
 
@@ -57,7 +57,7 @@ def read_source(source: str, expected: str, path: tuple[str, ...] = ("FILE",)) -
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except OSError as error:
-        raise InvalidInput(path, f"{source}: {error.strerror}", "a file that can be read, or -") from None
+        raise InvalidInput(path, f"{source}: {error.strerror}", "a readable file, or -") from None
     except UnicodeDecodeError:
         raise InvalidInput(path, f"{source} is not UTF-8", expected) from None
 
@@ -98,8 +98,8 @@ def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
         try:
             return format_instant(max(0, now_ms - parse_duration(text)))
         except InvalidInput:
-            expected = f"{no_instant.expected}, or how long ago, such as 1h"
-            raise InvalidInput((flag,), f"{text[:64]!r} is neither", expected) from None
+            expected = f"{no_instant.expected}, or a duration ago, such as 1h"
+            raise InvalidInput((flag,), f"{text[:64]!r} is neither an instant nor a duration", expected) from None
 
 
 def rate(flag: str, text: str) -> dict[str, Any]:
@@ -146,9 +146,9 @@ def labels(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise InvalidInput(("--label",), f"{text[:64]!r} is not KEY=VALUE", "a name, = and a text")
+            raise InvalidInput(("--label",), f"{text[:64]!r} is not KEY=VALUE", "KEY=VALUE")
         if key in read:
-            raise InvalidInput(("--label",), f"{key!r} is there twice", "each label once")
+            raise InvalidInput(("--label",), f"{key!r} is given twice", "each label at most once")
         read[key] = value
     return read
 
@@ -182,12 +182,12 @@ def _refuse_constant(name: str) -> Any:
 def sendable_key(key: str | None) -> str | None:
     """Return the idempotency key; raise an `InvalidInput` if no header can hold it."""
     if key is not None and not (1 <= len(key) <= 255 and all("!" <= character <= "~" for character in key)):
-        expected = "1 to 255 printable ASCII characters without blanks"
-        raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", expected)
+        expected = "1 to 255 printable ASCII characters without spaces"
+        raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} is not a valid key", expected)
     return key
 
 
-_HEAD = "# Edit, save and close. Nothing is changed before you have seen the difference and agreed.\n"
+_HEAD = "# Edit, save and close. You see the difference and confirm it before anything changes.\n"
 
 
 def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: bool) -> Mapping[str, Any]:
@@ -197,8 +197,8 @@ def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: boo
     """
     title, normal = stored["name"], NORMAL[kind]
     if not has_terminal():
-        problem = f"nothing is given to change in {title}, and there is no terminal for an editor"
-        raise InvalidInput(("edit",), problem, "options that say what to change")
+        problem = f"no change to {title} is given, and there is no terminal for an editor"
+        raise InvalidInput(("edit",), problem, "options with the changes")
     # Pausing and resuming change `paused`, an edit does not.
     before = {part: value for part, value in normal(stored).items() if part != "paused"}
     text = _HEAD + as_yaml(before)
@@ -215,7 +215,7 @@ def edit_stored(api: NamedApi, kind: str, stored: Mapping[str, Any], *, yes: boo
             if not confirmed("Write this?", yes=yes):
                 return stored
             if document.pop("name", title) != title:
-                raise InvalidInput(("name",), "is another", f"{title}: nothing is called otherwise by an edit")
+                raise InvalidInput(("name",), "is another", f"{title}: an edit cannot change the name")
             with as_cli_errors():
                 return dict(api.put_document(title, document, if_match=stored["rev"]))
         except CallerError as error:
@@ -237,7 +237,7 @@ def _kept(line: str, text: str) -> str:
     """Save the user's text, which would be lost; return ``line`` with the name of the file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml", delete=False) as file:
         file.write(text)
-    return f"{line}; what you wrote is in {file.name}"
+    return f"{line}; your text is in {file.name}"
 
 
 def _edited(text: str) -> str | None:
@@ -251,7 +251,7 @@ def _edited(text: str) -> str | None:
             edited = file.read_text("utf-8", errors="replace")
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             problem = f"{editor} failed ({error})"
-            raise InvalidInput(("EDITOR",), problem, "an editor that waits until one has finished") from None
+            raise InvalidInput(("EDITOR",), problem, "an editor that waits until the file is closed") from None
     return None if edited == text else edited
 
 
@@ -264,7 +264,7 @@ def confirmed(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not has_terminal():
-        raise InvalidInput(("--yes",), f"nobody is here to ask: {question}", "--yes where there is no terminal")
+        raise InvalidInput(("--yes",), f"no terminal to confirm: {question}", "--yes")
     return typer.confirm(printable(question))
 
 
@@ -279,7 +279,7 @@ def delete_stored(
     """Show, ask and delete exactly the revision that was shown; ``described`` is a part of the question."""
     api = named_api(scheduler, kind)
     stored = unless_unreadable(lambda: api.get(check_name(name)), None)
-    what, rev = (", which can't be read", None) if stored is None else (described(stored), stored["rev"])
+    what, rev = (", which is unreadable", None) if stored is None else (described(stored), stored["rev"])
     deleted = confirmed(f"Delete the {kind} {name}{what}?", yes=yes)
     if deleted and not api.delete(name, if_match=rev):
         raise NotFound(kind, name)

@@ -76,7 +76,7 @@ def change_all(
     counted = change(dry_run=True)
     count = _count_text(counted.matched, noun, exact=counted.exact)
     if how.dry_run or not counted.matched:
-        would = f"would {verb} {count}" if counted.matched else f"There are no such {noun}s."
+        would = f"would {verb} {count}" if counted.matched else f"No {noun}s match."
         return _shown(counted, would)
     if not confirmed(f"{verb.capitalize()} {count}?", yes=how.yes):
         return _shown(counted, "not done")
@@ -93,7 +93,9 @@ def change_all(
             so_far = change(expected=counted.matched, progress=show)
         except KeyboardInterrupt:
             bar.stop()
-            typer.echo(f"interrupted: the request under way may still change some; to go on, repeat {again}", err=True)
+            typer.echo(
+                f"interrupted; the current request may still change some jobs; to continue, run {again}", err=True
+            )
             return _shown(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", _INTERRUPTED)
     return _shown(so_far, _summary(so_far, noun, done))
 
@@ -139,28 +141,28 @@ class _JobChange:
             text = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
             console().print(f"  {text}", markup=False, soft_wrap=True)
         if not answer.get("complete", True):
-            console().print("  … and more than are looked at in one go")
+            console().print("  … and more than one request handles")
 
 
 _CANCELLED = {
     "cancelled": "cancelled {}",
-    "already_running": "{} runs, and was asked to stop",
-    "already_done": "{} had ended already",
+    "already_running": "{} is running and was asked to stop",
+    "already_done": "{} has already ended",
 }
 _CANCEL = _JobChange("cancel", "cancelled", _CANCELLED)
-_RETRIED = {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"}
+_RETRIED = {"ok": "{} is waiting again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"}
 _RETRY = _JobChange("retry", "retrying", _RETRIED)
 _DEPENDENT_ANSWERS = {
-    "ok": "{} waits for it again",
+    "ok": "{} is waiting for it again",
     "not_ended": "{} has not ended",
-    "kept": "{} stays as it is: how it ended has another reason",
-    "dependency_failed": "{} stays as it is: it waits for another job that failed too",
-    "changed": "{} was changed meanwhile",
+    "kept": "{} is unchanged: it ended for another reason",
+    "dependency_failed": "{} is unchanged: another job that it depends on failed too",
+    "changed": "{} was changed by another request",
 }
 _PRIORITY_ANSWERS = {
     "ok": "reprioritized {}",
-    "already_running": "{} is with a processor already",
-    "already_done": "{} had ended already",
+    "already_running": "{} is already at a processor",
+    "already_done": "{} has already ended",
 }
 
 
@@ -170,9 +172,9 @@ _PRIORITY_ANSWERS = {
 )
 @changes_all(JobFilter)
 def cancel(scheduler: Scheduler, ids: JobIds = None, *, how: ChangeOfAll, output: OutputForm) -> Shown:
-    """Cancel jobs that wait, and ask running ones to stop.
+    """Cancel waiting jobs, and ask running jobs to stop.
 
-    By their ids, or all that match, after a look at how many those are.
+    Give their ids, or options to select all that match; their number is shown before you confirm.
     """
     return _carry_out(scheduler, _CANCEL, ids or [], how, output)
 
@@ -189,9 +191,9 @@ def reprioritize(
     how: ChangeOfAll,
     output: OutputForm,
 ) -> Shown:
-    """Give jobs that wait another priority.
+    """Change the priority of waiting jobs.
 
-    By their ids, or all that match, after a look at how many those are.
+    Give their ids, or options to select all that match; their number is shown before you confirm.
     """
     change = _JobChange(
         "reprioritize", "reprioritized", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
@@ -206,23 +208,23 @@ def retry(
     ids: JobIds = None,
     *,
     with_dependents: Annotated[
-        bool, typer.Option("--with-dependents", help="And the jobs that never ran because those had failed.")
+        bool, typer.Option("--with-dependents", help="Also retry the jobs that never ran because these failed")
     ] = False,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
     output: OutputForm,
 ) -> Shown:
-    """Have failed jobs run again, and cancelled ones.
+    """Run failed or cancelled jobs again.
 
-    They have all their tries before them. By their ids, or all failed ones that match (with --state cancelled all
-    cancelled ones), after a look at how many those are.
+    They get all their attempts again. Give their ids, or options to select all failed jobs that match (with
+    --state cancelled, all cancelled ones); their number is shown before you confirm.
     """
     if with_dependents and not ids:
-        raise InvalidInput(("--with-dependents",), "is for jobs by their ids", "ids of jobs, or no --with-dependents")
+        raise InvalidInput(("--with-dependents",), "applies only to jobs given by id", "ids of jobs, or no --with-dependents")
     change = replace(_RETRY, with_dependents=with_dependents)
     if idempotency_key is not None:
         if not ids:
-            raise InvalidInput(("--idempotency-key",), "is for jobs by their ids", "ids of jobs")
+            raise InvalidInput(("--idempotency-key",), "applies only to jobs given by id", "ids of jobs")
         change = replace(change, more={"idempotency_key": sendable_key(idempotency_key)})
     return _carry_out(scheduler, change, ids or [], how, output)
 
@@ -230,10 +232,10 @@ def retry(
 def _priority(text: str, ids: Sequence[str]) -> int:
     if ids and ids[0].isdigit() and not text.isdigit():
         right = " ".join([*ids[1:], text, ids[0]])
-        raise InvalidInput(("PRIORITY",), f"{ids[0][:64]} stands before the jobs", f"it after them: {right[:512]}")
+        raise InvalidInput(("PRIORITY",), f"{ids[0][:64]} comes before the jobs", f"it last: {right[:512]}")
     priority = whole("PRIORITY", text)
     if not 0 <= priority <= 10:
-        raise InvalidInput(("PRIORITY",), f"{text[:64]!r} is no priority", "0 to 10")
+        raise InvalidInput(("PRIORITY",), f"{text[:64]!r} is not a priority", "0 to 10")
     return priority
 
 
@@ -242,10 +244,12 @@ def _carry_out(
 ) -> Shown:
     filter = filter_of(how.given)
     if bool(ids) == bool(filter):
-        problem = "ids and options can't be had together" if ids else f"nothing says which jobs to {change.verb}"
+        problem = "ids and options exclude each other" if ids else f"no jobs to {change.verb} are given"
         raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")
     if ids and how.dry_run:
-        raise InvalidInput(("--dry-run",), "counts the jobs that match, and ids are given", "options, or no --dry-run")
+        raise InvalidInput(
+            ("--dry-run",), "counts the jobs that match options, but ids are given", "options, or no --dry-run"
+        )
     if ids:
         return _change_each(scheduler, change, ids, tells=not output.is_for_programs)
     where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)

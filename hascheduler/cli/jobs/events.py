@@ -41,10 +41,8 @@ _STYLES = {
 
 
 _ONLY: Options = {
-    "types": Annotated[
-        list[EventType] | None, typer.Option("--type", help="Only events of this type; again for more.")
-    ],
-    "job": text_option("--job", of="JOB", help="Only of this job."),
+    "types": Annotated[list[EventType] | None, typer.Option("--type", help="Only events of this type; repeatable")],
+    "job": text_option("--job", of="JOB", help="Only events of this job"),
     **options_of(JobAttributes, {*JobAttributes.model_fields} - {"definition", "schedule", "tenant"}),
 }
 
@@ -53,18 +51,18 @@ _ONLY: Options = {
 @with_options("only", _ONLY)
 def events(
     after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="Begin after the event with this id, not with now.")
+        str | None, typer.Option("--after", metavar="ID", help="Start after the event with this id; default: now")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for more, or end with what there is.")
+        bool, typer.Option("--follow/--no-follow", help="Wait for more events, or stop after the stored ones")
     ] = True,
     utc: Utc = False,
     url: Url = DEFAULT_URL,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each event.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON")] = False,
     *,
     only: Given,
 ) -> None:
-    """Show what happens to jobs and schedules, as it happens, until Ctrl-C."""
+    """Follow the events of jobs and schedules, until Ctrl-C."""
     if utc:
         set_utc(True)
     try:
@@ -90,7 +88,7 @@ def _follow(scheduler: Scheduler, only: Given, last_id: str | None, *, follow: b
             # A replica that was never there is a mistake, one that went away comes back.
             if not (has_spoken and follow):
                 raise
-            _aside(f"{error}; trying again")
+            _aside(f"{error}; retrying")
         if not follow:
             return
         time.sleep(_AGAIN_S)
@@ -98,7 +96,9 @@ def _follow(scheduler: Scheduler, only: Given, last_id: str | None, *, follow: b
 
 def _show(event: JobEvent, *, as_json: bool) -> None:
     if event.type not in _STYLES:
-        _aside(event.fields.get("reason") or f"{event.fields.get('missed')} events were missed: this was too slow")
+        _aside(
+            event.fields.get("reason") or f"{event.fields.get('missed')} events were missed: this command was too slow"
+        )
         return
     if as_json:
         typer.echo(printable_json(json.dumps(event.fields, ensure_ascii=False, separators=(",", ":"))))
@@ -124,7 +124,7 @@ def _line(event: Mapping[str, Any]) -> Text:
     if event.get("losses"):  # replicas of 0.2.0 do not send it
         parts.append(f"{event['losses']} lost")
     if event["retry_at"] is not None:
-        parts.append(f"again at {time_of_day_text(event['retry_at'])}")
+        parts.append(f"retry at {time_of_day_text(event['retry_at'])}")
     if event.get("count"):
         parts.append(_missed(event))
     if event.get("error"):

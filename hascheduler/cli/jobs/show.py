@@ -46,7 +46,7 @@ def job_table(answer: Mapping[str, Any]) -> RenderableType:
     if any(job["progress"] is not None for job in jobs):
         columns["progress"] = lambda job: progress_text(job["progress"])
     spare = ("losses", "processor", "lane", "tenant", "target", "submitted", "definition", "progress")
-    return table_of("", jobs, columns, spare, none="There are no such jobs.")
+    return table_of("", jobs, columns, spare, none="No jobs match.")
 
 
 def failed_table(answer: Mapping[str, Any]) -> RenderableType:
@@ -58,7 +58,7 @@ def failed_table(answer: Mapping[str, Any]) -> RenderableType:
         "error": lambda job: Text(or_dash(job["error"]), style="red"),
     }
     spare = ("target", "tries", "definition", "failed")
-    return table_of("", jobs, columns, spare, wraps=("error",), none="No job has failed.")
+    return table_of("", jobs, columns, spare, wraps=("error",), none="No jobs have failed.")
 
 
 def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -91,7 +91,7 @@ def ended_job(job: Job) -> Shown:
     state = job["state"]
     if state not in TERMINAL:
         id = printable(job["id"])
-        typer.echo(f"hascheduler: {id} has not ended; hascheduler job wait {id} waits on", err=True)
+        typer.echo(f"hascheduler: {id} has not ended; wait again with hascheduler job wait {id}", err=True)
     parts: list[RenderableType] = [Text.assemble(f"{job['id']} ", (state, STATE_STYLES.get(state, "")))]
     if job["error"] is not None:
         parts.append(Text(job["error"], style="red"))
@@ -100,7 +100,7 @@ def ended_job(job: Job) -> Shown:
     return Shown(job, parts, EXIT_STATUSES.get(state, NOT_ENDED_STATUS))
 
 
-_Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest by submission first")]
+_Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest submission first")]
 
 
 @example(
@@ -111,7 +111,7 @@ _Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How man
 @asks(job_table, tables=1, watch_s=1, name="id")
 @with_options("given", options_of(JobFilter))
 def list_jobs(scheduler: Scheduler, limit: _Limit = 20, *, given: Given) -> Answer:
-    """List jobs, and how they stand."""
+    """List jobs and their state."""
     return _newest(scheduler, filter_of(given), limit)
 
 
@@ -119,9 +119,9 @@ def list_jobs(scheduler: Scheduler, limit: _Limit = 20, *, given: Given) -> Answ
 @asks(failed_table, tables=1, watch_s=1, name="id")
 @with_options("given", options_of(JobAttributes))
 def failed(scheduler: Scheduler, limit: _Limit = 20, *, given: Given) -> Answer:
-    """List the jobs that have failed for good, and why.
+    """List failed jobs and their errors.
 
-    `hascheduler job retry` has them run again.
+    `hascheduler job retry` runs them again.
     """
     return _newest(scheduler, {**filter_of(given), "state": JobState.FAILED.value}, limit)
 
@@ -129,7 +129,7 @@ def failed(scheduler: Scheduler, limit: _Limit = 20, *, given: Given) -> Answer:
 @example("hascheduler job get fire:nightly:1893456000000")
 @asks(tables=1, name="id")
 def get(scheduler: Scheduler, id: JobId) -> Shown:
-    """Show one job with everything about it."""
+    """Show one job in full."""
     answer = scheduler.get(check_job_id(id)).fields
     return Shown(answer, [*_job_page(answer)])
 
@@ -146,7 +146,7 @@ def _job_page(answer: Answer) -> Iterator[RenderableType]:
     if attempts:
         yield attempt_table(attempts)
         if answer.get("revivals"):  # replicas of 0.2.0 do not send it
-            yield Text("A number that is missing was taken by a revival: no attempt ran under it.", style="dim")
+            yield Text("A missing number was used by a retry by hand; no attempt ran with it.", style="dim")
     for one in attempts:
         if one.get("traceback"):  # replicas of 0.2.0 do not send it
             yield Text(f"\nattempt {one['number']}:", style="dim")
@@ -222,9 +222,9 @@ def _comparison(standing: Answer) -> Table:
 @example("hascheduler why fire:nightly:1893456000000 --watch")
 @asks(_why_page, watch_s=1)
 def why(scheduler: Scheduler, id: JobId) -> Answer:
-    """Say why a job waits.
+    """Explain why a job is waiting.
 
-    All that holds it back now and what would end that, or else where it stands in the queue, criterion by criterion.
+    Show every reason that holds it back and what would remove it, or else its place in the queue, by criterion.
     """
     return scheduler.why(check_job_id(id))
 
@@ -254,7 +254,7 @@ def _errors_page(answer: Answer) -> RenderableType:
     }
     spare = ("first", "example", "last")
     parts: list[RenderableType] = [
-        table_of("", answer["groups"], columns, spare, wraps=("error",), none="No job has failed.")
+        table_of("", answer["groups"], columns, spare, wraps=("error",), none="No jobs have failed.")
     ]
     others = answer["others"]
     if others["groups"]:
@@ -276,8 +276,8 @@ def counts(scheduler: Scheduler, *, given: Given) -> Answer:
 @asks(_errors_page, tables=1, watch_s=1)
 @with_options("given", options_of(JobAttributes))
 def errors(scheduler: Scheduler, *, given: Given) -> Answer:
-    """Group the newest failed jobs by what went wrong.
+    """Group the newest failed jobs by error.
 
-    Errors that are equal but for numbers, ids and quoted texts are one group; the largest group comes first.
+    Errors that differ only in numbers, ids and quoted texts form one group; the largest group comes first.
     """
     return scheduler.errors(**filter_of(given))

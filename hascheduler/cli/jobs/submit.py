@@ -39,7 +39,7 @@ _HELD_S = 30.0
 _FAILURES_MAX = 10
 """In a row, after a first answer: a command waits for a replica that restarts, not for one that never answered."""
 
-_DUPLICATE = "not submitted: jobs of {} are unique, and this is a duplicate"
+_DUPLICATE = "not submitted: jobs of {} are unique and this is a duplicate"
 
 
 @example(
@@ -53,27 +53,26 @@ def submit(
     definition: Annotated[
         str,
         typer.Argument(
-            metavar="DEFINITION", help="The type of job", show_default=False, autocompletion=complete_definition
+            metavar="DEFINITION", help="Definition of the job", show_default=False, autocompletion=complete_definition
         ),
     ],
     wait: Annotated[
-        str | None, typer.Option("--wait", metavar="SPAN", help="Wait so long for its end, and show the result.")
+        str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for its end, then show the result")
     ] = None,
     idempotency_key: IdempotencyKey = None,
     *,
     given: Given,
     output: OutputForm,
 ) -> Shown:
-    """Submit a job, to run as soon as it may.
+    """Submit a job.
 
-    With --wait the exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not
-    ended yet.
+    With --wait the exit status is 0 if it succeeded, 3 if it failed, 4 if it was cancelled, 5 if it has not ended.
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
     key = sendable_key(idempotency_key)
     said = body_of(SubmitJobBody, given, _ARGUMENT)
     job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **said)
-    done = "known already: " if job.replayed else "submitted "
+    done = "already submitted: " if job.replayed else "submitted "
     if job.is_duplicate:
         done = f"{_DUPLICATE.format(definition)} of "
         if wait_ms is not None or output is not OutputForm.TEXT:
@@ -89,12 +88,12 @@ def wait(
     scheduler: Scheduler,
     id: JobId,
     timeout: Annotated[
-        str | None, typer.Option("--timeout", metavar="SPAN", help="How long at most; default: as long as it takes.")
+        str | None, typer.Option("--timeout", metavar="SPAN", help="How long to wait; default: no limit")
     ] = None,
 ) -> Shown:
     """Wait until a job has ended.
 
-    The exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not ended yet.
+    The exit status is 0 if it succeeded, 3 if it failed, 4 if it was cancelled, 5 if it has not ended.
     """
     patience_ms = None if timeout is None else parse_duration(timeout, ("--timeout",))
     return ended_job(_end(scheduler, check_job_id(id), patience_ms).fields)
@@ -135,16 +134,16 @@ _STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 def batch(
     scheduler: Scheduler,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="JSON lines, or a YAML list; - is standard input", show_default=False)
+        str, typer.Argument(metavar="FILE", help="JSON lines or a YAML list; -: standard input", show_default=False)
     ],
     idempotency_key: IdempotencyKey = None,
     atomic: Annotated[
-        bool, typer.Option("--atomic", help="All or none: where one is refused, nothing is submitted.")
+        bool, typer.Option("--atomic", help="All or none: if one job is refused, none is submitted")
     ] = False,
 ) -> Shown:
-    """Submit the jobs of a file.
+    """Submit the jobs in a file.
 
-    Each is submitted or refused by itself; the exit status is 1 if any was refused. With --atomic all or none.
+    Each job is accepted or refused by itself; the exit status is 1 if any was refused. --atomic submits all or none.
     """
     jobs = read_jobs(file)
     groups = split_jobs(jobs, atomic=atomic)
@@ -172,7 +171,7 @@ def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> Hasc
     """Return the error; if repeating may help, with the option that repeats the command without doubling a job."""
     if not done and not isinstance(error, WorldError):
         return error
-    hint = f"{done} of {count} jobs were answered; repeated with --idempotency-key {key}, none comes twice"
+    hint = f"{done} of {count} jobs were answered; to continue without duplicates, repeat with --idempotency-key {key}"
     return WorldError(f"{error}; {hint}")
 
 
@@ -216,7 +215,7 @@ def read_jobs(source: str) -> list[Any]:
     else:
         jobs = _list(text, name)
     if not jobs:
-        raise InvalidInput(("FILE",), f"{name} holds no jobs", "JSON lines, or a YAML list")
+        raise InvalidInput(("FILE",), f"{name} contains no jobs", "JSON lines, or a YAML list")
     return jobs
 
 
@@ -234,5 +233,5 @@ def _list(text: str, name: str) -> list[Any]:
         documents = [document for document in read_documents(text, name) if document is not None]
         jobs = documents[0] if len(documents) == 1 else documents
     if not isinstance(jobs, list):
-        raise InvalidInput((name,), "is no list of jobs", "JSON lines, or a YAML list")
+        raise InvalidInput((name,), "is not a list of jobs", "JSON lines, or a YAML list")
     return jobs

@@ -48,11 +48,11 @@ class Shown:
     status: int = 0
 
 
-_OUTPUT = Annotated[OutputForm, typer.Option("-o", "--output", help="How to print it; yaml: as files have it.")]
-_AS_JSON = Annotated[bool, typer.Option("--json", hidden=True, help="The same as -o json.")]
-_AS_YAML = Annotated[bool, typer.Option("--yaml", hidden=True, help="The same as -o yaml.")]
-_WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, however long the lines get.")]
-_COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show these columns alone.")]
+_OUTPUT = Annotated[OutputForm, typer.Option("-o", "--output", help="Output format; yaml: as in files")]
+_AS_JSON = Annotated[bool, typer.Option("--json", hidden=True, help="Same as -o json")]
+_AS_YAML = Annotated[bool, typer.Option("--yaml", hidden=True, help="Same as -o yaml")]
+_WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, even if lines get long")]
+_COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show only these columns")]
 _PRINTED: dict[str, tuple[Any, Any]] = {
     "output": (_OUTPUT, OutputForm.TEXT),
     "as_json": (_AS_JSON, False),
@@ -92,7 +92,7 @@ def prints(
     """
     more = dict(_PRINTED)
     if watch_s:
-        again = typer.Option("--watch", help=f"Show it again every {watch_s:g} s, until Ctrl-C.")
+        again = typer.Option("--watch", help=f"Repeat every {watch_s:g} s, until Ctrl-C")
         more["watch"] = (Annotated[bool, again], False)
     more |= {"wide": (_WIDE, False)} if tables else {}
     more |= {"columns": (_COLUMNS, None)} if tables == 1 else {}
@@ -102,8 +102,8 @@ def prints(
             form = OutputForm.JSON if as_json else OutputForm.YAML if as_yaml else output
             watched, wide, columns = (values.pop(each, None) for each in ("watch", "wide", "columns"))
             if watched and form not in (OutputForm.TEXT, OutputForm.WIDE):
-                problem = f"can't be had with {'--json' if as_json else f'-o {form}'}"
-                raise InvalidInput(("--watch",), problem, "one of the two")
+                problem = f"cannot be combined with {'--json' if as_json else f'-o {form}'}"
+                raise InvalidInput(("--watch",), problem, "only one of them")
             if utc:
                 set_utc(True)
             if "output" in wanted:

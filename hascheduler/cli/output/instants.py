@@ -33,7 +33,7 @@ _OF_ZONES = "/zoneinfo/"
 
 _given: dict[str, bool] = {"utc": False}
 
-Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the zone of TZ or this machine.")]
+Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC instead of the time zone of TZ or this machine")]
 
 
 def set_utc(utc: bool) -> None:

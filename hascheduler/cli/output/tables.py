@@ -117,7 +117,9 @@ class FittedTable:
         known = {name.lower(): name for name in self._columns}
         for name in names:
             if name.lower() not in known:
-                raise InvalidInput(("--columns",), f"{name[:64]!r} is no column", f"some of {', '.join(self._columns)}")
+                raise InvalidInput(
+                    ("--columns",), f"{name[:64]!r} is not a column", f"some of {', '.join(self._columns)}"
+                )
         return [known[name.lower()] for name in names] or self._columns
 
     def _table(self, shown: Sequence[str]) -> Table:

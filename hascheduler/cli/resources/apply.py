@@ -88,9 +88,9 @@ Failures = dict[Noun, HaschedulerError]
 _SIGNS = {
     PlannedChange.CREATED: ("green", "is new"),
     PlannedChange.CHANGED: ("yellow", "changes"),
-    PlannedChange.REPAIRED: ("yellow", "can't be read, and is written again"),
+    PlannedChange.REPAIRED: ("yellow", "is unreadable and is written again"),
     PlannedChange.PRUNED: ("red", "goes"),
-    PlannedChange.UNCHANGED: ("dim", "stays as it is"),
+    PlannedChange.UNCHANGED: ("dim", "is unchanged"),
 }
 """The colour of each change, and its text in the plan."""
 
@@ -105,37 +105,37 @@ _SIGNS = {
 def apply(
     scheduler: Scheduler,
     files: Annotated[
-        list[str], typer.Option("-f", "--file", metavar="FILE|DIR|-", help="What is wanted; again for more.")
+        list[str],
+        typer.Option("-f", "--file", metavar="FILE|DIR|-", help="File or directory of documents, or -; repeatable"),
     ],
     *,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Delete what is this owner's and in no file any more.")
-    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete what this owner has and no file contains")] = False,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", metavar="NAME", help="Whose they are; default: what a document `kind: Apply` says."),
+        typer.Option(
+            "--owner", metavar="NAME", help="Owner of the documents; default: the one in a document `kind: Apply`"
+        ),
     ] = None,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Change what another owner applied too, and make it this owner's.")
+        bool, typer.Option("--take-over", help="Also change what another owner applied, and make this owner its owner")
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     output: OutputForm,
 ) -> Shown:
-    """Make schedules, definitions, lanes, calendars and tenants as files say.
+    """Create or update schedules, definitions, lanes, calendars and tenants from files.
 
-    Documents are `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the rest as in a
-    request. Nothing is sent while any of them is wrong. What is changed is what was shown: if another was faster,
-    that document fails. What is stored and can't be read is written again as the file says.
-    What is written is marked as its owner's; what is another's is refused (status 2), unless with --take-over.
-    --prune deletes for this owner alone, schedules first, and nothing that a schedule, a job that has not ended or a
-    token still uses. Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1:
-    some documents failed.
+    Documents have `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the fields of a
+    request. Nothing is sent if any document is invalid. The changes are shown before you confirm; a document that
+    another request changes in between fails. An unreadable stored document is written again from the file.
+    Documents belong to their owner; those of another owner are refused (status 2), unless with --take-over.
+    --prune deletes only this owner's, schedules first, and nothing that a schedule, a job that has not ended or a
+    token still uses. Without a terminal, --yes is required (status 2). Status 1: some documents failed.
     """
     files_want = read_manifests(files, SystemClock().wall_ms(), owner)
     if prune and files_want.owner is None:
         expected = "--owner NAME, or a document with kind: Apply and owner: NAME"
-        raise InvalidInput(("--prune",), "it is not said whose may go", expected)
+        raise InvalidInput(("--prune",), "no owner is given", expected)
     steps = make_plan(scheduler, files_want, prune=prune)
     if not take_over:
         _require_own(steps)
@@ -144,7 +144,7 @@ def apply(
     if not output.is_for_programs:
         _show(wanted)
     elif possible and not (yes or dry_run):
-        raise InvalidInput((f"-o {output}",), "leaves nobody to ask", "--yes or --dry-run beside it")
+        raise InvalidInput((f"-o {output}",), "leaves no terminal to confirm", "--yes or --dry-run with it")
     failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
     question = f"Apply {len(possible)} change{'s' if len(possible) > 1 else ''}?"
     doing = bool(possible) and not dry_run and confirmed(question, yes=yes)
@@ -165,9 +165,9 @@ def _require_own(steps: Sequence[PlanStep]) -> None:
         if step.before is not None and step.after is not None:
             owner, wanted = owner_of(step.kind, step.before), owner_of(step.kind, step.after)
             if owner not in (None, wanted):
-                others.append(f"{step.kind} {step.name} is {owner}'s, and would be {wanted}'s")
+                others.append(f"{step.kind} {step.name} belongs to {owner}, not {wanted}")
     if others:
-        raise CallerError(f"{first_of(others)}; --take-over takes what is another's")
+        raise CallerError(f"{first_of(others)}; --take-over changes the owner")
 
 
 def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
@@ -197,7 +197,7 @@ def _pruned_nouns(steps: Sequence[PlanStep]) -> list[Noun]:
 def _show(steps: Sequence[PlanStep]) -> None:
     for step in steps:
         style, will = _SIGNS[step.change]
-        head = f"{step.kind} {step.name} {will if step.used_by is None else f'stays: {step.used_by}'}"
+        head = f"{step.kind} {step.name} {will if step.used_by is None else f'is kept: {step.used_by}'}"
         console().print(Text(head, style=f"bold {style}"), soft_wrap=True)
         if step.used_by is None:
             console().print(coloured_diff(step.difference), soft_wrap=True)

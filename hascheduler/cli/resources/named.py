@@ -32,8 +32,9 @@ from hascheduler.schema.tenant import DEFAULT_TENANT
 _HELP = {
     "list": "List the {kind}s.",
     "get": "Show one {kind}.",
-    "put": "Make or replace a {kind}.\n\nWhat is left out gets its default. Prints what was changed, and the whole.",
-    "edit": "Edit a {kind}, by options or in $EDITOR.\n\nWhat is given changes, all else stays.",
+    "put": "Create or replace a {kind}.\n\nFields that are left out get their defaults. Prints the changes and the"
+    " result.",
+    "edit": "Edit a {kind}, by options or in $EDITOR.\n\nOnly the given fields change.",
     "delete": "Delete a {kind}{deleted}",
 }
 
@@ -118,8 +119,8 @@ def _said(body: Answer) -> dict[str, Any]:
 DEFINITION = NamedCommands(
     "definition",
     "max_concurrency tier conflict_group rate_limit default_cost resources retry timeout owner key_limits unique",
-    none="There are no definitions; every job has the default limits.",
-    deleted=". Its jobs go on, with the default limits.",
+    none="There are no definitions; all jobs have the default limits.",
+    deleted=". Its jobs continue with the default limits.",
     examples={
         "put": (
             "repack --max-concurrency 3 --conflict-group git --tier 10 --rate-limit 100/1s --resources cpu=2",
@@ -131,8 +132,8 @@ DEFINITION = NamedCommands(
 LANE = NamedCommands(
     "lane",
     "weight promote_after policy owner",
-    none="There are no lanes; every lane has the defaults.",
-    deleted=". Its jobs go on, in a lane with the defaults.",
+    none="There are no lanes; all lanes have the defaults.",
+    deleted=". Its jobs continue in a lane with the defaults.",
     examples={
         "put": ("bulk --weight 2 --promote-after 30s --policy aged_priority,arrival",),
         "edit": ("bulk --weight 3 --policy none", "bulk    (in $EDITOR)"),
@@ -155,7 +156,7 @@ TENANT = NamedCommands(
     "tenant",
     "max_running max_pending submit_rate max_schedules fire_rate owner",
     none="There are no tenants; no tenant has a quota.",
-    deleted=". Its jobs go on, without a quota.",
+    deleted=". Its jobs continue without a quota.",
     examples={
         "put": ("acme --max-running 10 --max-pending 10000 --submit-rate 100/1s",),
         "edit": ("acme --max-running none", "acme    (in $EDITOR)"),
@@ -216,12 +217,12 @@ def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:
         if getattr(job, kind) == name:
             return f"job {job.id}, which has not ended, uses it"
     if looked_at == LOOKED_AT_MAX:
-        return f"{LOOKED_AT_MAX:,} jobs or more have not ended, which are too many to see whether one uses it"
+        return f"{LOOKED_AT_MAX:,} jobs or more have not ended, too many to check whether one uses it"
     return None
 
 
 def _token(scheduler: Scheduler, tenant: str) -> str | None:
     for token in scheduler.tokens.list():
         if token["tenant"] == tenant:
-            return f"token {token['id']} ({token['name']}) is of it"
+            return f"token {token['id']} ({token['name']}) belongs to it"
     return None

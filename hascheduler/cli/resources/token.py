@@ -19,7 +19,7 @@ from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, Role
 
-TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's public id", show_default=False)]
+TokenId = Annotated[str, typer.Argument(metavar="ID", help="Public id of the token", show_default=False)]
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
@@ -51,28 +51,28 @@ def list_tokens(scheduler: Scheduler) -> Answer:
 def create(
     scheduler: Scheduler,
     name: NewName,
-    role: Annotated[Role, typer.Option("--role", help="What it may do.", show_default=False)],
+    role: Annotated[Role, typer.Option("--role", help="Role of the token", show_default=False)],
     tenant: Annotated[
         str,
         typer.Option(
             "--tenant",
             metavar="NAME",
-            help=f"Whose jobs and schedules it reaches; {ALL_TENANTS}: everybody's.",
+            help=f"Tenant whose jobs and schedules it can access; {ALL_TENANTS}: all tenants",
             show_default=False,
             autocompletion=complete_tenant,
         ),
     ],
     expires_in: Annotated[
-        str | None, typer.Option("--expires-in", metavar="DURATION", help="How long it is good; default: for ever.")
+        str | None, typer.Option("--expires-in", metavar="DURATION", help="How long it is valid; default: forever")
     ] = None,
     *,
     output: OutputForm,
 ) -> Shown:
-    """Make a token. Its secret is the output, this once; nobody can show it again."""
+    """Create a token. The output is its secret, which is never shown again."""
     check_name(name)
     made = scheduler.tokens.create(name, role.value, tenant, expires_in=expires_in)
     if not output.is_for_programs:  # on standard error, so that standard output holds the secret alone
-        said = f"made {printable(made['id'])}: {role.value} of {tenant}; keep the token, it is not shown again"
+        said = f"created {printable(made['id'])}: {role.value} of {tenant}; store the token, it is not shown again"
         typer.echo(said, err=True)
     return Shown(made, made["token"])
 
@@ -80,21 +80,21 @@ def create(
 @example("hascheduler token delete token-3f9a0c11d2e4 --yes")
 @asks(name="id")
 def delete(scheduler: Scheduler, id: TokenId, yes: Yes = False) -> Shown:
-    """Revoke a token: it opens nothing any more."""
+    """Revoke a token."""
     if id.startswith("hsk_"):
-        raise InvalidInput(("ID",), "that is a secret", "the token's public id; see hascheduler token list")
+        raise InvalidInput(("ID",), "this is a secret", "the token's public id (hascheduler token list)")
     if not _ID.fullmatch(id):
-        raise InvalidInput(("ID",), f"{id[:64]!r} is no id of a token", "such as token-3f9a0c11d2e4")
+        raise InvalidInput(("ID",), f"{id[:64]!r} is not a token id", "such as token-3f9a0c11d2e4")
     revoked = confirmed(f"Revoke the token {id}?", yes=yes)
     if revoked and not scheduler.tokens.revoke(id):
         raise NotFound("token", id)
-    return Shown({"id": id, "revoked": revoked}, f"revoked {id}" if revoked else "left as it is")
+    return Shown({"id": id, "revoked": revoked}, f"revoked {id}" if revoked else "not revoked")
 
 
 @example("hascheduler token whoami")
 @asks()
 def whoami(scheduler: Scheduler) -> Shown:
-    """Show who you are to a replica, and what you may do."""
+    """Show your token's name, role and permissions."""
     answer = scheduler.cluster.whoami()
     of = "all tenants" if answer["tenant"] == ALL_TENANTS else f"tenant {answer['tenant']}"
     return Shown(answer, f"{answer['name']}: {answer['role']} of {of}; may {', '.join(answer['may'])}")

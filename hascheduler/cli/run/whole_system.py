@@ -40,18 +40,18 @@ class _Transport(StrEnum):
 
 
 TransportOrNone = Annotated[
-    _Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
+    _Transport | None, typer.Option(help="How jobs reach processors; default: RabbitMQ if it is installed")
 ]
-Folder = Annotated[Path, typer.Option(help="Where the processes' logs go.")]
+Folder = Annotated[Path, typer.Option(help="Directory for the processes' logs")]
 
 
 def dev(
     *,
-    replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas.")] = 3,
-    processors: Annotated[int, typer.Option(min=0, max=9, help="How many processors.")] = 2,
-    slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs that each processor runs at once.")] = 8,
+    replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas")] = 3,
+    processors: Annotated[int, typer.Option(min=0, max=9, help="How many processors")] = 2,
+    slots: Annotated[int, typer.Option(min=1, max=1_000, help="How many jobs each processor runs at once")] = 8,
     transport: TransportOrNone = None,
-    shards: Annotated[int, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards.")] = 1,
+    shards: Annotated[int, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards")] = 1,
     folder: Folder = Path(".run"),
 ) -> None:
     """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
@@ -77,8 +77,8 @@ def _require_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem = "is no folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
-        raise InvalidInput(("--folder",), f"{folder} {problem}", "a folder, which is made if need be") from None
+        problem = "is not a directory" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise InvalidInput(("--folder",), f"{folder} {problem}", "a directory; it is created if missing") from None
 
 
 async def _require_own_servers(transport: str | None) -> None:
@@ -118,37 +118,35 @@ _KILLS = 3
 def demo(
     *,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave everything running after the report, until Ctrl-C.")
+        bool, typer.Option("--keep", help="Keep everything running after the report, until Ctrl-C")
     ] = False,
     transport: TransportOrNone = None,
     shards: Annotated[
         int | None, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False)
     ] = None,
     folder: Folder = Path(".run/demo"),
-    pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "5s",
+    pause: Annotated[str, typer.Option(help="How long to wait between two kills")] = "5s",
     kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Not on this machine: in a cluster that hascheduler runs in.")
+        bool, typer.Option("--kubernetes", help="Run in a Kubernetes cluster with hascheduler, not on this machine")
     ] = False,
-    context: Annotated[
-        str | None, typer.Option(help="The cluster, as kubectl knows it; default: its current context.")
-    ] = None,
+    context: Annotated[str | None, typer.Option(help="Context of kubectl; default: the current one")] = None,
     namespace: Annotated[
-        str | None, typer.Option(help=f"Where hascheduler is in that cluster [{_NAMESPACE}]", show_default=False)
+        str | None, typer.Option(help=f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False)
     ] = None,
     kills: Annotated[
-        int | None, typer.Option(min=1, max=100, help="How often the leader's pod is ended [3]", show_default=False)
+        int | None, typer.Option(min=1, max=100, help="How often to kill the leader's pod [3]", show_default=False)
     ] = None,
 ) -> None:
-    """Run the system, kill the leader again and again and a processor once, and report.
+    """Run a whole system, kill its leader repeatedly and a processor once, and report what happened.
 
-    On this machine that is three replicas and two processors, started for it, and takes about a minute. With --shards 4
-    the schedules are spread over four shards, each with a leader of its own, and the replica is killed that leads most
-    of them: the report shows that the others did not notice. With
-    --kubernetes it is what is there: the leader's pod, found by its lease, is killed from inside, deleted, and deleted
-    by force, in turns. Its schedules have names of their own and are deleted at the end.
+    On this machine it starts three replicas and two processors, and takes about a minute. With --shards 4 the
+    schedules are spread over four shards, each with its own leader, and the replica that leads most of them is killed:
+    the report shows that the other shards are not affected. With --kubernetes it uses the running deployment: the
+    leader's pod, found by its lease, is killed from inside, deleted, and deleted by force, in turn. The demo's
+    schedules have their own names and are deleted at the end.
 
-    Exits with 1 if a nominal time was missed or an effect was doubled, and with 3 if that can't be said yet: jobs are
-    late, behind a backlog for example, and still to run.
+    The exit status is 1 if a nominal time was missed or an effect was doubled, and 3 if that cannot be said yet because
+    jobs are late and have not run.
     """
     from rich.console import Console
 
@@ -162,9 +160,9 @@ def demo(
     of_this_machine = {"--keep": keep or None, "--transport": transport, "--shards": shards}
     for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
         if value is not None and kubernetes:
-            raise InvalidInput((option,), "is for a system on this machine", "no --kubernetes beside it")
+            raise InvalidInput((option,), "applies only to a system on this machine", "no --kubernetes with it")
         if value is not None:
-            raise InvalidInput((option,), "is for a cluster", "--kubernetes beside it")
+            raise InvalidInput((option,), "applies only to a cluster", "--kubernetes with it")
     opening: OpenEnvironment
     if kubernetes:
         from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
@@ -190,7 +188,7 @@ def demo(
 
 @with_settings
 def serve(*, settings: Settings) -> None:
-    """Run one replica: the scheduler's loops and the HTTP API. SIGTERM hands over and ends it in good order."""
+    """Run one replica: the scheduler's loops and the HTTP API. On SIGTERM it hands over leadership and stops."""
     exit_on_sigterm()
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
@@ -214,11 +212,11 @@ def processor(
     modules: Annotated[
         list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as processors.log")
     ],
-    name: Annotated[str, typer.Option(help="Its name, for people; default: the host's name")] = "",
+    name: Annotated[str, typer.Option(help="Name of the processor; default: the host name")] = "",
     *,
     settings: Settings,
 ) -> None:
-    """Run one processor with the handlers of the given modules. SIGTERM drains it."""
+    """Run one processor with the handlers of the given modules. On SIGTERM it drains."""
     exit_on_sigterm()
     from hascheduler import assembly  # imports every driver, so only if the command runs
     from hascheduler.processor import load_handlers

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 20
 
 _ALL: Options = {
-    "all": Annotated[bool | None, typer.Option("--all", help="All that are active; of resume, all that are paused.")]
+    "all": Annotated[bool | None, typer.Option("--all", help="All active schedules; with resume, all paused ones")]
 }
 _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
@@ -52,7 +52,7 @@ def pause(
     *,
     how: ChangeOfAll,
 ) -> Shown:
-    """Pause a schedule, or all that match. Their jobs go on, and they can still be triggered by hand."""
+    """Pause a schedule, or all that match. Their jobs continue, and they can still be triggered by hand."""
     return _change(scheduler, "pause", name, how, because=because)
 
 
@@ -62,14 +62,14 @@ def resume(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     catch_up: Annotated[
-        bool, typer.Option("--catch-up", help="Treat the times since the pause as late ones, by the misfire policy.")
+        bool, typer.Option("--catch-up", help="Apply the misfire policy to the times since the pause")
     ] = False,
     *,
     how: ChangeOfAll,
 ) -> Shown:
     """Resume a paused schedule, or all that match, from now on.
 
-    What lay in between does not fire, unless with --catch-up.
+    Times during the pause do not fire, unless with --catch-up.
     """
     return _change(scheduler, "resume", name, how, catch_up=catch_up or None)
 
@@ -83,14 +83,14 @@ class ResetFrom(StrEnum):
 def reset(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    start: Annotated[ResetFrom, typer.Option("--from", help="The times after this instant fire.")] = ResetFrom.NOW,
+    start: Annotated[ResetFrom, typer.Option("--from", help="Fire the times after this instant")] = ResetFrom.NOW,
     *,
     how: ChangeOfAll,
 ) -> Shown:
-    """Let a schedule go on that a wrong clock made fire early.
+    """Move a schedule back that a wrong clock made fire early.
 
-    Or all that match. It would be silent until the time that it had come to. Times that have a job already keep it, and
-    do not fire again. Nothing changes for schedules that are not ahead.
+    Or all that match. Without a reset it would not fire until the time that it has reached. Times that already have a
+    job do not fire again. Schedules that are not ahead do not change.
     """
     return _change(scheduler, "reset", name, how, **({"start": start.value} if name else {}))
 
@@ -108,14 +108,14 @@ def _is_of_many(verb: str, name: str | None, how: ChangeOfAll, *, of_one: tuple[
     ``of_one`` are given options that apply to a single schedule only.
     """
     if (name is None) == (not how.given):
-        problem = "a name and options can't be had together"
+        problem = "a name and options exclude each other"
         if name is None:
-            problem = f"nothing says which schedules to {verb}"
-        raise InvalidInput(("NAME",), problem, "the name of one, or options such as --text or --all")
+            problem = f"no schedules to {verb} are given"
+        raise InvalidInput(("NAME",), problem, "a name, or options such as --text or --all")
     if name is not None and how.is_asked:
-        raise InvalidInput(("NAME",), "--dry-run and --yes are for all that match", "a filter, or neither")
+        raise InvalidInput(("NAME",), "--dry-run and --yes require options that select schedules", "a filter with them")
     if name is None and of_one:
-        raise InvalidInput((of_one[0],), "is for one schedule", "its name, or no such option")
+        raise InvalidInput((of_one[0],), "requires the name of one schedule", "a name, or no such option")
     return name is None
 
 
@@ -131,7 +131,7 @@ def _change_all(scheduler: Scheduler, verb: str, how: ChangeOfAll, *, again: str
 @example("hascheduler schedule delete nightly --yes")
 @asks()
 def delete(scheduler: Scheduler, name: ScheduleName, yes: Yes = False) -> Shown:
-    """Delete a schedule. Jobs that it made go on."""
+    """Delete a schedule. Its jobs continue."""
     return delete_stored(
         scheduler, "schedule", name, yes=yes, described=lambda stored: f" ({trigger_text(stored['trigger'])})"
     )
@@ -147,19 +147,19 @@ def trigger(
     name: ScheduleNameOrNone = None,
     overlap: Annotated[
         Overlap | None,
-        typer.Option("--overlap", help="While an earlier job has not ended; default: as the schedule has it."),
+        typer.Option("--overlap", help="Overlap policy if an earlier job has not ended; default: the schedule's"),
     ] = None,
     payload: Annotated[
         str | None,
-        typer.Option("--payload", metavar="JSON|@FILE", help="Another payload than the schedule's."),
+        typer.Option("--payload", metavar="JSON|@FILE", help="Payload instead of the schedule's"),
     ] = None,
     *,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
 ) -> Shown:
-    """Make a job of a schedule now, or of all that match.
+    """Create a job of a schedule now, or of all that match.
 
-    Beside its times, and whether it is paused or not.
+    The schedule may be paused, and its times do not change.
     """
     options = {"--overlap": overlap, "--payload": payload}
     of_one = tuple(option for option, value in options.items() if value is not None)
@@ -172,7 +172,7 @@ def trigger(
     if payload is not None:
         body["payload"] = read_payload("--payload", payload)
     job = scheduler.schedules.trigger(check_name(str(name)), body, idempotency_key=key)
-    done = "triggered already: " if job.replayed else "triggered "
+    done = "already triggered: " if job.replayed else "triggered "
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
@@ -187,21 +187,21 @@ def backfill(
     scheduler: Scheduler,
     name: ScheduleName,
     *,
-    start: Annotated[str, typer.Option("--from", metavar="INSTANT", help="The first time, included.")],
-    end: Annotated[str, typer.Option("--to", metavar="INSTANT", help="The last time, included; not in the future.")],
+    start: Annotated[str, typer.Option("--from", metavar="INSTANT", help="First time, inclusive")],
+    end: Annotated[str, typer.Option("--to", metavar="INSTANT", help="Last time, inclusive; not in the future")],
     overlap: Annotated[
-        BackfillOverlap, typer.Option("--overlap", help="All at once, or one after the other.")
+        BackfillOverlap, typer.Option("--overlap", help="Run the jobs all at once, or one after the other")
     ] = BackfillOverlap.BUFFER_ONE,
     dry_run: DryRun = False,
 ) -> Shown:
-    """Make jobs for times that have passed.
+    """Create jobs for past times of a schedule.
 
-    One for each time between the two instants that has none yet, so it can be repeated.
+    One for each time between the two instants that has no job yet, so the command can be repeated.
     """
     answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap.value, dry_run=dry_run)
     done = "would be created" if dry_run else "created"
     text = Text.assemble((f"{answer['created']} {done}", "bold green"))
-    text.append(f", {answer['existing']} there already, of {answer['count']} times")
+    text.append(f", {answer['existing']} already existed, of {answer['count']} times")
     jobs = answer.get("jobs") or []
     for job in jobs[:_SHOWN_MAX]:
         text.append(f"\n  {job}", style="dim")
@@ -210,7 +210,7 @@ def backfill(
     return Shown(answer, text)
 
 
-Paused = Annotated[bool, typer.Option("--paused", help="Make it paused; a schedule that is there stays as it is.")]
+Paused = Annotated[bool, typer.Option("--paused", help="Create it paused; an existing schedule keeps its state")]
 
 
 @example(
@@ -223,16 +223,16 @@ Paused = Annotated[bool, typer.Option("--paused", help="Make it paused; a schedu
 def edit(scheduler: Scheduler, name: ScheduleName, dry_run: DryRun = False, yes: Yes = False, *, given: Given) -> Shown:
     """Edit a schedule, by options or in $EDITOR.
 
-    Options change what they name; without any, the whole is edited, and the difference shown before it is written.
-    `none` puts a part back to its default, `--label KEY-` removes a label. Times that were decided stay decided.
+    With options, only those fields change; without, the schedule opens in $EDITOR and the difference is shown before
+    you confirm. `none` resets a field to its default, `--label KEY-` removes a label. Times already decided stay decided.
     """
     body, schedules = changed_schedule(given), scheduler.schedules
     check_name(name)
     if dry_run:
         if not body:
-            raise InvalidInput(("--dry-run",), "nothing is given to try", "what to change, such as --every 5s")
+            raise InvalidInput(("--dry-run",), "no change is given", "a change, such as --every 5s")
         preview = schedules.preview_patch(name, body)
-        return Shown(preview, preview_page(f"Next fires of {name} if it is edited so", preview))
+        return Shown(preview, preview_page(f"Next fires of {name} after this edit", preview))
     before = schedules.get(name)
     return _written(
         before, schedules.patch(name, body) if body else edit_stored(schedules, "schedule", before, yes=yes)
@@ -255,9 +255,9 @@ def put(
     *,
     given: Given,
 ) -> Shown:
-    """Make or replace a schedule.
+    """Create or replace a schedule.
 
-    --cron, --every or --at say when, --definition says what; what is left out gets its default.
+    --cron, --every or --at set when it fires, --definition what it runs; fields that are left out get their defaults.
     """
     body = new_schedule(check_name(name), given)
     made = body | ({"paused": True} if paused else {})

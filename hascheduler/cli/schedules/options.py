@@ -15,22 +15,23 @@ from hascheduler.schema.schedule_bodies import ScheduleFields
 
 _PATTERNS = ("cron", "every", "at")
 _TRIGGER = {
-    "cron": ("EXPR", "Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more"),
-    "timezone": ("ZONE", "Of --cron, such as Europe/Paris; default UTC"),
-    "every": ("SPAN", "An interval, such as 10s, 1m30s or 200ms; again for more"),
-    "anchor": ("INSTANT", "Counts the intervals from here; default: its creation"),
-    "at": ("INSTANT", "Once, such as 2030-01-31T09:30:00Z; again for more times"),
-    "jitter": ("SPAN", "Delay each fire by a fixed part of this span"),
+    "cron": ("EXPR", "Cron expression: 5 fields, or 6 with seconds last; @daily, @every 90s; repeatable"),
+    "timezone": ("ZONE", "Time zone of --cron, such as Europe/Paris; default UTC"),
+    "every": ("SPAN", "Interval, such as 10s, 1m30s or 200ms; repeatable"),
+    "anchor": ("INSTANT", "Start of the intervals; default: its creation"),
+    "at": ("INSTANT", "Single time, such as 2030-01-31T09:30:00Z; repeatable"),
+    "jitter": ("SPAN", "Delay each time by a fixed part of this span"),
     "start_at": ("INSTANT", "Nothing before"),
     "end_at": ("INSTANT", "Nothing after"),
-    "max_fires": ("N", "Nothing after so many fires"),
-    "exclude": ("FROM/TO", "Leave out what lies between; again for more"),
-    "only_on": ("CALENDAR", "Only on days in this calendar; again: in each of them"),
-    "except_on": ("CALENDAR", "Not on days in this calendar; again for more"),
-    "days_of": ("ZONE", "Whose days these are; default: --timezone"),
+    "max_fires": ("N", "Stop after this number of fires"),
+    "exclude": ("FROM/TO", "Leave out the times in this window; repeatable"),
+    "only_on": ("CALENDAR", "Only on days in this calendar; if repeated, in all of them"),
+    "except_on": ("CALENDAR", "Not on days in this calendar; repeatable"),
+    "days_of": ("ZONE", "Time zone of the days; default: --timezone"),
 }
+_REPEATABLE = {"cron", "every", "at", "exclude", "only_on", "except_on"}
 TRIGGER: Options = {
-    name: text_option(f"--{name.replace('_', '-')}", of=of, help=f"{help}.", many="again" in help)
+    name: text_option(f"--{name.replace('_', '-')}", of=of, help=help, many=name in _REPEATABLE)
     for name, (of, help) in _TRIGGER.items()
 }
 
@@ -42,7 +43,7 @@ SCHEDULE: Options = {**TRIGGER, **options_of(ScheduleFields, _BESIDE)}
 def new_schedule(name: str, given: Given) -> dict[str, Any]:
     """Return the body that creates it; raise an `InvalidInput` if a field without a default is not given."""
     if "job_definition" not in given:
-        raise InvalidInput(("--definition",), "missing", "the type of job that it makes, such as log")
+        raise InvalidInput(("--definition",), "missing", "the definition of its jobs, such as log")
     trigger = new_trigger(given)  # first: its error names best what is missing
     return {"name": name, **changed_schedule(given), "trigger": trigger}
 
@@ -58,9 +59,9 @@ def new_trigger(given: Given) -> dict[str, Any]:
     if not any(name in given for name in _PATTERNS):
         raise InvalidInput(("--cron",), "no times are given", "one of --cron, --every and --at")
     if "timezone" in given and "cron" not in given:
-        raise InvalidInput(("--timezone",), "is for wall times", "--cron beside it")
+        raise InvalidInput(("--timezone",), "applies only to cron expressions", "--cron with it")
     if "anchor" in given and "every" not in given:
-        raise InvalidInput(("--anchor",), "is for intervals", "--every beside it")
+        raise InvalidInput(("--anchor",), "applies only to intervals", "--every with it")
     return changed_trigger(given)
 
 
@@ -110,5 +111,5 @@ def _at(texts: list[str]) -> dict[str, Any]:
 def _window(text: str) -> dict[str, str]:
     start, slash, end = text.partition("/")
     if not slash:
-        raise InvalidInput(("--exclude",), f"{text[:64]!r} is not FROM/TO", "two instants with a slash between")
+        raise InvalidInput(("--exclude",), f"{text[:64]!r} is not FROM/TO", "two instants separated by a slash")
     return {"from": start, "to": end}

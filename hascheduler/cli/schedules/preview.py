@@ -56,11 +56,13 @@ from hascheduler.triggers.requests import checked_trigger, read_trigger
 def preview_schedule(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="A stored schedule; or options", autocompletion=complete_schedule),
+        typer.Argument(
+            metavar="[NAME]", help="Name of a stored schedule, or use options", autocompletion=complete_schedule
+        ),
     ] = None,
     count: Annotated[str, typer.Option("--count", metavar="N", help="How many fires")] = "10",
     start: Annotated[
-        str | None, typer.Option("--from", metavar="INSTANT", help="As if it were then; default: now.")
+        str | None, typer.Option("--from", metavar="INSTANT", help="Start of the preview; default: now")
     ] = None,
     url: Url = DEFAULT_URL,
     *,
@@ -68,7 +70,7 @@ def preview_schedule(
 ) -> Shown:
     """Show the next fires and clock changes.
 
-    Of a stored schedule by its NAME, or, with --cron, --every or --at, of one that is not there yet: that needs no
+    NAME is a stored schedule. With --cron, --every or --at, preview a schedule that does not exist yet: that needs no
     replica (NAME then only decides the jitter).
     """
     after_ms = None if start is None else WallMs(parse_instant(start, ("--from",)) - 1)
@@ -157,7 +159,7 @@ def preview_page(title: str, answer: Answer) -> RenderableType:
 def _fires(answer: Answer) -> RenderableType:
     rows = list(_rows(answer))
     if not rows:
-        return Text("\nIt will not fire any more.", style="yellow")
+        return Text("\nIt will not fire again.", style="yellow")
     zone, reader = answer.get("timezone") or "UTC", reader_zone()
     finest = finest_of([parse_instant(fire["nominal_at"]) for _, fire in rows])
     compared = any(sign for sign, _ in rows)
@@ -254,7 +256,9 @@ class ComingFires:
 
 ZoneOption = Annotated[
     str | None,
-    typer.Option("--timezone", metavar="ZONE", help="Whose hours and days; default: that of TZ, or of this machine."),
+    typer.Option(
+        "--timezone", metavar="ZONE", help="Time zone of the hours and days; default: that of TZ or this machine"
+    ),
 ]
 
 
@@ -271,12 +275,12 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 @asks()
 def calendar(
     scheduler: Scheduler,
-    days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, today included")] = 7,
+    days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, including today")] = 7,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
 ) -> Shown:
-    """List the next days, and what fires on each."""
+    """List the next days and what fires on each."""
     zone, now_ms = zone_or_default(timezone), SystemClock().wall_ms()
     found = list(calendar_days(coming_fires(scheduler, labels, now_ms), now_ms, days, zone))
     answer = {"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]}
@@ -334,14 +338,14 @@ def _line(fire: dict[str, Any]) -> Text:
 @asks(watch_s=1)
 def timeline(
     scheduler: Scheduler,
-    hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How far to look")] = 24,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How many hours to show")] = 24,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
 ) -> Shown:
-    """List when schedules fire next, and how often in the next hours.
+    """List when schedules fire in the next hours, and how often.
 
-    Nominal times: jitter is left out.
+    Times are nominal, without jitter.
     """
     zone, now_ms = zone_or_default(timezone), SystemClock().wall_ms()
     rows = coming_fires(scheduler, labels, now_ms)
@@ -386,7 +390,7 @@ def _row(schedule: Mapping[str, Any], calendars: Mapping[str, Calendar], now_ms:
         trigger = on_calendars(read_trigger(schedule["trigger"], now_ms), calendars)
     except InvalidInput:
         # A replica of a newer version has kinds that are unknown here, or a calendar was just deleted.
-        return ComingFires(name, None, note="a trigger that this version does not know")
+        return ComingFires(name, None, note="a trigger unknown to this version")
     if trigger.max_fires is None:
         return ComingFires(name, trigger)
     fired = (schedule.get("counts") or {}).get("fired", 0)

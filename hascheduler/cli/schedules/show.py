@@ -155,7 +155,7 @@ def _pattern(trigger: Mapping[str, Any]) -> str:
 @asks(schedules_table, tables=1, watch_s=1, manifest=manifest)
 @with_options("given", options_of(ScheduleFilter))
 def list_schedules(scheduler: Scheduler, *, given: Given) -> Answer:
-    """List schedules, and how they stand."""
+    """List schedules and their state."""
     return {"items": list(scheduler.schedules.list(**filter_of(given)))}
 
 
@@ -172,21 +172,21 @@ def verdicts(
     scheduler: Scheduler,
     name: ScheduleName,
     *,
-    only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these; again for more.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, the newest first")] = 20,
+    only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these verdicts; repeatable")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, newest first")] = 20,
 ) -> Shown:
-    """Show what became of a schedule's times.
+    """Show what happened at each of a schedule's times.
 
-    Fired, with the job and how it stands, or skipped, missed, coalesced, paused, excluded or throttled, and why.
+    Each fired, with its job and the job's state, or was skipped, missed, coalesced, paused, excluded or throttled.
     """
     answer = scheduler.schedules.counts(check_name(name), [verdict.value for verdict in only or ()], limit=limit)
     return Shown(answer, _verdicts_page(name, answer))
 
 
 def _verdicts_page(name: str, answer: Mapping[str, Any]) -> RenderableType:
-    columns: dict[str, Cell] = {"time": _times, "verdict": _verdict, "what came of it": _outcome}
-    none = "No such time was decided yet."
-    table = table_of("", answer["items"], columns, wraps=("what came of it",), none=none)
+    columns: dict[str, Cell] = {"time": _times, "verdict": _verdict, "outcome": _outcome}
+    none = "No such times have been decided yet."
+    table = table_of("", answer["items"], columns, wraps=("outcome",), none=none)
     parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
     undecided = answer.get("undecided") or {}
     if undecided.get("count"):
@@ -195,7 +195,7 @@ def _verdicts_page(name: str, answer: Mapping[str, Any]) -> RenderableType:
         parts.append(Text(f"{undecided['count']} not decided yet{since}{because}", style="cyan"))
     parts.append(table)
     if answer.get("next"):
-        parts.append(Text("There are more; --limit shows them.", style="dim"))
+        parts.append(Text("There are more; use --limit to show them.", style="dim"))
     return Group(*parts)
 
 
@@ -220,21 +220,21 @@ def _outcome(item: Mapping[str, Any]) -> Text:
         style = {"succeeded": "green", "failed": "red", "running": "cyan"}.get(state, "")
         return Text.assemble((state, style), " ", (item["job"], "dim"))
     if item["verdict"] == "throttled":
-        return Text(f"the tenant's {item.get('because_of') or 'limits'} left no room")
+        return Text(f"the tenant's {item.get('because_of') or 'limit'} was reached")
     if item.get("verdict") == "missed" and item.get("because_of"):
         return Text("its job would have expired")
     if item.get("because_of"):
-        return Text.assemble("in the way: ", (item["because_of"], "dim"))
+        return Text.assemble("blocked by ", (item["because_of"], "dim"))
     if item["verdict"] == "coalesced":
         return Text(f"into {instant_text(item['into'])}" if item.get("into") else "into the next fire")
     if item["verdict"] == "unstorable":
-        return Text("its job can't be stored: look at the schedule's payload")
+        return Text("its job cannot be stored: check the schedule's payload")
     return Text()
 
 
 def _all_verdicts_table(answer: Answer) -> RenderableType:
     columns: dict[str, Cell] = {**plain("schedule"), "time": _times, "verdict": _verdict, "why": _outcome}
-    return table_of("", answer["items"], columns, wraps=("why",), none="There are no such times.")
+    return table_of("", answer["items"], columns, wraps=("why",), none="No times match.")
 
 
 @example("hascheduler verdicts --verdict missed --since 1h --label team=a")
@@ -242,13 +242,13 @@ def _all_verdicts_table(answer: Answer) -> RenderableType:
 @with_options("given", options_of(VerdictFilter))
 def all_verdicts(
     scheduler: Scheduler,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest decision first")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest decision first")] = 50,
     *,
     given: Given,
 ) -> Answer:
-    """Show which times of all schedules did not fire, and why.
+    """Show the times of all schedules that did not fire, and why.
 
-    The newest decision first. Times that fired have jobs: hascheduler job list.
+    The newest decision first. For times that fired see hascheduler job list.
     """
     filter = filter_of(given)
     only = filter.pop("verdict", ())

@@ -28,20 +28,23 @@ _MEMBER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?)(?::([1-
 def mongodb(
     *,
     members: Annotated[
-        str, typer.Option("--members", metavar="HOST:PORT,...", help="All members, by the names that clients use too.")
+        str, typer.Option("--members", metavar="HOST:PORT,...", help="All members, by host names that clients use too")
     ],
-    keyfile: Annotated[Path, typer.Option("--keyfile", metavar="FILE", help="The key that the members have.")],
+    keyfile: Annotated[Path, typer.Option("--keyfile", metavar="FILE", help="Key file of the members")],
     users_from: Annotated[
-        Path, typer.Option("--users-from", metavar="DIR", help="Has scheduler-, processor- and admin-password.")
+        Path,
+        typer.Option(
+            "--users-from", metavar="DIR", help="Directory with the files scheduler-, processor- and admin-password"
+        ),
     ],
-    replica_set: Annotated[str, typer.Option("--set", metavar="NAME", help="The name of the set.")] = "rs0",
-    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long it may take.")] = "5m",
+    replica_set: Annotated[str, typer.Option("--set", metavar="NAME", help="Name of the replica set")] = "rs0",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to try")] = "5m",
 ) -> None:
-    """Initiate the replica set if there is none, add the members that it lacks, and make or update its users.
+    """Initiate MongoDB's replica set, add missing members, and create or update its users.
 
-    Run it as often as you like, and from several places at once: what is as it should be stays as it is, and nothing is
-    ever taken away. It reads HASCHEDULER_DATABASE, HASCHEDULER_SHARDS, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE,
-    and HASCHEDULER_LOG_FORMAT. Exits with 1 if time runs out, and with 2 if waiting would not help.
+    It can be run repeatedly and from several places at once: what is right stays unchanged, and nothing is ever
+    removed. It reads HASCHEDULER_DATABASE, HASCHEDULER_SHARDS, HASCHEDULER_MONGODB_TLS_CA_FILE and _CERT_FILE,
+    and HASCHEDULER_LOG_FORMAT. The exit status is 1 if time runs out, and 2 if waiting would not help.
     """
     exit_on_sigterm()
     from hascheduler.bootstrap import DatabasePlan, bootstrap_mongodb
@@ -84,7 +87,7 @@ def read_key(path: Path) -> str:
     first = re.match(r"- *(\S+)", text)
     key = first[1] if first else "".join(text.split())
     if not _KEY.fullmatch(key):
-        raise InvalidInput(("--keyfile",), f"{path} holds no key", "6 to 1,024 characters of base64")
+        raise InvalidInput(("--keyfile",), f"{path} contains no key", "6 to 1,024 characters of base64")
     return key
 
 
@@ -92,5 +95,5 @@ def read_password(path: Path) -> str:
     """Return the password without the line break at its end."""
     password = read_source(str(path), "a line of text", ("--users-from",)).rstrip("\r\n")
     if not password or not password.isprintable():
-        raise InvalidInput(("--users-from",), f"{path} holds no password", "a line of printable characters")
+        raise InvalidInput(("--users-from",), f"{path} contains no password", "a line of printable characters")
     return password

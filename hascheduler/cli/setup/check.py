@@ -38,11 +38,11 @@ _SETTINGS = (
 @prints(watch_s=10)
 @partial(with_settings, names=_SETTINGS)
 def check(*, settings: Settings) -> Shown:
-    """Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...
+    """Check the whole database for broken invariants, such as stuck jobs or undecided times.
 
-    It only reads, on a live system too; it looks again at what may just be in motion before it reports it. It mends
-    nothing: each finding says what to run or to look at. The settings must be those of the replicas. Status 0: nothing
-    is broken; 1: something is; 2: wrong usage, or no database. Who changed what: `hascheduler audit-log`.
+    It only reads, also on a live system, and checks again what may just be changing before it reports it. It repairs
+    nothing: each finding says what to run or check. It needs the same settings as the replicas. Status 0: no problems
+    found; 1: problems found; 2: wrong usage or no database. Who changed what: `hascheduler audit-log`.
     """
     exit_on_sigterm()
     configure_logging(settings)
@@ -56,14 +56,14 @@ def check(*, settings: Settings) -> Shown:
 
 
 def audit(**values: Any) -> None:
-    typer.echo("hascheduler: `hascheduler audit` is deprecated; it is called `hascheduler check` now", err=True)
+    typer.echo("hascheduler: `hascheduler audit` is deprecated; use `hascheduler check`", err=True)
     check(**values)
 
 
 with_parameters(
     audit,
     inspect.signature(check).parameters.values(),
-    "The old name of `hascheduler check`. Deprecated: it goes on working, and says so on standard error.",
+    "The old name of `hascheduler check`. Deprecated: it still works, with a warning on standard error.",
 )
 
 
@@ -74,7 +74,7 @@ def _progress() -> Iterator[Any]:
         yield lambda _section, _done: None
         return
     with Status("looking …", console=Console(stderr=True)) as status:
-        yield lambda section, done: status.update(f"{section}: {done:,} looked at")
+        yield lambda section, done: status.update(f"{section}: {done:,} checked")
 
 
 def _picture(report: CheckReport, database: str) -> RenderableType:
@@ -92,7 +92,7 @@ def _block(finding: Finding) -> Text:
 
 
 def _summary(report: CheckReport, database: str) -> Text:
-    looked_at = f"{sum(report.looked_at.values()):,} documents of {database} looked at"
+    looked_at = f"{sum(report.looked_at.values()):,} documents of {database} checked"
     text = Text()
     if report.counts:
         text.append(", ".join(f"{kind} {count}" for kind, count in report.counts.items()), style="bold red")
@@ -100,10 +100,10 @@ def _summary(report: CheckReport, database: str) -> Text:
         if sum(report.counts.values()) > shown:
             text.append(f" ({shown} shown)")
     else:
-        text.append("nothing is broken", style="green")
+        text.append("no problems found", style="green")
     text.append(f"; {looked_at}", style="dim")
     if not report.complete:
-        text.append("; there is more than was looked at", style="yellow")
+        text.append("; not everything was checked", style="yellow")
     return text
 
 

@@ -36,24 +36,23 @@ def migrate(
     complete: Annotated[
         bool,
         typer.Option(
-            "--complete", help="Status 1 if indexes are kept for a replica of the older release: run it again."
+            "--complete",
+            help="The exit status is 1 if indexes are kept for replicas of the older release: run it again later",
         ),
     ] = False,
     settings: Settings,
 ) -> Shown:
-    """Make collections and indexes, and raise the database's schema version to that of this release.
+    """Create collections and indexes, and raise the schema version to this release's.
 
-    Once all replicas and processors are of this release: there is no way back to one that does not read the new
-    version. It may be run at any time, again, by several at once; one that was cut short is gone on with by the next.
+    Run it once all replicas and processors have this release: an older release that cannot read the new version cannot
+    be used again. It can be run at any time, repeatedly and in parallel; the next run continues an interrupted one.
     """
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
     configure_logging(settings)
     done = asyncio.run(assembly.migrate(settings, dry_run=dry_run))
     if done is None:
-        sys.stderr.write(
-            "hascheduler: stopped before its end; what is done stays done, and the next goes on from there\n"
-        )
+        sys.stderr.write("hascheduler: interrupted; completed steps are kept, and the next run continues from there\n")
         raise typer.Exit(1)
     documents = [_document(migration, name, dry_run=dry_run) for name, migration in done.items()]
     lines = [line for name, migration in done.items() for line in _lines(migration, name, dry_run=dry_run)]
@@ -77,8 +76,8 @@ def _lines(done: Migration, database: str, *, dry_run: bool) -> list[str]:
     lines = [f"{f'would {verb}' if dry_run else past} the {what} {name}" for past, verb, what, name in words]
     if done.kept:
         names = ", ".join(step.name for step in done.kept)
-        lines.append(f"kept the superseded indexes {names}, which only cost: {done.kept_because}")
-    before = "said no schema version" if done.before is None else f"had schema version {done.before}"
+        lines.append(f"kept the superseded indexes {names}, which are no longer needed: {done.kept_because}")
+    before = "had no schema version" if done.before is None else f"had schema version {done.before}"
     if len(made) == len(done.steps):
         return [*lines, f"{database} has schema version {done.after}" + ("" if made else "; nothing was missing")]
     [to] = [step.name for step in done.steps if step.kind is StepKind.VERSION]

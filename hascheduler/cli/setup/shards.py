@@ -24,11 +24,11 @@ _SETTINGS = (
 )  # fmt: skip
 _LOOK_S = 0.3
 
-Even = Annotated[bool, typer.Option("--even", help="Until all shards have as many partitions; the fewest moves.")]
-Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="The partition of this tenant; repeatable.")]
-Partitions = Annotated[list[int] | None, typer.Option("--partition", help="This partition, 0 to 255; repeatable.")]
-To = Annotated[str, typer.Option("--to", help="The name of the shard that they go to.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Begin the moves and return; they go on by themselves.")]
+Even = Annotated[bool, typer.Option("--even", help="Spread partitions evenly over all shards, with the fewest moves")]
+Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="Partition of this tenant; repeatable")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", help="Partition, 0 to 255; repeatable")]
+To = Annotated[str, typer.Option("--to", help="Shard to move them to")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Start the moves and return; they continue in the background")]
 
 
 @example("hascheduler shards plan --even", "hascheduler shards plan --tenant acme --to 0002")
@@ -42,10 +42,10 @@ def plan(
     to: To = "",
     settings: Settings,
 ) -> Shown:
-    """Show how many partitions each shard has, and what would move. It changes nothing.
+    """Show how many partitions each shard has and what would move. It changes nothing.
 
     A tenant is in one of 256 partitions, by a hash of its name, and a partition is in one shard. Without options, show
-    what is there and what moves now.
+    the current layout and the moves under way.
     """
     configure_logging(settings)
     layout = _layout(settings)
@@ -65,16 +65,18 @@ def apply(
     no_wait: NoWait = False,
     settings: Settings,
 ) -> Shown:
-    """Move partitions to other shards while everything runs, and follow them until they are there.
+    """Move partitions to other shards, and wait until they have moved.
 
-    A partition is copied while it runs. Then it stands still for about two seconds: nothing of it starts, and writes
-    for its tenants are answered 503 with Retry-After. Ctrl-C ends the command, and the moves go on. Status 1: the
+    A partition is copied while its jobs run. Then it pauses for about two seconds: none of its jobs start, and writes
+    for its tenants are answered 503 with Retry-After. Ctrl-C ends the command, and the moves continue. Status 1: the
     command ended before the moves did.
     """
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
     if not (even or tenant or partition):
-        raise InvalidInput(("--even",), "nothing is to move", "--even, or --tenant or --partition with --to")
+        raise InvalidInput(
+            ("--even",), "no partitions to move are given", "--even, or --tenant or --partition with --to"
+        )
     configure_logging(settings)
     layout = _layout(settings)
     moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
@@ -90,7 +92,7 @@ def _layout(settings: Settings) -> Layout:
 
     layout = asyncio.run(assembly.layout(settings))
     if layout is None:
-        raise InvalidInput(("HASCHEDULER_SHARDS",), "the deployment has one shard", "several, set for its replicas")
+        raise InvalidInput(("HASCHEDULER_SHARDS",), "the deployment has one shard", "several, set on its replicas")
     return layout
 
 
@@ -99,12 +101,12 @@ def _moves(
 ) -> Mapping[int, int]:
     if even:
         if tenants or partitions or to:
-            raise InvalidInput(("--even",), "stands beside --tenant, --partition or --to", "one or the other")
+            raise InvalidInput(("--even",), "excludes --tenant, --partition and --to", "one or the other")
         return even_moves(layout)
     if (tenants or partitions) and not to:
         raise InvalidInput(("--to",), "is missing", f"one of {', '.join(layout.shards)}")
     if to and not (tenants or partitions):
-        raise InvalidInput(("--to",), "nothing is to go there", "--tenant or --partition beside it")
+        raise InvalidInput(("--to",), "no partitions to move are given", "--tenant or --partition with it")
     return moves_to(layout, to, tenants, partitions) if to else {}
 
 
@@ -123,7 +125,7 @@ def _followed(settings: Settings, layout: Layout) -> Layout:
         try:
             return asyncio.run(assembly.follow_layout(settings, seen, _LOOK_S)) or layout
         except KeyboardInterrupt:
-            raise WorldError("left: what moves goes on moving, see hascheduler shards plan") from None
+            raise WorldError("interrupted; the moves continue, see hascheduler shards plan") from None
 
 
 def shown(layout: Layout, moves: Mapping[int, int]) -> Shown:
@@ -135,7 +137,7 @@ def shown(layout: Layout, moves: Mapping[int, int]) -> Shown:
     parts: list[RenderableType] = [table]
     told = (
         ("moves now", "move now", layout.moving),
-        ("has arrived, and the rest of it follows", "have arrived, and the rest of them follows", layout.leaving),
+        ("has moved; its finished jobs follow", "have moved; their finished jobs follow", layout.leaving),
         ("would move", "would move", moves),
     )
     for one, several, some in told:

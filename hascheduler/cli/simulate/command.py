@@ -81,7 +81,7 @@ def difference_lines(outcomes: Sequence[RunOutcome]) -> Iterator[Text]:
     """Yield the jobs that no processor could run, and those whose start a policy moves compared with the first one."""
     if ids := outcomes[0].unschedulable:
         more = f" and {len(ids) - 5:,} more" if len(ids) > 5 else ""
-        yield Text(f"no processor that was there at the end could run: {', '.join(ids[:5])}{more}", style="yellow")
+        yield Text(f"no processor left at the end could run: {', '.join(ids[:5])}{more}", style="yellow")
     first = outcomes[0].scenario.policy.name
     for other in outcomes[1:]:
         shifts, in_one_only = start_shifts(outcomes[0], other)
@@ -92,7 +92,7 @@ def difference_lines(outcomes: Sequence[RunOutcome]) -> Iterator[Text]:
             by = f" (most: {most}, by {short_span_text(moved[most])})" if most is not None else ""
             parts.append(f"{len(moved):,} jobs start {how}{by}")
         parts.append(f"{sum(not by_ms for by_ms in shifts.values()):,} at the same time")
-        parts += [f"{in_one_only:,} in one of the two runs only"] if in_one_only else []
+        parts += [f"{in_one_only:,} in only one of the two runs"] if in_one_only else []
         yield Text.assemble((other.scenario.policy.name, "bold"), f": {', '.join(parts)}, than under {first}")
 
 
@@ -105,21 +105,21 @@ _SHOWN_MAX = 5
 
 
 _POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": one_of(PRESETS)}
-_File = typer.Argument(metavar="FILE", help="A scenario, YAML or JSON, or a recording; - reads it from here.")
+_File = typer.Argument(metavar="FILE", help="Scenario in YAML or JSON, or a recording; -: standard input")
 _Example = typer.Option(
-    "--example", metavar="NAME", help="One of ours instead.", autocompletion=one_of(example_names())
+    "--example", metavar="NAME", help="Built-in scenario instead of a file", autocompletion=one_of(example_names())
 )
 _Policy = typer.Option(
     "--policy",
-    help="Instead of the file's: a preset (affinity, fair, swimlanes, balanced) or criteria with commas.",
+    help="Policy instead of the file's: a preset (affinity, fair, swimlanes, balanced) or criteria separated by commas",
     **_POLICIES,
 )
 _Compare = typer.Option(
     "--compare",
-    help="Run it under this one too, side by side; several presets with commas, or again for more.",
+    help="Policy to compare with; several presets separated by commas, or repeatable",
     **_POLICIES,
 )
-_Plot = typer.Option("--plot", metavar="OUT", help="Draw a picture, OUT.png or OUT.svg.")
+_Plot = typer.Option("--plot", metavar="OUT", help="Draw a plot to OUT.png or OUT.svg")
 
 
 @example(
@@ -132,24 +132,24 @@ def simulate(
     file: Annotated[str | None, _File] = None,
     *,
     example: Annotated[str | None, _Example] = None,
-    list_examples: Annotated[bool, typer.Option("--list-examples", help="Show what examples there are.")] = False,
+    list_examples: Annotated[bool, typer.Option("--list-examples", help="List the built-in scenarios")] = False,
     policy: Annotated[str | None, _Policy] = None,
     compare: Annotated[list[str] | None, _Compare] = None,
     plot: Annotated[str | None, _Plot] = None,
 ) -> Shown:
-    """Run a scenario on the real dispatch core in virtual time, and show what comes of it.
+    """Run a scenario on the real dispatch core in virtual time, and show the result.
 
-    A recording (`hascheduler record`) is replayed: the same must be decided again. With --policy or --compare its work
-    is run under the policy that was recorded and under the others.
+    A recording (`hascheduler record`) is replayed and must give the same decisions. With --policy or --compare its jobs
+    run under the recorded policy and under the others.
     """
     if list_examples:
         notes = {name: example_note(name) for name in example_names()}
-        table = new_table("", "example", "what there is to see")
+        table = new_table("", "example", "description")
         for name, note in notes.items():
             table.add_row(Text(name, style="bold"), Text(note))
         return Shown(notes, table)
     if (file is None) == (example is None):
-        problem = "missing" if file is None else "given, and --example too"
+        problem = "missing" if file is None else "given together with --example"
         raise InvalidInput(("FILE",), problem, "a scenario file, - or --example NAME")
     text = example_text(example) if example else read_source(str(file), "YAML or JSON")
     with _located("standard input" if file == "-" else str(file or example)):
@@ -213,7 +213,7 @@ def _drawing(out: str) -> Callable[[Sequence[RunOutcome]], bytes]:
     format = Path(out).suffix.removeprefix(".").lower()
     if format not in FORMATS:
         expected = " or ".join(f"NAME.{each}" for each in FORMATS)
-        raise InvalidInput(("--plot",), f"{out[:64]!r} is no kind of picture", expected)
+        raise InvalidInput(("--plot",), f"{out[:64]!r} is not a plot format", expected)
     return lambda outcomes: draw(outcomes, format)
 
 
@@ -221,7 +221,7 @@ def _write(out: str, picture: bytes) -> None:
     try:
         Path(out).write_bytes(picture)
     except OSError as error:
-        raise InvalidInput(("--plot",), f"{out}: {error.strerror}", "a file that can be written") from None
+        raise InvalidInput(("--plot",), f"{out}: {error.strerror}", "a writable file") from None
 
 
 def _replayed(text: str) -> Shown:
@@ -237,11 +237,11 @@ def _replayed(text: str) -> Shown:
     document = {"replica": heading.replica, "term": heading.term, **counts, "end": replayed.end}
     since, policy = instant_text(format_instant(heading.at_ms)), policy_name(heading.config.policy.criteria)
     lines = [f"{heading.replica}, term {heading.term}, from {since} on; {policy}"]
-    lines += [f"step {replayed.steps}, at {instant_text(at)}, is another"] if rows else []
+    lines += [f"step {replayed.steps}, at {instant_text(at)}, differs"] if rows else []
     for side, decided in rows.items():
         few = "; ".join(" ".join(map(str, row[:4])) for row in decided[:_SHOWN_MAX]) or "nothing"
         lines.append(f"{side}  {few}{f'; and {len(decided) - _SHOWN_MAX} more' if decided[_SHOWN_MAX:] else ''}")
-    same = f"in {replayed.steps} steps, and all are the same   ({replayed.end or 'it was cut off'})"
+    same = f"in {replayed.steps} steps, all the same   ({replayed.end or 'it was cut off'})"
     lines.append(f"{replayed.decisions} decisions {'before it are the same' if rows else same}")
     answer = {**document, "identical": not rows, "difference": difference}
     return Shown(answer, Text("\n".join(lines)), int(bool(rows)))
@@ -252,11 +252,11 @@ _REFRESH_EVERY = 50
 
 @example("hascheduler record afternoon.jsonl --for 1m\nhascheduler simulate afternoon.jsonl")
 def record(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist.")],
-    span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long.")] = "30s",
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist")],
+    span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long to record")] = "30s",
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Record the leader's inputs and decisions. Ctrl-C ends it early, and what was written counts."""
+    """Record the leader's inputs and decisions. Ctrl-C ends it early and keeps what was written."""
     span_ms = parse_duration(span, ("--for",))
     with replica(url) as scheduler:
         leader = _leader(scheduler.cluster.status(), url)
@@ -290,11 +290,11 @@ def _leader(cluster: ClusterResponse, url: str) -> str:
         if one["id"] == holder:
             # All replicas use the same scheme as this one.
             return f"{url.partition('://')[0]}://{one['http_endpoint']}"
-    raise WorldError("nobody leads at the moment, so there is nothing to record")
+    raise WorldError("there is no leader at the moment, so there is nothing to record")
 
 
 def _new(file: Path) -> TextIO:
     try:
         return file.open("x", encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(("FILE",), f"{file}: {error.strerror}", "a new file that can be written") from None
+        raise InvalidInput(("FILE",), f"{file}: {error.strerror}", "a new, writable file") from None

@@ -139,7 +139,7 @@ def test_no_replica_there_is_one_line_and_status_1(command: str) -> None:
 def test_a_url_whose_host_has_no_address_says_so() -> None:
     answer = invoke("cluster", HASCHEDULER_URL="http://no-such-host.invalid:8080")
     assert (answer.status, answer.err.count("\n")) == (1, 1)
-    assert "http://no-such-host.invalid:8080: there is no address for that host; --url" in answer.err
+    assert "http://no-such-host.invalid:8080: no address for this host; set --url" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 def test_every_command_refuses_a_misspelt_setting(command: str) -> None:
     ended = invoke(*command.split(), HASCHEDULER_LEASE_DURATON="20s")
     assert ended.status == 2
-    assert ended.err == "hascheduler: HASCHEDULER_LEASE_DURATON: no such setting; expected HASCHEDULER_LEASE_DURATION\n"
+    assert ended.err == "hascheduler: HASCHEDULER_LEASE_DURATON: unknown setting; expected HASCHEDULER_LEASE_DURATION\n"
     assert not ended.out
 
 
@@ -34,14 +34,14 @@ def test_every_command_refuses_a_misspelt_setting(command: str) -> None:
         ("HASCHEDULER_MONGO_URI", "HASCHEDULER_MONGODB_URI"),
         ("HASCHEDULER_HTTP_PROT", "HASCHEDULER_HTTP_PORT"),
         ("hascheduler_shrad", "HASCHEDULER_SHARD"),
-        ("HASCHEDULER_QQQ", "the settings of `hascheduler serve --help`"),
-        ("HASCHEDULER_", "the settings of `hascheduler serve --help`"),
+        ("HASCHEDULER_QQQ", "the settings in `hascheduler serve --help`"),
+        ("HASCHEDULER_", "the settings in `hascheduler serve --help`"),
     ],
 )
 def test_the_nearest_name_is_told(given: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         require_known_variables({"PATH": "/bin", given: "8080"})
-    assert str(refusal.value) == f"{given}: no such setting; expected {expected}"
+    assert str(refusal.value) == f"{given}: unknown setting; expected {expected}"
 
 
 @pytest.mark.parametrize(

@@ -42,13 +42,13 @@ def test_a_merged_mapping_is_a_mapping() -> None:
     [
         ("a: 1\na: 2", "x, line 2: duplicate key 'a'"),
         ("a: {b: 1, c: 2, b: 3}", "x, line 1: duplicate key 'b'"),
-        ("expression: */5 * * * *", "needs quotes"),
+        ("expression: */5 * * * *", "quote text that begins"),
         ("a: [", "x, line 2"),
         ("a: !!python/object:os.system x", "python/object"),
         ("a: !!binary aGk=", "x, document 1, a: a bytes"),
-        ("a: 1\n---\na: [.inf]", "x, document 2, a.0: inf is no number"),
-        ("a: {b: .nan}", "x, document 1, a.b: nan is no number"),
-        ("1: 2", "x, document 1: the key 1 is no text"),
+        ("a: 1\n---\na: [.inf]", "x, document 2, a.0: inf is not a JSON number"),
+        ("a: {b: .nan}", "x, document 1, a.b: nan is not a JSON number"),
+        ("1: 2", "x, document 1: the key 1 is not text"),
         ("? [a]\n: 1", "unhashable"),
         ("\x00", "x: "),
         ("a: &a [*a]", "x, document 1: too large"),
@@ -161,9 +161,9 @@ def test_all_errors_are_reported_at_once_up_to_a_limit(tmp_path: Path) -> None:
     [
         (None, "No such file"),
         (b"\xff\xfe", "is not UTF-8"),
-        (b"", "there is no document"),
-        (b"# nothing\n", "there is no document"),
-        (b"---\n---\n", "there is no document"),
+        (b"", "contains no documents"),
+        (b"# nothing\n", "contains no documents"),
+        (b"---\n---\n", "contains no documents"),
     ],
 )
 def test_a_file_that_holds_nothing_to_read_is_refused(tmp_path: Path, content: bytes | None, said: str) -> None:

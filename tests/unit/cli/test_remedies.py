@@ -38,7 +38,7 @@ async def apply(replica: Replica, world: World, path: Path) -> None:
         right = world.stored(collection, "x")
         world.rewrite(collection, "x", **broken)
         assert isinstance(decode_or_finding(collection, world.stored(collection, "x")), Finding)
-        assert "can't be read, and is written again" in (await replica.done("apply", "-f", str(path), "--dry-run")).out
+        assert "is unreadable and is written again" in (await replica.done("apply", "-f", str(path), "--dry-run")).out
         assert (await replica.done("apply", "-f", str(path), "--yes")).out.endswith("\n1 repaired\n")
         assert world.stored(collection, "x") == {**right, "rev": right["rev"] + 1}
         assert (await replica.done("apply", "-f", str(path), "--yes")).out == "1 unchanged\n"

@@ -71,10 +71,10 @@ def test_what_is_set_has_precedence_over_the_preset(monkeypatch: pytest.MonkeyPa
         ("BATCH_DELAY_MAX", "2s", "at most 1s"),
         ("UI_SESSION_LIFE", "59s", "1m to 31d"),
         ("UI_SESSION_LIFE", "32d", "1m to 31d"),
-        ("HTTP_TLS_CERT_FILE", "a", "HTTP_TLS_KEY_FILE go together"),
-        ("HTTP_TLS_KEY_FILE", "a", "HTTP_TLS_KEY_FILE go together"),
-        ("HTTP_TLS_CLIENT_CA_FILE", "a", "takes HTTP_TLS_CERT_FILE"),
-        ("AMQP_TLS_CERT_FILE", "a", "AMQP_TLS_KEY_FILE go together"),
+        ("HTTP_TLS_CERT_FILE", "a", "HTTP_TLS_KEY_FILE must be set together"),
+        ("HTTP_TLS_KEY_FILE", "a", "HTTP_TLS_KEY_FILE must be set together"),
+        ("HTTP_TLS_CLIENT_CA_FILE", "a", "requires HTTP_TLS_CERT_FILE"),
+        ("AMQP_TLS_CERT_FILE", "a", "AMQP_TLS_KEY_FILE must be set together"),
         ("AMQP_TLS_CA_FILE", "a", "amqps://"),
     ],
 )
@@ -97,10 +97,10 @@ ELSEWHERE = "mongodb://u:not-to-be-seen@b.example/?replicaSet=b"
         ("0004", "entry 1; expected 0004=mongodb"),
         (f"0001={ELSEWHERE} 2={ELSEWHERE}", "entry 2; expected"),
         ("0001=http://b.example", "entry 1; expected"),
-        (f"0000={ELSEWHERE}", "has the shards 0000; expected 0001 to 0003, as there are 4"),
-        (f"0004={ELSEWHERE}", "has the shards 0004; expected 0001 to 0003"),
-        (f"0003-0001={ELSEWHERE}", "has the shards 0003-0001; expected"),
-        (f"0001-0002={ELSEWHERE} 0002={ELSEWHERE}", "has shard 0002 twice"),
+        (f"0000={ELSEWHERE}", "names the shards 0000; expected 0001 to 0003, as there are 4"),
+        (f"0004={ELSEWHERE}", "names the shards 0004; expected 0001 to 0003"),
+        (f"0003-0001={ELSEWHERE}", "names the shards 0003-0001; expected"),
+        (f"0001-0002={ELSEWHERE} 0002={ELSEWHERE}", "names shard 0002 twice"),
     ],
 )
 def test_uris_of_shards_are_of_shards_that_there_are_and_are_not_repeated_in_errors(
@@ -126,17 +126,17 @@ def test_a_uri_that_only_the_driver_can_judge_is_named_by_its_own_setting(monkey
 
 
 def test_one_shard_is_in_no_other_mongodb(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInput, match="has the shards 0001; expected none"):
+    with pytest.raises(InvalidInput, match="names the shards 0001; expected none"):
         read(monkeypatch, SHARD_MONGODB_URIS=f"0001={ELSEWHERE}")
 
 
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"SHARD_CANDIDATES": "1"}, "SHARD_CANDIDATES: must be 2 or more"),
+        ({"SHARD_CANDIDATES": "1"}, "SHARD_CANDIDATES: must be 0"),
         ({"SHARD_CANDIDATES": "-1"}, "SHARD_CANDIDATES"),
         ({"SHARD_CANDIDATES": "2", "HTTP_HOST": "0.0.0.0", "AUTH": "tokens"}, "ADVERTISE_HOST: must be set with"),
-        ({"PEER_TLS_CA_FILE": "ca.pem"}, "PEER_TLS_CA_FILE: is of no use without"),
+        ({"PEER_TLS_CA_FILE": "ca.pem"}, "PEER_TLS_CA_FILE: requires HTTP_TLS_CERT_FILE"),
     ],
 )
 def test_candidates_of_shards_are_two_or_more_that_can_ask_each_other(

@@ -54,7 +54,7 @@ def test_a_key_is_read_as_the_members_read_it(tmp_path: Path, text: str, key: st
     if key is not None:
         assert read_key(file) == key
         return
-    with pytest.raises(InvalidInput, match="holds no key"):
+    with pytest.raises(InvalidInput, match="contains no key"):
         read_key(file)
 
 
@@ -74,7 +74,7 @@ LAYOUT = Layout.even(("default", "0001", "0002")).beginning({0: 1, 1: 2, 2: 0}).
 def test_partitions_that_move_and_those_that_have_arrived_are_told_apart() -> None:
     told = str(shown(LAYOUT, {4: 0}).picture)
     assert "2 partitions move now" in told
-    assert "1 partition has arrived, and the rest of it follows" in told
+    assert "1 partition has moved; its finished jobs follow" in told
     assert "1 partition would move" in told
     document = shown(LAYOUT, {}).answer
     assert [(shard["partitions"], shard["then"]) for shard in document["shards"]] == [(87, 86), (85, 85), (84, 85)]
@@ -90,8 +90,8 @@ def test_what_can_not_be_moved_is_refused() -> None:
         ({"partitions": [256], "to": "0001"}, "--partition: 256; expected 0 to 255"),
         ({"partitions": [0], "to": "0002"}, "--partition: 0 moves to 0001; expected one that is at rest"),
         ({"partitions": [1]}, "--to: is missing; expected one of"),
-        ({"to": "0001"}, "--to: nothing is to go there; expected --tenant or --partition"),
-        ({"even": True, "to": "0001"}, "--even: stands beside --tenant, --partition or --to"),
+        ({"to": "0001"}, "--to: no partitions to move are given; expected --tenant or --partition"),
+        ({"even": True, "to": "0001"}, "--even: excludes --tenant, --partition and --to"),
     )
     for asked, said in rows:
         with pytest.raises(InvalidInput) as refused:

@@ -79,7 +79,7 @@ async def test_a_concurrent_change_is_not_replaced_and_the_text_is_kept(
     assert await terminal.ended() == status
     if meanwhile == "another edit":
         assert world.schedule()["trigger"]["every_ms"] == 1_000
-    kept = re.search(r"what you wrote is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
+    kept = re.search(r"your text is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
     assert kept is not None
     assert "every: 2s" in taken(Path(kept[1]))
 

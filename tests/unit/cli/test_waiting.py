@@ -84,7 +84,7 @@ async def test_ctrl_c_says_how_many_are_changed_and_how_to_go_on(
     ended = await replica.run(*trigger)
     assert (ended.status, ended.json["changed"], ended.json["complete"]) == (130, 2, False)
     _, _, key = ended.err.strip().rpartition(" ")
-    assert ended.err.endswith(f"to go on, repeat the command with --idempotency-key {key}\n")
+    assert ended.err.endswith(f"to continue, run the command with --idempotency-key {key}\n")
     rest: Any = (await replica.done(*trigger, "--idempotency-key", key)).json
     assert (rest["changed"], rest["complete"]) == (1, True)
     assert sorted(job["schedule"] for job in world.everything()["jobs"]) == ["tack", "tick", "tock"]

@@ -38,7 +38,7 @@ def test_a_process_refuses_a_published_secret_with_a_line_that_says_what_would_b
     ended = invoke(*command, **{f"HASCHEDULER_{name}": value for name, value in given.items()})
     assert ended.status == 2
     assert ended.err.count("\n") == 1
-    assert ended.err.startswith(f"hascheduler: HASCHEDULER_{setting}: stands in the repository, so everybody knows it")
+    assert ended.err.startswith(f"hascheduler: HASCHEDULER_{setting}: is published in the repository")
     assert "k8s/make-secrets" in ended.err
     assert "HASCHEDULER_DEVELOPMENT_SECRETS" in ended.err
     assert PUBLISHED_PREFIX not in ended.err
@@ -66,7 +66,7 @@ def test_no_replica_set_and_no_user_is_made_with_published_ones(tmp_path: Path, 
     ended = invoke(*command)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert ended.err.startswith(f"hascheduler: {option}: ")
-    assert "stands in the repository" in ended.err
+    assert "published in the repository" in ended.err
 
 
 @pytest.mark.parametrize("folder", VARIANTS)
