@@ -1,5 +1,4 @@
-"""What tests run on: servers of this machine's own, started once, or those that the environment names; and logging as
-each test finds it, whatever a test before it configured."""
+"""Servers and databases for tests, started once or named by the environment, and logging reset before each test."""
 
 import asyncio
 import gc
@@ -37,15 +36,15 @@ _KINDS = {
     "system/local_pods": ("thorough",),
     "system/manifests": ("thorough",),
 }
-"""The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""
+"""The folders of `tests`, and the markers that each gives to all its tests."""
 
 
 _LEFT_BY_THE_KILLED = (
     "ignore:.*_SelectorTransport.__del__:pytest.PytestUnraisableExceptionWarning",
     "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
 )
-"""Where processes are killed, connections to them, or ones that the driver was about to make, are left in this one, and
-the collector finds them in a later test, by chance. Tests without processes still fail for what they leave open."""
+"""If a test kills processes, open connections to them stay in this process, and the garbage collector may find them in
+a later test. Tests without processes still fail for what they leave open."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -77,8 +76,10 @@ if os.environ.get("TESTS_LOOP") == "uvloop":  # what replicas run on; asyncio's 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_logger_is_cached() -> Iterator[None]:
-    """A command that runs inside a test configures logging for its process. A logger that it had cached would go on
-    with that configuration in all later tests."""
+    """Keep loggers uncached: a command that runs inside a test configures logging for its whole process.
+
+    A cached logger would keep that configuration in later tests.
+    """
     configure = structlog.configure
 
     def never_caching(**options: Any) -> None:
@@ -112,7 +113,7 @@ async def mongodb_uri() -> AsyncIterator[str]:
 
 @pytest.fixture(scope="session")
 async def amqp_url() -> AsyncIterator[str]:
-    """A real RabbitMQ. Where it is not installed the test fails, and says how to install it: it is not skipped."""
+    """A real RabbitMQ. If it is not installed, the test fails with the command that installs it, and is not skipped."""
     given = os.environ.get("HASCHEDULER_AMQP_URL")
     if given:
         yield given
@@ -131,7 +132,7 @@ async def kept_database(mongodb_uri: str) -> AsyncIterator[KeptDatabase]:
 
 @pytest.fixture(scope="session")
 async def kept_shards(kept_database: KeptDatabase) -> AsyncIterator[Sequence[KeptDatabase]]:
-    """Three, of which the first is the one that other tests use."""
+    """Three shards; the first is the one that other tests use."""
     more = [KeptDatabase(kept_database.client) for _ in range(2)]
     yield [kept_database, *more]
     for kept in more:
@@ -140,26 +141,27 @@ async def kept_shards(kept_database: KeptDatabase) -> AsyncIterator[Sequence[Kep
 
 @pytest.fixture
 async def ready_databases(kept_shards: Sequence[KeptDatabase]) -> Sequence[str]:
-    """As `ready_database`, for the shards of one deployment."""
+    """The databases of the shards of one deployment, each as `ready_database`."""
     return [await kept.emptied() for kept in kept_shards]
 
 
 @pytest.fixture
 async def ready_database(kept_database: KeptDatabase) -> str:
-    """The name of a database with all collections and indexes, empty; the next test that wants one has it too."""
+    """The name of an empty database with all collections and indexes, which later tests use again."""
     return await kept_database.emptied()
 
 
 @pytest.fixture
 async def new_database(kept_database: KeptDatabase) -> None:
-    """For tests of query plans: in what `ready_database` is then, nothing was ever stored. An index in which an array
-    once was serves no sort, even when the array is gone."""
+    """A database for tests of query plans, in which nothing was ever stored: an index that once held an array serves no
+    sort, even after the array is gone.
+    """
     await kept_database.drop()
 
 
 @pytest.fixture
 async def database_name(mongodb_uri: str) -> AsyncIterator[str]:
-    """A database of the test's own, dropped afterwards."""
+    """The name of a database for one test, dropped afterwards."""
     name = f"test-{secrets.token_hex(6)}"
     yield name
     async with AsyncMongoClient[dict[str, object]](mongodb_uri) as client:

@@ -1,4 +1,4 @@
-"""Nouns with only what matters spelled out: ``make_job("a", priority=9)``."""
+"""Builders that need only what matters to a test: ``make_job("a", priority=9)``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ def make_template(**only_what_matters: Any) -> JobTemplate:
 
 
 def make_schedule(name: str = "tick", **only_what_matters: Any) -> dict[str, Any]:
-    """The document of a new one."""
+    """Return the document of a new schedule."""
     plain = NewSchedule(name, Trigger(Interval(1_000, WallMs(0))), TEMPLATE, {"n": 1}, {"of": "test"}, NOW)
     return new_schedule_document(replace(plain, **only_what_matters))
 
@@ -87,7 +87,7 @@ def make_entry(
 
 
 def make_failover(term: int = 8, **only_what_matters: Any) -> Failover:
-    """From a process that was killed, but for what is said."""
+    """Return the failover after a leader was killed, with the given fields."""
     at = {"deciding_at_ms": NOW + 140, "gap_ms": 120, "first_decision_at_ms": NOW + 150}
     plain = {"shard": "default", "term": term, "holder": "r2", "cause": Cause.DIED}
     return Failover(**{**plain, **at, **only_what_matters})

@@ -1,7 +1,8 @@
-"""One database that tests use in turn: it has all collections and indexes, and is empty.
+"""One database that tests use in turn, empty and with all collections and indexes.
 
-To make those takes a third of a second, and more than a thousand tests want them: so what a test leaves is deleted, and
-the next one has the same database. Where a test changed more than documents, or left very many, that is a new one.
+Creating them takes a third of a second, and more than a thousand tests need them. So what a test leaves is deleted,
+and the next test gets the same database. If a test changed more than documents, or left very many, the next one gets
+a new database.
 """
 
 import asyncio
@@ -22,14 +23,14 @@ _DELETED_MAX = 5_000
 
 @dataclass
 class KeptDatabase:
-    """Owner of the database that is there at the moment, if any, and of what it was made of."""
+    """Owner of the current database, if there is one, and of a record of its collections and indexes."""
 
     client: Client
     _database: Database | None = None
     _made_of: Mapping[str, Any] = field(default_factory=dict)
 
     async def emptied(self) -> str:
-        """Its name."""
+        """Return the name of the database, emptied or new."""
         async for attempt in _until_found_again():
             with attempt:
                 await self.client.admin.command("ping")
@@ -49,7 +50,7 @@ class KeptDatabase:
                     await self.client.drop_database(database.name)
 
     async def _empty(self, database: Database) -> bool:
-        """False where a deletion does not make it what it was."""
+        """Delete all documents; return False if that does not restore the database."""
         if await _made_of(database) != self._made_of:
             return False
         counts = await asyncio.gather(*(database[name].estimated_document_count() for name in self._made_of))
@@ -63,15 +64,14 @@ class KeptDatabase:
 
 
 def _until_found_again() -> AsyncRetrying:
-    """A test that held the loop for long leaves a client that takes the server for lost, and cancels what it does."""
+    """Retry while the client takes the server for lost, which happens after a test that blocked the loop for long."""
     return AsyncRetrying(
         retry=retry_if_exception_type(AutoReconnect), stop=stop_after_attempt(10), wait=wait_fixed(0.2), reraise=True
     )
 
 
 async def _made_of(database: Database) -> Mapping[str, Any]:
-    """By the names of the collections: which they are, so that one that was dropped and made again is another; and
-    their indexes."""
+    """Return the identity and the indexes of each collection, by name; a recreated collection has another identity."""
     found = {each["name"]: each["info"]["uuid"] for each in await (await database.list_collections()).to_list()}
     indexes = await asyncio.gather(*(database[name].index_information() for name in found))
     return {name: (found[name], index) for name, index in zip(found, indexes, strict=True)}

@@ -1,4 +1,4 @@
-"""Programs that answer from a list and note how they were called, for what no real one would do on demand."""
+"""Programs that answer from a list and record their calls, for answers that no real program gives on demand."""
 
 import stat
 import sys
@@ -34,7 +34,7 @@ class Says:
 
 
 def put_tool(folder: Path, name: str, answers: Mapping[str, Says]) -> None:
-    """Into ``folder``: the first answer whose key is part of the arguments is given; it fails where there is none."""
+    """Write a program that gives the first answer whose key is part of its arguments, and fails if none is."""
     rows = [(part, one.out, one.err, one.status, one.hangs_s) for part, one in answers.items()]
     tool = folder / name
     tool.write_text(_SCRIPT.format(python=sys.executable, answers=ascii(rows)))
@@ -42,6 +42,6 @@ def put_tool(folder: Path, name: str, answers: Mapping[str, Says]) -> None:
 
 
 def calls(folder: Path) -> list[str]:
-    """The command lines, in their order."""
+    """Return the command lines in order."""
     made = folder / "calls"
     return [" ".join(literal_eval(line)) for line in made.read_text().splitlines()] if made.exists() else []

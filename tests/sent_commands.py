@@ -1,4 +1,4 @@
-"""What a client of the database sent, for tests that look at it."""
+"""The commands that a database client sent, for tests that inspect them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,13 +20,13 @@ class SentCommands(CommandListener):
     def failed(self, event: object) -> None: ...
 
     def taken(self) -> list[dict[str, Any]]:
-        """Those since the last call."""
+        """Return the commands since the last call."""
         sent, self.sent = self.sent, []
         return sent
 
 
 class SentReads(SentCommands):
-    """Its reads alone, as `explain` takes them."""
+    """The reads only, in the form that `explain` takes."""
 
     def started(self, event: Any) -> None:
         kept = ("find", "aggregate", "pipeline", "filter", "sort", "limit", "skip", "projection", "hint", "cursor")

@@ -1,4 +1,4 @@
-"""A run is the same wherever it is started from: in the background, on a terminal, by a user of hascheduler."""
+"""Makes a run the same however it is started: in the background, on a terminal, or with settings of hascheduler."""
 
 import os
 import signal

@@ -29,7 +29,7 @@ _PATIENCE_S = 60
 
 
 class WarmProcess:
-    """One that was started: its id, its signals and its end."""
+    """A started program: its id, its signals and its end."""
 
     def __init__(self, told: socket.socket, patience_s: float) -> None:
         told.settimeout(patience_s)
@@ -37,14 +37,14 @@ class WarmProcess:
         self.pid = int(told.recv(32))
 
     def fileno(self) -> int:
-        """A descriptor that is readable once it has ended."""
+        """Return a descriptor that is readable once the program has ended."""
         return self._told.fileno()
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
     def wait(self) -> int:
-        """The status; that of a signal is negative."""
+        """Return the exit status, or the negative number of the signal that ended the program."""
         with self._told:
             return os.waitstatus_to_exitcode(int(self._told.recv(32)))
 
@@ -71,7 +71,7 @@ class Warm:
             )
 
     def close(self) -> None:
-        """Nobody can ask it any more, so it ends; which it does too where this process is killed."""
+        """End the importing process, which also ends if this process is killed."""
         with self._ours:
             self._ours.shutdown(socket.SHUT_RDWR)
         self._process.wait()
@@ -84,7 +84,7 @@ class Warm:
         descriptors: Sequence[int],
         patience_s: float = _PATIENCE_S,
     ) -> WarmProcess:
-        """``code`` as the main module. The descriptors are for its input and its two outputs."""
+        """Run ``code`` as the main module, with these descriptors as its input and outputs."""
         request = json.dumps([code, arguments, dict(environment)]).encode()
         assert len(request) <= _REQUEST_BYTES_MAX
         told, tells = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -95,7 +95,7 @@ class Warm:
     def run(
         self, code: str, *arguments: str, environment: Mapping[str, str] | None = None, patience_s: float = _PATIENCE_S
     ) -> Ended:
-        """To its end, without input; in this process's environment where no other is given."""
+        """Run to the end without input, in this process's environment unless another is given."""
         environment = os.environ if environment is None else environment
         outputs = [os.memfd_create(name) for name in ("stdout", "stderr")]
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -117,7 +117,7 @@ class Warm:
 
 @cache
 def warm(*modules: str, hash_seed: str = "random") -> Warm:
-    """One for all tests of this process, at whose end it ends."""
+    """Return the one owner for all tests of this process, which ends with it."""
     kept = Warm(*modules, hash_seed=hash_seed)
     atexit.register(kept.close)
     return kept
@@ -168,7 +168,7 @@ def _keep(tells: socket.socket) -> None:
 
 
 def _bury() -> None:
-    """The keepers that have ended."""
+    """Reap the keepers that have ended."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,4 +1,4 @@
-"""Other time-zone data than those installed: for a process of its own, or for a while in this one."""
+"""Other time-zone data than the installed ones, for a new process or temporarily for this one."""
 
 import shutil
 import struct
@@ -15,8 +15,10 @@ from hascheduler.triggers import cron, local_order, zones
 
 
 def write_zone_data(folder: Path, changed: Mapping[str, int], version: str = "2099z") -> None:
-    """Make a package ``tzdata`` in ``folder``: the installed one, but for the ``changed`` zones, whose offset from UTC
-    is always so many seconds. A process in whose PYTHONPATH the folder stands has these data."""
+    """Write the installed package ``tzdata`` to ``folder``, with fixed offsets in seconds for the zones of ``changed``.
+
+    A process with the folder in its PYTHONPATH uses these data.
+    """
     installed = Path(tzdata.__file__).parent
     copy = shutil.copytree(installed, folder / "tzdata", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "__init__.py").write_text(f'__version__ = "2099.26"\nIANA_VERSION = "{version}"\n')
@@ -25,14 +27,14 @@ def write_zone_data(folder: Path, changed: Mapping[str, int], version: str = "20
 
 
 def fixed_zone(offset_s: int) -> bytes:
-    """A file of RFC 8536, version 1, with one type of local time and no change of it."""
+    """Return a file of RFC 8536, version 1, with one local time type and no transitions."""
     name = b"ALT\0"
     return struct.pack(">4sB15x6l", b"TZif", 0, 0, 0, 0, 0, 1, len(name)) + struct.pack(">lBB", offset_s, 0, 0) + name
 
 
 @contextmanager
 def other_zone_data(changed: Mapping[str, str]) -> Iterator[None]:
-    """Until the end, the first zone of each pair has the rules of the second."""
+    """Give the first zone of each pair the rules of the second, until the block ends."""
 
     def read(name: str) -> ZoneInfo:
         return read_zone(changed.get(name, name))

@@ -12,18 +12,18 @@ from hascheduler.settings import PREFIX
 
 _INTRO = """\
 `hascheduler COMMAND --help` shows one command with all its options. An option is explained at the first command that
-takes it, or under [Shared options](#shared-options) if many do; later commands only name it. Durations are texts such
+takes it, or under [Shared options](#shared-options) if many do; later commands only list it. Durations are texts such
 as `90s`, instants are RFC 3339.
 
 | exit status | means |
 |---|---|
 | 0 | done |
-| 1 | it failed: no answer, a job that failed, a finding |
-| 2 | wrong usage or a database that a process cannot start with: one line says what is wrong and what would be right |
+| 1 | failure: no answer, a failed job, a finding |
+| 2 | wrong usage, or a database that a process cannot start with; one line says what is wrong and what is expected |
 | 130 | Ctrl-C |
 """
 _SHARED_BY = 5
-"""Options of so many commands are explained at the top of the page."""
+"""Options of at least this many commands are explained at the top of the page."""
 
 _TAKE_ALL_SETTINGS = (("serve",), ("processor",))
 
@@ -116,7 +116,7 @@ def _taken(command: Any, context: Any) -> Iterator[_Option]:
 
 
 def _text(command: Any) -> str:
-    """Return the help without what it says of settings, which have a page of their own."""
+    """Return the help without its paragraph on settings, which have their own page."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n"))
     return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith("Each setting is an option"))
 

@@ -11,13 +11,12 @@ from hascheduler.rabbitmq.publisher import RabbitEventExchange
 _INTRO = """\
 ## Events
 
-There is one event for each step of a job's life, and one for each time that a schedule's cursor passes missed times.
-Replicas make events from the change stream, each the same ones with the same ids, so a client may continue at another
-replica.
+There is one event for each step of a job's life, and one whenever a schedule misses fire times. All replicas make the
+same events with the same ids from the change stream, so a client may continue at another replica.
 """
 _MEANINGS = {
     EventType.SUBMITTED: "the job exists: a client submitted it, or its schedule fired",
-    EventType.DISPATCHED: "the leader promised this attempt to one processor",
+    EventType.DISPATCHED: "the leader gave this attempt to a processor",
     EventType.STARTED: "the processor began this attempt",
     EventType.RETURNED: "the attempt was given back, lost, or failed with tries left; the job waits again",
     EventType.REPRIORITIZED: "the job has another priority",
@@ -26,11 +25,11 @@ _MEANINGS = {
     EventType.SUCCEEDED: "the job succeeded",
     EventType.FAILED: "the job failed for good",
     EventType.CANCELLED: "the job was cancelled",
-    EventType.SCHEDULE_MISSED: "times of the schedule got the verdict missed: there is no job for them",
+    EventType.SCHEDULE_MISSED: "fire times of the schedule got the verdict missed, and have no job",
 }
 _FIELDS = {
-    "id": "the position in the stream; send it as `Last-Event-ID` to go on after it",
-    "at": "when the database took the write, by its clock",
+    "id": "the position in the stream; send it as `Last-Event-ID` to continue after it",
+    "at": "when the database made the write, by its clock",
     "type": "one of the types above",
     "job": "the job's id; null for an event of a schedule",
     "tenant": "its tenant, or the schedule's",
@@ -42,7 +41,7 @@ _FIELDS = {
     "losses": "how many tries were lost with their processor, if the job is returned or failed",
     "retry_at": "when it may run again, if it is returned",
     "priority": "the new one, if it is reprioritized",
-    "count": "how many times `schedule.missed` is about",
+    "count": "how many fire times `schedule.missed` covers",
     "nominal_at": "the first of them; times that fired may lie between it and the last",
     "through_at": "the last of them",
     "error": "why the job failed: the first 500 characters, without secrets",

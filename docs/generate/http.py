@@ -15,8 +15,8 @@ from hascheduler.model.token import POWERS, Role
 
 _RULES = """\
 Every replica serves the API, its OpenAPI description at `/openapi.json`, and a viewer at `/docs` in which you can try
-each route. That description is the contract: it has every parameter, body and answer with its bounds, defaults and
-examples ([openapi.json](openapi.json) is the one of this release). This page has what holds for all routes.
+each route. That description is the contract: it has every parameter, body and response with bounds, defaults and
+examples ([openapi.json](openapi.json) is for this release). This page has the rules for all routes.
 
 ## Rules
 
@@ -47,8 +47,8 @@ list is replaced as a whole.
 **Waiting.** With `?wait=30s`, at most `5m`, a submit or `GET /v1/jobs/{{id}}` answers as soon as the job has ended,
 with its result. A submit whose job has not ended by then is answered with 202.
 
-**Many at once.** `jobs:cancel`, `jobs:retry`, `jobs:reprioritize`, `schedules:pause`, `schedules:resume`,
-`schedules:reset` and `schedules:trigger` take a filter. Repeat the request until the answer says `complete`.
+**Bulk changes.** `jobs:cancel`, `jobs:retry`, `jobs:reprioritize`, `schedules:pause`, `schedules:resume`,
+`schedules:reset` and `schedules:trigger` take a filter. Repeat the request until the answer is `complete`.
 
 **Limits.** One token may use half of what a replica can do at once and one address three quarters: requests in flight,
 waits, fetches, event streams, large bodies. Beyond that the answer is 429 `share-used-up`, or 503 `too-busy` if

@@ -16,8 +16,8 @@ from hascheduler.telemetry.registry import NAMESPACE, new_registry
 _INTRO = """\
 `/metrics` on the health port (`HASCHEDULER_HEALTH_PORT`) needs no token; `/metrics` of the API needs one for all
 tenants. Counters of decisions grow on the leader only. Gauges of shared state are the same on every replica, so take
-the largest. Labels with names that callers choose are limited; the rest is `other`. The usual `process_…` and
-`python_info` are there too. [Runbooks](../operations/runbooks.md) has the alerts.
+the largest. Labels with names that callers choose have a limited number of values; the rest is `other`. The usual
+`process_…` and `python_info` are there too. [Runbooks](../operations/runbooks.md) has the alerts.
 """
 
 
@@ -35,7 +35,7 @@ def page() -> str:
     ProcessorMetrics(processor).watch(_Idle())
     parts = [head("Metrics", "hascheduler/telemetry", _INTRO)]
     for title, registry in (("Replicas", replica), ("Processors", processor)):
-        parts += [f"## {title}\n", table(("metric", "type", "labels", "what it tells"), sorted(_rows(registry)))]
+        parts += [f"## {title}\n", table(("metric", "type", "labels", "meaning"), sorted(_rows(registry)))]
     return "\n".join(parts)
 
 

@@ -15,8 +15,8 @@ _INTRO = """\
 ## Problem types
 
 A refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)). Programs compare `type`,
-people read `detail`, and `errors` names each wrong field with what would be right: at most 50, and `detail` says how
-many more there are. `path` counts from the top of the body, or names a parameter.
+people read `detail`, and `errors` lists each wrong field with what was expected: at most 50, with the number of others
+in `detail`. `path` starts at the top of the body, or names a parameter.
 """
 _EXAMPLE = """\
 {
@@ -28,38 +28,38 @@ _EXAMPLE = """\
 }
 """
 _MEANINGS = {
-    "body-too-large": "the body, or the number of values in it, is over the limit of its route: send less",
-    "conflict": "the name is taken, the state is not the one that was meant, or the key was used for another body",
-    "forbidden": "the token's role or tenant does not allow it: `detail` names a role that would",
-    "foreign-host": "without tokens `Host` has to be a name of the replica: `HASCHEDULER_HTTP_ALLOWED_HOSTS`",
+    "body-too-large": "the body is larger, or has more values, than its route allows",
+    "conflict": "the name is taken, the state does not allow it, or the key was used with another body",
+    "forbidden": "the token's role or tenant does not allow it: `detail` names a role that does",
+    "foreign-host": "without tokens `Host` must be a name of the replica, see `HASCHEDULER_HTTP_ALLOWED_HOSTS`",
     "foreign-origin": "the page of another site made the request",
-    "internal-error": "a defect of the server: its log has the stack",
+    "internal-error": "a bug in the server: its log has the stack trace",
     "invalid-request": "understood, but fields are wrong: `errors` names them",
     "malformed-http": "not an HTTP request, or its head is too large; the connection ends",
     "malformed-json": "the body is not JSON",
     "method-not-allowed": "`Allow` has the methods of this path",
-    "moving": "the tenant moves to another shard; writes are refused for a moment: repeat it after `Retry-After`",
-    "no-such-route": "nothing is at that path",
-    "not-found": "nothing by that name or id exists for this token's tenant",
-    "not-registered": "the processor is not registered, or another token's name registered it: register again",
-    "outcome-unknown": "a write that may have been carried out or not: ask by the `id` of the problem, at `Location`,"
+    "moving": "the tenant is moving to another shard, and writes are refused meanwhile: retry after `Retry-After`",
+    "no-such-route": "the path does not exist",
+    "not-found": "no object with that name or id exists for this token's tenant",
+    "not-registered": "the processor is not registered, or another token registered it: register again",
+    "outcome-unknown": "the write may have been carried out: read the `id` of the problem at `Location`,"
     " or repeat it under its `Idempotency-Key`",
-    "overloaded": "the shard, or this replica, has too much to do: come again after `Retry-After`",
-    "refused": "refused by the framework: `detail` says why",
+    "overloaded": "the shard or this replica is overloaded: retry after `Retry-After`",
+    "refused": "refused by the web framework: `detail` has the reason",
     "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
-    "shard-unanswered": "no replica that hosts that shard answers: come again after `Retry-After`. `detail` says if"
-    " a worker's request that was passed on may have been carried out: repeating it is harmless",
-    "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
+    "shard-unanswered": "no replica that hosts the shard answers: retry after `Retry-After`. `detail` says if a"
+    " worker's forwarded request may have been carried out; repeating it is harmless",
+    "share-used-up": "this token or address has used its share of the replica's capacity: wait for its other requests",
     "slow-request": "the body arrived too slowly",
     "timed-out": "the answer took too long",
-    "too-busy": "the replica has no room at all: come again, or ask another replica",
-    "too-many-requests": "the tenant is over a limit of its own, or waiting jobs have as many dependencies as they may:"
-    " come again after `Retry-After`",
-    "too-many-schedules": "the tenant has all the schedules that it may have: delete some, or have the limit raised",
+    "too-busy": "the replica is at capacity: retry later, or use another replica",
+    "too-many-requests": "the tenant is over its limit, or waiting jobs have as many dependencies as allowed:"
+    " retry after `Retry-After`",
+    "too-many-schedules": "the tenant has as many schedules as allowed: delete some, or have the limit raised",
     "unauthorized": "no token, or one that is unknown, revoked or expired",
     "unavailable": "the database (of the shard that `detail` names) did not answer in time",
-    "unexpected-body": "the route takes no body: send the request without one",
-    "unexpected-header": "the route honours no `Idempotency-Key`: send none; `errors` names those that do",
+    "unexpected-body": "the route takes no body",
+    "unexpected-header": "the route does not support `Idempotency-Key`; `errors` lists those that do",
     "unreadable-document": "a stored document cannot be read: replace it with PUT or `hascheduler apply`, or delete it",
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
 }
@@ -80,7 +80,7 @@ def section() -> str:
         (
             _INTRO,
             fenced(_EXAMPLE, "json"),
-            "Each type is `urn:hascheduler:problem:` and a word of this table.\n",
+            "Each type is `urn:hascheduler:problem:` followed by a word of this table.\n",
             table(("status", "type", "means, and what to do"), rows),
         )
     )

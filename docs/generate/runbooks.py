@@ -14,12 +14,12 @@ _SET_UP = (
     'hs() { kubectl -n "$NAMESPACE" exec deploy/scheduler -- env'
     ' HASCHEDULER_TOKEN_FILE=/run/secrets/hascheduler/admin-token hascheduler "$@"; }',
 )
-"""What runbooks begin their commands with: the page has it once."""
+"""The set-up of each runbook's commands, which the page shows once."""
 
 _INTRO = """\
-Each alert of `k8s/monitoring/rules.yaml` says whether to get up (`page`) or whether it can wait (`ticket`), what to
-look at, what to do and what not to do. [Kubernetes](kubernetes.md#metrics-alerts-a-dashboard) says how to install the
-rules. The commands begin with:
+Each alert of `k8s/monitoring/rules.yaml` needs somebody now (`page`) or can wait (`ticket`), and lists what to check,
+what to do and what not to do. [Kubernetes](kubernetes.md#metrics-alerts-a-dashboard) explains how to install the rules.
+The commands need:
 """
 
 

@@ -1,8 +1,7 @@
-"""The replica at ``--url``, asked through the SDK; tells the caller's fault from the world's.
+"""Calls the replica at ``--url`` through the SDK, and translates its failures to errors of the command line.
 
-A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else without
-a usable answer is the world's: nothing listens, it is too slow, it is not a replica, or the replica can't reach its
-database.
+A refusal (4xx with a problem) becomes a `CallerError`, with the fields that are wrong. Any other failure becomes a
+`WorldError`: nothing listens, the answer is too late, it is not a replica, or the replica can't reach its database.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,9 +35,9 @@ class RevisionChanged(Conflict):
 
 @contextmanager
 def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
-    """Yield the SDK with this user's credentials and one try a request; raise `InvalidInput` if ``url`` is not a URL.
+    """Yield a client with this user's credentials that does not retry; raise `InvalidInput` if ``url`` is not a URL.
 
-    Errors of the SDK inside the block are translated by `as_cli_errors`.
+    `as_cli_errors` translates the client's errors inside the block; ``unanswered`` ends the text of a failed request.
     """
     from hascheduler.client import Scheduler
 
@@ -53,7 +52,7 @@ def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
 
 @contextmanager
 def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
-    """Translate failures to a `CallerError` or a `WorldError`, for code that handles them in the block of `replica`."""
+    """Translate the client's failures to a `CallerError` or a `WorldError`."""
     from hascheduler.client import Refused, Unavailable
 
     try:
@@ -70,7 +69,7 @@ def named_api(scheduler: Scheduler, kind: str) -> NamedApi:
 def unless_unreadable(ask: Callable[[], T], unreadable: U) -> T | U:
     """Return what ``ask`` returns, or ``unreadable`` if the stored document can't be read.
 
-    Such a document can be replaced, which repairs it, or deleted.
+    The caller can replace or delete an unreadable document.
     """
     from hascheduler.client import Refused
 
@@ -116,7 +115,7 @@ def _unreached(where: str, kind: str, reason: str, unanswered: str) -> CallerErr
         return CallerError(f"{where} is not trusted ({reason}); --ca-file sets the trusted authorities")
     if "[SSL" in reason:
         return WorldError(f"{where} cannot agree on HTTPS with this machine ({reason})")
-    if "[Errno -" in reason:  # from the resolver; numbers of the network are positive
+    if "[Errno -" in reason:  # the resolver's numbers are negative, those of the network positive
         return WorldError(f"{where}: no address for this host; set --url or HASCHEDULER_URL to a replica")
     return WorldError(f"nothing answers at {where}; is a replica running there?")
 

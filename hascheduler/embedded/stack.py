@@ -1,8 +1,8 @@
 """A whole system on this machine: servers, replicas and processors, each a process of its own with a log file.
 
-Servers that the environment names are used in place of embedded ones: ``HASCHEDULER_MONGODB_URI`` and
-``HASCHEDULER_AMQP_URL``. Without RabbitMQ everything runs on the ``mongo`` transport. Embedded servers keep their data
-in the system's temporary folder, which the broker's own user can enter, and the stack removes it at its end.
+``HASCHEDULER_MONGODB_URI`` and ``HASCHEDULER_AMQP_URL`` name servers to use instead of embedded ones. If RabbitMQ is
+not installed, everything runs on the ``mongo`` transport. Embedded servers keep their data in the system's temporary
+folder, which the broker's own user can enter, and the stack removes the data when it ends.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ _HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "proces
 class StackPlan:
     """The parts of a stack and their settings.
 
-    If ``transport`` is None, RabbitMQ is used if there is one, else MongoDB alone. ``settings`` go to every process;
-    ``handlers`` are modules. Each processor serves up to eight ``shards`` at once.
+    If ``transport`` is None, RabbitMQ is used if it is installed, else MongoDB alone. Every process gets ``settings``;
+    ``handlers`` are names of modules. A processor serves at most eight ``shards``.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class Servers:
 
 
 class Stack:
-    """Owner of the processes; `open_stack` makes and stops it. Killing and restarting is up to the caller."""
+    """Owner of the processes, made and stopped by `open_stack`; callers may kill and restart single ones."""
 
     def __init__(self, plan: StackPlan, servers: Servers, environment: Mapping[str, str]) -> None:
         self._plan = plan
@@ -75,7 +75,7 @@ class Stack:
         return self.logs / f"{name}.log"
 
     async def start_replica(self, name: str) -> None:
-        """Start a replica, under its old port if it ran before."""
+        """Start a replica, on its previous port if it ran before."""
         if name not in self.urls:
             self._last_port = _next_port(self._last_port)
             self.urls[name] = f"http://127.0.0.1:{self._last_port}"
@@ -89,7 +89,7 @@ class Stack:
         self.processors[name] = await self._start(name, arguments)
 
     async def processors_ready(self) -> None:
-        """Wait until some replica sees each processor alive: with candidates, no replica follows all shards."""
+        """Wait until each processor is alive for at least one replica, since a replica may not follow every shard."""
         urls = [url for name, url in self.urls.items() if self.replicas[name].running]
         try:
             async with asyncio.timeout(READY_S), httpx.AsyncClient() as http:
@@ -104,12 +104,12 @@ class Stack:
             raise StoreUnavailable(f"the processors are not ready; their logs end with:\n{logs}") from None
 
     async def ready(self, *names: str) -> None:
-        """Wait until those replicas, or all, are ready; `StoreUnavailable` with the end of a log if one is not."""
+        """Wait until these replicas, or all, are ready; raise `StoreUnavailable` with the end of its log if not."""
         for name in names or self.replicas:
             await self.replicas[name].ready()
 
     async def stop(self) -> None:
-        """Stop the processors first, so that they can give back attempts, and then the replicas."""
+        """Stop the processors, which give their attempts back, and then the replicas."""
         for children in (self.processors, self.replicas):
             await asyncio.gather(*(child.stop() for child in children.values()))
 
@@ -120,7 +120,7 @@ class Stack:
 
 @asynccontextmanager
 async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterator[Stack]:
-    """Yield a running system in which every replica is ready; ``say`` is called with each step of the start."""
+    """Yield a running system in which every replica is ready; call ``say`` with each step of the start."""
     async with AsyncExitStack() as embedded:
         servers = await _servers(plan, embedded, say)
         environment = {
@@ -209,6 +209,6 @@ def list_stack(stack: Stack) -> Table:
 
 
 def list_servers(stack: Stack) -> str:
-    """Return the servers' addresses and the folder of the logs, one per line, to be copied whole."""
+    """Return the servers' addresses and the folder of the logs, one per line and never wrapped."""
     shown = {**stack.servers, "logs": f"{stack.logs}/<process>.log"}
     return "\n".join(f"{name:<11}  {where}" for name, where in shown.items())

@@ -1,4 +1,4 @@
-"""Databases of MongoDB in memory, for stores that are made of a database alone."""
+"""In-memory databases of MongoDB, for stores that need only a database."""
 
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ from hascheduler.mongo.connection import Database
 
 
 def mock_databases(*names: str) -> list[Database]:
-    """Return empty databases of one client, by these names."""
+    """Return empty databases of one client, by name."""
     client: Any = AsyncMongoMockClient()
     return [cast(Any, _NamedMockDatabase(client[name], name)) for name in names]
 
@@ -23,7 +23,7 @@ class _NamedMockDatabase:
 
 
 class _OneMockCollection:
-    """Its collections lose their asynchronous half in ``with_options``: these stay as they are."""
+    """A collection whose ``with_options`` returns itself, because the library's copy loses its asynchronous methods."""
 
     def __init__(self, collection: Any) -> None:
         self._collection = collection

@@ -10,7 +10,7 @@ from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 
 
 class MemoryHoldStore(MemoryStore):
-    """`hascheduler.ports.leadership.HoldStore`, and the release that a leader writes."""
+    """A `hascheduler.ports.leadership.HoldStore` in memory, with the release that a leader writes."""
 
     def __init__(self, connection: MemoryConnection | None = None) -> None:
         super().__init__(connection or MemoryConnection(MemoryDatabase()))
@@ -39,10 +39,10 @@ class MemoryHoldStore(MemoryStore):
         return readable_holds(self._connection.database.documents(Collection.HOLDS))
 
     def write(self, hold: Hold) -> None:
-        """Put the hold in the place of any other."""
+        """Replace the stored hold, if there is one."""
         self._connection.database.replace(Collection.HOLDS, encode_hold(hold))
 
     def release(self, seen: Hold) -> None:
-        """The leader that saw that hold releases it; a later one stays as it is."""
+        """Release the hold if it is still ``seen``; leave a later one as it is."""
         if self.stored.get(seen.key) == seen:
             self.write(replace(seen, released=seen.rev))

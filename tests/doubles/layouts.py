@@ -1,4 +1,4 @@
-"""The layout of several shards, in the memory of the home."""
+"""The layout of several shards, in memory."""
 
 from hascheduler.model.collection import Collection
 from hascheduler.shards.layout import LAYOUT_ID, Layout, decode_layout, encode_layout
@@ -6,7 +6,7 @@ from hascheduler.testing.memory.database import MemoryStore
 
 
 class MemoryLayoutStore(MemoryStore):
-    """`hascheduler.shards.home.LayoutStore`, as far as movers use it."""
+    """A `hascheduler.shards.home.LayoutStore` in memory, with the methods that movers use."""
 
     async def get(self) -> Layout | None:
         async with self._connection.exchange("layout.get") as database:

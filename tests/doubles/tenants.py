@@ -15,7 +15,7 @@ from hascheduler.testing.memory.database import MemoryDatabase, RetainingStore
 
 
 class MemoryTenantStore(RetainingStore):
-    """`hascheduler.mongo.tenants.MongoTenantStore`, in memory."""
+    """A `hascheduler.mongo.tenants.MongoTenantStore` in memory."""
 
     async def tenants(self, partition: int) -> Sequence[str]:
         async with self._connection.exchange("tenants.tenants") as database:

@@ -1,4 +1,4 @@
-"""Whose turn it is with each small cap, in memory."""
+"""The shard whose turn it is for each small cap, in memory."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from hascheduler.shards.turns import CapTurn
 
 
 class MemoryTurnStore:
-    """`hascheduler.shards.turns.MongoTurnStore`, in memory."""
+    """A `hascheduler.shards.turns.MongoTurnStore` in memory."""
 
     def __init__(self) -> None:
         self.stored: dict[str, CapTurn] = {}

@@ -1,6 +1,6 @@
-"""Reads and shows one stored schedule on behalf of a caller.
+"""Reads stored schedules for a caller, and makes the responses that show them.
 
-Other tenants' schedules do not exist for the caller, and it writes only its own tenant's.
+A caller of one tenant neither sees nor changes the schedules of others.
 """
 
 from collections.abc import Mapping
@@ -82,12 +82,12 @@ def with_tenant(body: Body, caller: Caller) -> Body:
 
 
 async def stored_schedule(name: str, caller: Caller, services: ApiServices) -> StoredDocument:
-    """Return the stored schedule; raise `NotFound` if there is none that the caller may see."""
+    """Return the stored schedule; raise `NotFound` if it does not exist or the caller may not see it."""
     return await revisions.stored("schedule", name, TenantSchedules(services.schedules, caller))
 
 
 def read_schedule(document: StoredDocument) -> ScheduleRef:
-    """Return the schedule; raise `InvalidInput` if it can't be read, or the times of a trigger can't be computed."""
+    """Return the decoded schedule; raise `InvalidInput` if that fails, or if a trigger's times can't be computed."""
     schedule = decode_schedule(document["_id"], document)
     for trigger in (schedule.trigger, *(stretch.trigger for stretch in schedule.past)):
         next_nominal(trigger, schedule.cursor_ms)
@@ -100,9 +100,9 @@ def readable_schedule(document: StoredDocument) -> ScheduleRef:
 
 
 def too_large_to_render(name: str) -> Conflict:
-    """Return the refusal of a schedule whose jobs can't be stored.
+    """Return the error for a schedule whose jobs are too large to store.
 
-    An earlier release accepted it, or it was written by hand.
+    Such a schedule was accepted by an earlier release or written by hand.
     """
     return Conflict(
         f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
@@ -119,8 +119,8 @@ def show_schedule(
 ) -> ScheduleResponse:
     """Return a stored schedule as responses show it; raise an `InvalidInput` if it can't be read.
 
-    If it uses a calendar that is not among ``calendars``, a warning takes the place of its next fire. Without
-    ``payloads`` those of its jobs are null.
+    If ``calendars`` lacks one that it uses, a warning takes the place of its next fire. If ``payloads`` is false, the
+    payloads of its jobs are null.
     """
     schedule = decode_schedule(document["_id"], document)
     if not payloads:
@@ -182,7 +182,7 @@ def _jobs(schedule: ScheduleRef, document: StoredDocument) -> tuple[GraphJobBody
 def schedule_response(
     document: StoredDocument, response: Response, services: ApiServices, caller: Caller
 ) -> ScheduleResponse:
-    """Return the response with one schedule, as the caller sees it, and its tag."""
+    """Return one schedule as the caller may see it, and set the response's ``ETag``."""
     calendars, now = services.view.calendars(), services.clock.wall_ms()
     with readable("schedule", document["_id"]):
         shown = show_schedule(document, calendars, payloads=caller.sees_payloads, now=now)

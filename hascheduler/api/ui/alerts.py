@@ -1,7 +1,7 @@
 """Current problems in words, each with the runbook of the alert that Prometheus would raise for it.
 
-They follow from the newest picture alone: what needs a rate or a span of time (late fires, lost attempts) is left to
-Prometheus. The runbooks themselves are in ``static/runbooks.json``, written from ``k8s/monitoring/rules.yaml``.
+They are derived from the newest picture only: Prometheus handles what needs a rate or a time span (late fires, lost
+attempts). The runbooks themselves are in ``static/runbooks.json``, written from ``k8s/monitoring/rules.yaml``.
 """
 
 from collections.abc import Iterator
@@ -52,31 +52,31 @@ def _of_leadership(cluster: Cluster) -> Iterator[Alert]:
 
 def _of_this_replica(gauges: Gauges, unready_reason: str) -> Iterator[Alert]:
     if unready_reason:
-        text = f"The replica that answers is not ready: {unready_reason}. What it shows may be old."
+        text = f"This replica is not ready: {unready_reason}. Its data may be old."
         yield Alert(Severity.TICKET, "HaschedulerReplicaNotReady", text)
     if gauges.stream_lag_ms is not None and gauges.stream_lag_ms > _STREAM_LAG_MS_MAX:
         text = f"The change stream is {format_duration(gauges.stream_lag_ms)} behind."
         yield Alert(Severity.TICKET, "HaschedulerStreamLagging", text)
     if gauges.loop_age_ms > _LOOP_AGE_MS_MAX:
-        text = f"The dispatch loop has not come round for {format_duration(gauges.loop_age_ms)}."
+        text = f"The dispatch loop has not run for {format_duration(gauges.loop_age_ms)}."
         yield Alert(Severity.TICKET, "HaschedulerLoopWedged", text)
     if gauges.leading and not gauges.broker_accepting:
-        text = "The broker takes no messages from the leader: no job starts."
+        text = "RabbitMQ accepts no messages from the leader: no job starts."
         yield Alert(Severity.PAGE, "HaschedulerBrokerNotAccepting", text)
 
 
 def _of_work(gauges: Gauges) -> Iterator[Alert]:
     pending = gauges.jobs.get("pending", 0)
     if pending and not gauges.processors.get("live", 0):
-        text = f"{_count(pending, 'job')} wait, and no processor lives."
+        text = f"{_count(pending, 'job')} wait, and no processor is alive."
         yield Alert(Severity.PAGE, "HaschedulerNoProcessors", text)
     if gauges.unschedulable:
-        text = f"{_count(gauges.unschedulable, 'job')} can run on no processor that lives."
+        text = f"{_count(gauges.unschedulable, 'job')} can't run on any live processor."
         yield Alert(Severity.TICKET, "HaschedulerUnschedulable", text)
     if gauges.pause is not None:
-        what = "No schedule fires" if gauges.pause.schedules_only else "Nothing fires and nothing is dispatched"
+        effect = "no schedule fires" if gauges.pause.schedules_only else "nothing fires and nothing is dispatched"
         because = f" ({gauges.pause.because})" if gauges.pause.because else ""
-        text = f"{what}: {gauges.pause.by} has paused everything{because}."
+        text = f"{gauges.pause.by} paused everything{because}: {effect}."
         yield Alert(Severity.TICKET, "HaschedulerPaused", text)
     bound_ms = gauges.wait_bound_ms
     for lane, waited_ms in sorted(gauges.waited_ms.items()):
@@ -87,7 +87,7 @@ def _of_work(gauges: Gauges) -> Iterator[Alert]:
 
 def _of_data(cluster: Cluster) -> Iterator[Alert]:
     if cluster.differing:
-        text = f"The mirrors of {', '.join(sorted(cluster.differing))} differ from the one that answers."
+        text = f"The mirrors of {', '.join(sorted(cluster.differing))} differ from this replica's."
         yield Alert(Severity.TICKET, "HaschedulerMirrorsDiffer", text)
     if cluster.quarantined:
         text = f"{_count(cluster.quarantined, 'document')} can't be read and were set aside."
@@ -95,10 +95,10 @@ def _of_data(cluster: Cluster) -> Iterator[Alert]:
     for kind, count in sorted((cluster.last_check.counts if cluster.last_check else {}).items()):
         if count and kind == FindingKind.CURSOR_AHEAD:
             verb = "is" if count == 1 else "are"
-            text = f"{_count(count, 'schedule')} fired ahead of time, by a clock that was wrong, and {verb} silent now."
+            text = f"{_count(count, 'schedule')} fired ahead of time because a clock was wrong, and {verb} silent now."
             yield Alert(Severity.PAGE, "HaschedulerSchedulesAhead", text)
         elif count:
-            text = f"The leader's check of the database finds {count} {kind.replace('_', ' ')}."
+            text = f"The leader's check of the database found {count} {kind.replace('_', ' ')}."
             yield Alert(Severity.TICKET, "HaschedulerCheckFindings", text)
 
 

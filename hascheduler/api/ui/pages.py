@@ -1,14 +1,14 @@
 """``/ui`` and ``/docs``: the dashboard's page, the API's description for people, and their assets.
 
-Every file comes from the package, and ``/`` leads browsers to the dashboard.
+Every file comes from the package, and ``/`` redirects browsers to the dashboard.
 
-The dashboard is one document, whichever view its address names; it requests its data from the API. Its assets have the
-digest of all of them in their path, so that browsers cache them for good and never mix those of two releases. All are
-the same for everybody and hold no tenant's data, so they need no token.
+The dashboard is one document for all its views, and requests its data from the API. The path of each asset contains a
+digest of all assets, so browsers cache them forever and never mix two releases. The files are the same for everybody
+and hold no tenant's data, so they need no token.
 
 What must hold: the pages load nothing from other hosts and run no inline script or style (their Content-Security-Policy
-forbids it), and no text of the dashboard becomes markup (Trusted Types). The README in `swagger_ui/` names the origin
-of the assets of ``/docs``.
+forbids it), and no text of the dashboard becomes markup (Trusted Types). The README in `swagger_ui/` says where the
+assets of ``/docs`` come from.
 """
 
 import gzip
@@ -104,7 +104,7 @@ def asset_path(name: str) -> str:
 
 @cache
 def open_paths() -> frozenset[str]:
-    """Return all paths that are answered here."""
+    """Return all paths of `routes`."""
     return PAGES | {asset_path(name) for name in assets()}
 
 
@@ -120,9 +120,9 @@ def _page() -> Asset:
 
 
 async def _root(request: Request) -> Response:
-    """Redirect browsers to the dashboard; answer programs as for any unknown path, and all if there is no dashboard."""
-    shows = services_of(request.scope).auth.pages.enabled
-    if not shows or "text/html" not in request.headers.get("accept", ""):
+    """Redirect browsers to the dashboard if it is enabled; answer all other requests as for an unknown path."""
+    has_dashboard = services_of(request.scope).auth.pages.enabled
+    if not has_dashboard or "text/html" not in request.headers.get("accept", ""):
         return problem(HTTPStatus.NOT_FOUND, "not-found", "there is nothing at /; expected /v1/…, /ui or /docs")
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": PAGE, "Cache-Control": "no-store"})
 
@@ -144,7 +144,7 @@ def _answer(request: Request, asset: Asset, cache_control: str) -> Response:
 
 
 def routes() -> list[Route]:
-    """Return plain routes: a view's query is read by the page alone, and is no part of the API's description."""
+    """Return plain Starlette routes: only the page reads a view's query, so OpenAPI does not describe it."""
     return [
         Route(ROOT, _root, methods=["GET"]),
         *(Route(path, _show_page, methods=["GET"]) for path in sorted(PAGES - {ROOT})),

@@ -1,14 +1,14 @@
-"""Check for errors that must not happen: mirrors that differ, and broken invariants of the database.
+"""Check for what must never happen: mirrors that differ, and broken invariants of the database.
 
-Mirrors are compared by their digests at points of the stream that all pass. Such a *mark* is a beat of some replica:
-each replica notes its digest there and publishes it with its next beat, which comes later in the same stream. After a
-document was read outside the stream, digests count again once an own beat has returned that was sent after the read. A
-replica that differs from the leader reads everything again, at most once in ten minutes; if it still differs then,
-people have to act.
+`DigestCheck` compares mirrors by their digests at *marks*, points of the stream that all replicas pass. Every
+heartbeat of a replica is a mark: each replica notes its digest there, and publishes it with its next heartbeat. If a
+replica reads a document outside the stream, it notes no digests until a heartbeat that it sent after the read has come
+back. A replica that differs from the leader reads everything again, at most once in ten minutes. If it then still
+differs, somebody has to act.
 
-The leader scans the database at intervals: bounded, alongside its work, and read-only. Each finding is logged once,
-and counted by kind: in the record of the replica, so that all replicas can show the counts, and as a metric. Findings
-decide nothing, and a failed scan is only logged.
+`InvariantChecker` scans the database at intervals while this replica leads. A scan is bounded, read-only and runs
+alongside other work. It logs each finding once, and counts findings by kind: as a metric, and in the document of the
+replica, so that all replicas can show the counts. Findings change no decision, and a failed scan is only logged.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from hascheduler.ports.invariant_scan import LIGHT, InvariantScan
 from hascheduler.schema.replica import LastCheck, ReplicaStatus
 
 log = structlog.get_logger(__name__)
-_PUBLISHED, _NOTED = 8, 512  # more are published than there are marks between two beats of one replica
+_PUBLISHED, _NOTED = 8, 512  # more than the marks between two heartbeats of one replica
 _SHOWN_FOR_MS, _AGAIN_MS = 60_000, 600_000
 
 
 class DigestCheck:
-    """Owner of the digests of this mirror; ``leader`` returns the id of the replica that leads."""
+    """Owner of the digests that this replica noted; ``leader`` returns the id of the leading replica."""
 
     def __init__(self, replica_id: str, version: str, clock: Clock, feed: Feeder, leader: Callable[[], str]) -> None:
         self._replica_id, self._version = replica_id, version
@@ -44,17 +44,17 @@ class DigestCheck:
 
     @property
     def published(self) -> tuple[tuple[str, str], ...]:
-        """Return the newest marks, for the others."""
+        """Return the newest marks with their digests, for other replicas to compare."""
         return tuple(list(self._own.items())[-_PUBLISHED:])
 
     @property
     def differing(self) -> Collection[str]:
-        """Return the ids of replicas whose mirrors differ from this one, or did recently: a repair may be quick."""
+        """Return the ids of replicas whose mirrors differ from this one, or did within the last minute."""
         since_ms = self._clock.mono_ms() - _SHOWN_FOR_MS
         return [id for id, at_ms in self._differed.items() if at_ms > since_ms]
 
     def folded(self, mirror: Mirror, marks: Iterable[Mark]) -> None:
-        """Note that the mirror has folded more of the stream; called for each batch."""
+        """Note the digests at ``marks`` after the mirror has folded a batch of the stream."""
         for mark in marks:
             if mark.is_settled and mark.ahead == self._passed:
                 self._own[mark.point] = mark.digest
@@ -66,7 +66,7 @@ class DigestCheck:
             self._passed = mirror.ahead
 
     def seen(self, status: ReplicaStatus) -> None:
-        """Compare the marks that a replica publishes with those noted here, if both run the same version."""
+        """Compare the digests that another replica of the same version publishes with those noted here."""
         differs = any(self._own.get(point, digest) != digest for point, digest in status.marks)
         if not differs or status.id == self._replica_id or status.version != self._version:
             return
@@ -78,7 +78,7 @@ class DigestCheck:
             self._feed.start_over(f"its mirror differs from that of the leader {status.id}")
 
     def restarted(self) -> None:
-        """Forget the digests: the mirror is a new one."""
+        """Forget the digests, because the mirror starts over."""
         self._own.clear()
         self._passed = -1
 
@@ -90,7 +90,7 @@ Key = tuple[FindingKind, str]
 
 
 class InvariantChecker:
-    """Owner of the findings of the last scan. Without a ``scan`` or an interval it never scans."""
+    """Owner of the findings of the latest scan; it never scans if ``scan`` or the interval is None."""
 
     def __init__(self, scan: InvariantScan | None, interval_ms: int | None, *, leading: Callable[[], bool]) -> None:
         self._scan = scan
@@ -101,7 +101,7 @@ class InvariantChecker:
 
     @property
     def last_check(self) -> LastCheck | None:
-        """Return the last check; None while this replica does not lead, or has not checked yet."""
+        """Return the latest check, or None if this replica does not lead or has not checked yet."""
         return self._last_check if self._leading() else None
 
     async def run(self) -> None:

@@ -9,7 +9,7 @@ async def test_a_job_is_cancelled_after_a_question(scene: Scene, browser: Browse
     job = (await scene.processes.post("/v1/jobs", {"definition": "asked"}))["id"]
     await browser.open(f"{scene.url}/ui/job?id={job}")
     await browser.press("Cancel", "main button")
-    await browser.press("Leave it", "dialog button")
+    await browser.press("Close", "dialog button")
     assert (await scene.processes.get(f"/v1/jobs/{job}"))["state"] == "pending"
     await browser.press("Cancel", "main button")
     await browser.press("Cancel", "dialog button")
@@ -44,7 +44,7 @@ async def test_two_people_edit_one_schedule_and_the_second_sees_what_the_first_d
     await scene.processes.put("/v1/schedules/edited", {**body, "labels": {"team": "first"}})
     browser.replace("textarea", '"team": "a"', '"team": "second"')
     await browser.press("Show the difference", "dialog button")
-    await browser.press("Send it", "dialog button")
+    await browser.press("Save", "dialog button")
     await browser.sees("first", "main")
     await browser.sees("second", "main")
     assert (await scene.processes.get("/v1/schedules/edited"))["labels"] == {"team": "first"}
@@ -100,10 +100,10 @@ async def test_a_backfill_is_counted_first_and_then_made(scene: Scene, browser: 
     for name, value in (("from", "2026-01-01T00:00:00"), ("to", "2026-01-03T23:59:59")):
         browser.type_instant(f"dialog input[name={name}]", value)
     await browser.press("Count first", "dialog button")
-    await browser.sees("3 times: 3 would get a job, 0 have one", "dialog")
+    await browser.sees("3 times: 3 would get a job, 0 already have one", "dialog")
     assert (await scene.processes.get("/v1/jobs?id=backfill:daily"))["items"] == []
-    await browser.press("Make the jobs", "dialog button")
-    await browser.sees("Backfilled: 3 times got a job", "main")
+    await browser.press("Create the jobs", "dialog button")
+    await browser.sees("Created 3 jobs", "main")
     assert len((await scene.processes.get("/v1/jobs?schedule=daily"))["items"]) == 3
 
 
@@ -124,7 +124,7 @@ async def test_what_runs_and_waits_is_beside_quotas_and_an_edit_that_meets_anoth
     # Of 4 that wait, one is in the lane that nobody set up, where two run.
     await browser.until(lambda: "3 75.0 %" in row("slow"), "the jobs that wait in slow")
     await browser.until(lambda: "1 25.0 %" in row("default") and "2 100.0 %" in row("default"), "the rest")
-    assert "not set up" in row("default")
+    assert "not defined" in row("default")
     assert "Waiting in slow: 3 of 4" in [one.get_attribute("aria-label") for one in browser.all("tbody .bar")]
 
     await browser.open(f"{processes.any_url()}/ui/lanes?kind=tenants")
@@ -134,11 +134,11 @@ async def test_what_runs_and_waits_is_beside_quotas_and_an_edit_that_meets_anoth
     browser.replace("dialog textarea", '"max_running": 3', '"max_running": 9')
     await browser.press("Show the difference", "dialog button")
     await processes.put("/v1/tenants/acme", {"max_running": 3, "max_pending": 500})
-    await browser.press("Send it", "dialog button")
+    await browser.press("Save", "dialog button")
     await browser.sees("was changed meanwhile", "dialog")
     await browser.sees('"max_pending": 500', "dialog")
     assert (await processes.get("/v1/tenants/acme"))["max_running"] == 3
-    await browser.press("Send mine on top", "dialog button")
+    await browser.press("Save the merged version", "dialog button")
     await browser.until(lambda: "0 of 9" in row("acme"), "the new quota")
     tenant = await processes.get("/v1/tenants/acme")
     assert (tenant["max_running"], tenant["max_pending"]) == (9, 500)

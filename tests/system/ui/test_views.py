@@ -23,7 +23,7 @@ def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
         "now": ("/ui", ["Leader", "replica-one", "Running", "Processors", "slots busy"]),
         "schedules": ("/ui/schedules", ["tick", "nightly", "asleep", "Europe/Paris"]),
         "schedule": ("/ui/schedule?name=nightly", ["nightly", "02:30", "Europe/Paris"]),
-        "timeline": ("/ui/timeline", ["Timeline", "What is to come", "All schedules", "tick", "nightly"]),
+        "timeline": ("/ui/timeline", ["Timeline", "Load in the next", "All schedules", "tick", "nightly"]),
         "verdicts": ("/ui/verdicts", ["Verdicts"]),
         "jobs": ("/ui/jobs", ["succeeded", "running", "failed"]),
         "job-waiting": (f"/ui/job?id={jobs['waiting']}", ["Why it waits", "2 of at most 2 jobs"]),

@@ -49,7 +49,7 @@ def test_alerts_say_what_they_mean_and_what_to_do(alert: str) -> None:
             assert "It can wait" in description
         case severity:
             pytest.fail(f"{severity} is neither page nor ticket")
-    for part in ("Look:", "Do:", "Don't:"):
+    for part in ("Check:", "Do:", "Don't:"):
         assert part in rule["annotations"]["runbook"]
     # So that their text can be compared as it is (`test_alerts`); the numbers are in the summary.
     assert "{{" not in description + rule["annotations"]["runbook"]

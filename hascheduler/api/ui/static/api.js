@@ -1,7 +1,7 @@
-// Asks the API that everybody asks: `/v1/…`, with the cookie of the session. Integers stay exact.
+// Requests to the public API, `/v1/…`, with the cookie of the session. Integers stay exact.
 import { signal } from "./vendor/signals.js";
 
-/** What was refused, in the API's own words. */
+/** A refusal, in the API's words. */
 export class Problem extends Error {
   /** @param {number} status @param {{type?: string, title?: string, detail?: string, errors?: {path: string, problem: string, expected: string}[]}} body */
   constructor(status, body) {
@@ -19,7 +19,7 @@ const ANSWER_MS_MAX = 30_000;
 const SOON_MS = 400;
 const UNHEARD_OF_TRIES = 4;
 
-/** JSON with integers beyond 2^53 as BigInt, where the browser tells the text of a number.
+/** Parse JSON, with integers beyond 2^53 as BigInt if the browser gives the text of a number.
  * @param {string} text @returns {any} */
 export function parse(text) {
   // @ts-ignore  the third argument is newer than the types
@@ -41,7 +41,7 @@ export function stringify(value, indent) {
   );
 }
 
-/** The text of a query; lists are repeated, and what is empty is left out.
+/** The text of a query; a list becomes repeated parameters, and empty values are left out.
  * @param {Record<string, any>} [query] */
 export function queryText(query) {
   const search = new URLSearchParams();
@@ -58,8 +58,8 @@ export function queryText(query) {
 export const segment = (name) => encodeURIComponent(name).replaceAll("%3A", ":");
 
 /**
- * One request. A read that meets a replica which is about to end, or none at all, is tried once more; one that meets a
- * replica which has not heard of the session yet (401 with Retry-After), a few times.
+ * Send one request. A read is retried once if the replica is stopping or none answers, and a few times if the replica
+ * does not know the session yet (401 with Retry-After).
  * @param {string} method @param {string} path
  * @param {{query?: Record<string, any>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
  * @returns {Promise<{data: any, etag: string | null, location: string | null, status: number}>}
@@ -102,7 +102,7 @@ export async function request(method, path, options = {}) {
 /** @param {unknown} error @param {AbortSignal} [wanted] */
 function unreachable(error, wanted) {
   if (wanted && wanted.aborted) return error;
-  return new Problem(0, { detail: "No replica answers at this address. The page goes on trying." });
+  return new Problem(0, { detail: "No replica answers at this address. The page keeps trying." });
 }
 
 /** @param {string} path @param {Record<string, any>} [query] @param {AbortSignal} [signal] @returns {Promise<any>} */

@@ -1,4 +1,4 @@
-// The page: who looks, what is wrong, which view.
+// The page: the session, its header, and the view that the address names.
 import { html, render, signal, useEffect } from "./html.js";
 import { sessionEnded } from "./api.js";
 import { span, time } from "./format.js";
@@ -8,7 +8,7 @@ import { place } from "./router.js";
 import { askWho, known, logOut, session } from "./session.js";
 import { Login } from "./views/login.js";
 
-/** What is drawn, by the view's name; each is loaded with the page, so that a change of views waits for data alone. */
+/** The views by name; each is loaded with the page, so a change of views waits only for data. */
 const VIEWS = {
   now: { title: "Now", load: () => import("./views/now.js") },
   schedules: { title: "Schedules", load: () => import("./views/schedules.js") },
@@ -31,7 +31,7 @@ function theme(/** @type {string} */ name) {
   try {
     localStorage.setItem(THEME, name);
   } catch {
-    // a browser that stores nothing has the system's theme at the next visit
+    // a browser that stores nothing uses the system's theme at the next visit
   }
 }
 document.documentElement.dataset.theme = (() => {
@@ -47,12 +47,12 @@ function Header() {
   const within = /** @type {any} */ (VIEWS)[view]?.within || view;
   const who = session.value;
   return html`<header>
-    <a class="skip" href="#main">To the content</a>
+    <a class="skip" href="#main">Skip to content</a>
     <${Link} to="now" class="brand">hascheduler<//>
     ${who?.environment && html`<span class="environment">${who.environment}</span>`}
     <nav aria-label="Views">${SHOWN.map(([name, { title }]) => html`<a href=${name === "now" ? "/ui" : `/ui/${name}`} aria-current=${name === within ? "page" : undefined}>${title}</a>`)}</nav>
     <div class="tools">
-      <button type="button" aria-pressed=${paused.value} onClick=${() => (paused.value = !paused.value)} title="Keep the page as it is">${paused.value ? "▶ Go on" : "❚❚ Pause"}</button>
+      <button type="button" aria-pressed=${paused.value} onClick=${() => (paused.value = !paused.value)} title="Stop updating the page">${paused.value ? "▶ Continue" : "❚❚ Pause"}</button>
       <label class="quiet"><span class="hidden">Theme</span>
         <select onChange=${(/** @type {any} */ event) => theme(event.target.value)}>
           ${["system", "light", "dark"].map((name) => html`<option value=${name} selected=${document.documentElement.dataset.theme === name}>${name}</option>`)}
@@ -63,12 +63,12 @@ function Header() {
   </header>`;
 }
 
-/** Old numbers never pass for new ones. */
+/** A banner while the page is paused or its numbers are old. */
 function Freshness() {
-  if (paused.value) return html`<p class="banner wait" role="status">Paused: the page shows what it showed when you paused it.</p>`;
+  if (paused.value) return html`<p class="banner wait" role="status">Paused: the page does not update.</p>`;
   if (!staleSince.value) return null;
   return html`<p class="banner bad" role="status">Stale since ${time(new Date(staleSince.value).toISOString())}
-    (${span(Date.now() - staleSince.value)}): no replica answers; the page goes on trying.</p>`;
+    (${span(Date.now() - staleSince.value)}): no replica answers. The page keeps trying.</p>`;
 }
 
 function View() {
@@ -83,8 +83,8 @@ function View() {
       (/** @type {any} */ error) => (failed.value = error),
     );
   }, [view, Shown]);
-  if (!known) return html`<h1>Nothing here</h1><p class="empty">There is no view at this address. <a href="/ui">Now</a> shows the whole.</p>`;
-  if (failed.value) return html`<${Failure} error=${{ message: "This part of the page could not be loaded: the release may have changed under it. Reload the page." }} />`;
+  if (!known) return html`<h1>Not found</h1><p class="empty">There is no view at this address. Go to <a href="/ui">Now</a>.</p>`;
+  if (failed.value) return html`<${Failure} error=${{ message: "This part of the page could not be loaded. Reload the page: hascheduler may have been upgraded." }} />`;
   return Shown ? html`<${Shown} />` : html`<p class="empty" role="status">Loading…</p>`;
 }
 
@@ -99,7 +99,7 @@ function App() {
     <footer>${session.value?.replica} · ${session.value?.version}${picture.value && html` · as of ${time(picture.value.at)}`} · <a href="/docs">API</a></footer>`;
 }
 
-/** At the start no replica may answer yet. */
+/** Retry until a replica answers. */
 async function start() {
   for (;;) {
     try {

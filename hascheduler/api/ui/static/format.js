@@ -1,4 +1,4 @@
-// Numbers, spans of time and instants as people read them; the exact value is always in the title beside it.
+// Numbers, durations and instants for people; titles show the exact value.
 
 const NUMBER = new Intl.NumberFormat("en");
 const MINUTE_MS = 60_000;
@@ -12,7 +12,7 @@ export const number = (value) => (value === null || value === undefined ? "–" 
 /** @param {number} count @param {string} noun @param {string} [nouns] */
 export const counted = (count, noun, nouns) => `${number(count)} ${count === 1 ? noun : nouns || `${noun}s`}`;
 
-/** Milliseconds, to two units. @param {number | null | undefined} ms @returns {string} */
+/** Milliseconds in at most two units. @param {number | null | undefined} ms @returns {string} */
 export function span(ms) {
   if (ms === null || ms === undefined) return "–";
   if (ms < 0) return `-${span(-ms)}`;
@@ -36,7 +36,7 @@ export function ago(instant, now = Date.now()) {
   return ms >= 0 ? `${span(ms)} ago` : `in ${span(-ms)}`;
 }
 
-/** In the viewer's zone, or in the one that is named; with the year where it may be another. @param {string | null | undefined} instant @param {string} [zone] */
+/** In the viewer's zone or the given one; with the year if it is far from now. @param {string | null | undefined} instant @param {string} [zone] */
 export function time(instant, zone) {
   if (!instant) return "–";
   const isFar = Math.abs(Date.parse(instant) - Date.now()) > YEAR_SHOWN_MS;
@@ -62,7 +62,7 @@ export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2
 
 export const myZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Text that can't change how the page reads: control and direction characters are shown as what they are.
+/** Text that can't disturb the page: control and direction characters are made visible.
  * @param {unknown} text @param {number} [most] */
 export function plain(text, most = 2_000) {
   const whole = String(text ?? "");

@@ -1,5 +1,5 @@
-// The picture of the whole, once a second. One tab of a browser holds the stream and hands its pictures to the others:
-// a browser opens few connections to one host. Where it can't, each tab has a stream of its own.
+// A picture of the cluster, once a second. One tab of a browser holds the stream and passes pictures to the others,
+// because a browser opens few connections to one host. If it can't, each tab has its own stream.
 import { computed, signal } from "./vendor/signals.js";
 import { get, parse, sessionEnded } from "./api.js";
 
@@ -12,22 +12,22 @@ const AGAIN_MS_MAX = 5_000;
 
 /** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse, processors: import("./wire.js").ProcessorsResponse | null, slots: Record<string, number>, alerts: {severity: string, runbook: string, text: string}[], numbers: Record<string, number>, lanes?: Busiest | null, tenants?: Busiest | null}} Picture */
 /** @typedef {{name: string, pending: number, dispatched: number, running: number, waited_ms?: number | null}} Busy */
-/** Those with the most live jobs; whole: those that it does not name have none.
+/** The lanes or tenants with the most live jobs; `whole`: all others have none.
  * @typedef {{items: Busy[], whole: boolean}} Busiest */
 
 /** @type {import("./vendor/signals.js").Signal<Picture | null>} */
 export const picture = signal(null);
-/** When it came, by this browser's clock. */
+/** When the picture arrived, by this browser's clock. */
 export const cameAt = signal(0);
 /** @type {import("./vendor/signals.js").Signal<Record<string, number[]>>} */
 export const history = signal({});
-/** While it is paused the page stays as it is. */
+/** True while the page does not update. */
 export const paused = signal(false);
-/** This browser's clock, moved on once a second. */
+/** This browser's clock, updated once a second. */
 export const now = signal(Date.now());
 setInterval(() => (now.value = Date.now()), 1_000);
 
-/** Since when what is shown is old, or 0. */
+/** Since when the picture is stale, or 0. */
 export const staleSince = computed(() =>
   cameAt.value && now.value - cameAt.value > STALE_AFTER_MS ? cameAt.value : 0,
 );
@@ -57,7 +57,7 @@ function tell(kind, text) {
   channel?.postMessage({ kind, text });
 }
 
-/** Hold the stream until the page goes. The replica that answered may be gone: whichever answers next does as well. */
+/** Follow the stream until the page closes, at another replica if one is gone. */
 async function stream() {
   for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, AGAIN_MS_MAX)) {
     await new Promise((ended) => {
@@ -78,7 +78,7 @@ async function stream() {
       }
       source.onerror = end;
     });
-    // EventSource does not say what was answered: a request does.
+    // EventSource does not report the status; a request does.
     await get("/v1/whoami").catch(() => null);
     if (sessionEnded.value) return;
     await new Promise((done) => setTimeout(done, waitMs * (0.5 + Math.random())));
@@ -87,7 +87,7 @@ async function stream() {
 
 let isFollowing = false;
 
-/** Begin to follow; once it is known that the caller may. */
+/** Start to follow, once the caller is known to be allowed to. */
 export function follow() {
   if (isFollowing) return;
   isFollowing = true;

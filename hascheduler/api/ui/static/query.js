@@ -1,4 +1,4 @@
-// Data of the API in a view: asked for again when the address changes, and while the page is live.
+// Data of the API in a view, reloaded when the address changes and while the page is live.
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { get, queryText } from "./api.js";
 import { paused } from "./live.js";
@@ -8,7 +8,7 @@ const AGAIN_MS = 3_000;
 /** @template T @typedef {{data: T | null, error: any, loading: boolean, reload: () => void}} Asked */
 
 /**
- * What `path` answers; `reload` asks again. Old data stays while new data is on its way, and when that fails.
+ * The answer at `path`; `reload` requests it again. Old data stays until new data arrives, and if that fails.
  * @param {string | null} path  null: nothing to ask
  * @param {Record<string, any>} [query]
  * @param {{everyMs?: number}} [options]  0: only once

@@ -10,12 +10,12 @@ function here() {
   return { view: location.pathname.slice(PAGE.length + 1) || "now", query: new URLSearchParams(location.search) };
 }
 
-/** Where the page is. */
+/** The current view and its query. */
 export const place = signal(here());
 
 addEventListener("popstate", () => (place.value = here()));
 
-// Links of this page change the view without loading it; all others are left to the browser.
+// Links within the page change the view without loading it; the browser follows all others.
 addEventListener("click", (event) => {
   const link = /** @type {Element} */ (event.target).closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -44,7 +44,7 @@ export function to(view, query) {
   return (view === "now" ? PAGE : `${PAGE}/${view}`) + (text ? `?${text}` : "");
 }
 
-/** Change filters of the view; a filter that becomes empty goes. A change begins at the first page again.
+/** Change filters of the view, and go to its first page; an empty value removes a filter.
  * @param {Record<string, any>} changes */
 export function setQuery(changes) {
   const query = new URLSearchParams(location.search);

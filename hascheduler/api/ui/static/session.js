@@ -1,4 +1,4 @@
-// Who looks at this page: asked at its start, and again when a request was refused for want of a session.
+// Who uses this page: requested when it starts, and again after a request was refused because the session ended.
 import { Problem, get, request, sessionEnded } from "./api.js";
 import { computed, signal } from "./vendor/signals.js";
 
@@ -10,10 +10,10 @@ import { computed, signal } from "./vendor/signals.js";
 
 /** @type {import("./vendor/signals.js").Signal<Session | null>} */
 export const session = signal(null);
-/** Whether it is known yet who looks. */
+/** True once the replica has answered who uses the page. */
 export const known = signal(false);
 
-/** What this session's role may do; the API refuses the rest in any case. @param {"read" | "submit" | "operate" | "administer" | "work"} power */
+/** True if this session's role has the power; the API enforces it in any case. @param {"read" | "submit" | "operate" | "administer" | "work"} power */
 export const may = (power) => Boolean(session.value?.may.includes(power));
 export const ofAll = computed(() => session.value?.tenant === "*");
 

@@ -1,11 +1,11 @@
-// What changes something: asked for twice where it can't be undone, refused in the API's own words.
+// Buttons that change something: they ask first if it can't be undone, and show the API's refusal.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Failure } from "./basic.js";
 
 /**
- * A button that says what it will do before it does it.
+ * A button that asks before it acts.
  * @param {{label: string, question?: any, confirm?: string, danger?: boolean, disabled?: boolean, act: (form: FormData) => Promise<any>, done?: (answer: any) => void, children?: any, onOpen?: () => void, onLeave?: () => void}} props
- *   `question`: what is about to happen, in words; without it the button acts at once. `children`: fields to fill in.
+ *   `question`: what will happen; without it the button acts at once. `children`: fields to fill in.
  */
 export function Action({ label, question, confirm, danger, disabled, act, done, children, onOpen, onLeave }) {
   const [open, setOpen] = useState(false);
@@ -52,8 +52,8 @@ export function Action({ label, question, confirm, danger, disabled, act, done, 
         ${children}
         <${Failure} error=${error} />
         <div class="buttons">
-          <button type="button" onClick=${() => dialog.current?.close()}>Leave it</button>
-          <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy}>${busy ? "Doing it…" : confirm || label}</button>
+          <button type="button" onClick=${() => dialog.current?.close()}>Close</button>
+          <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy}>${busy ? "Working…" : confirm || label}</button>
         </div>
       </form>
     </dialog>`}`;

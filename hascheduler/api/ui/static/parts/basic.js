@@ -4,7 +4,7 @@ import { ago, number, plain, time } from "../format.js";
 import { now } from "../live.js";
 import { place, setQuery, to } from "../router.js";
 
-/** A state is a shape, a word and a colour: no colour is the only sign. */
+/** A state is a shape, a word and a colour, so that colour is never the only sign. */
 const SIGNS = {
   pending: ["◌", "wait"],
   dispatched: ["◔", "run"],
@@ -50,7 +50,7 @@ export function When({ at, zone }) {
   return html`<time dateTime=${at} title=${`${at}\n${time(at)}${zone ? `\n${time(at, zone)} ${zone}` : ""}`}>${ago(at, now.value)}</time>`;
 }
 
-/** What went wrong, in the API's own words. @param {{error: any}} props */
+/** An error, in the API's words. @param {{error: any}} props */
 export function Failure({ error }) {
   if (!error) return null;
   return html`<div class="failure" role="alert">
@@ -59,7 +59,7 @@ export function Failure({ error }) {
   </div>`;
 }
 
-/** An empty place says what to do next. @param {{children?: any}} props */
+/** Text in place of an empty list: what to do next. @param {{children?: any}} props */
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 /** @param {{of: {error: any, loading: boolean, data: any}, children?: any}} props */
@@ -76,7 +76,7 @@ export const JobLink = ({ id }) => html`<${Link} to="job" query=${{ id }} class=
 /** @param {{name: string}} props */
 export const ScheduleLink = ({ name }) => html`<${Link} to="schedule" query=${{ name }} class="id"><bdi>${plain(name, 80)}</bdi><//>`;
 
-/** The page before is the browser's back button. @param {{page: any}} props */
+/** Links to the first and the next page; the browser's back button leads to the previous one. @param {{page: any}} props */
 export function Pages({ page }) {
   const after = place.value.query.get("after");
   if (!after && !page?.next) return null;
@@ -89,7 +89,7 @@ export function Pages({ page }) {
 /** Documents of a page that can't be read. @param {{page: any}} props */
 export function Unreadable({ page }) {
   if (!page?.unreadable?.length) return null;
-  return html`<div class="failure"><p>${number(page.unreadable.length)} of this page can't be read:</p>
+  return html`<div class="failure"><p>${number(page.unreadable.length)} on this page can't be read:</p>
     <ul>${page.unreadable.map((/** @type {any} */ each) => html`<li><code>${plain(each.id)}</code> ${plain(each.reason)}</li>`)}</ul></div>`;
 }
 
@@ -98,7 +98,7 @@ export function Labels({ labels, onPick }) {
   return html`${Object.entries(labels || {}).map(([key, value]) => {
     const label = `${key}=${value}`;
     return onPick
-      ? html`<button type="button" class="label" title="Only those with this label" onClick=${() => onPick(label)}><bdi>${plain(label, 60)}</bdi></button>`
+      ? html`<button type="button" class="label" title="Filter by this label" onClick=${() => onPick(label)}><bdi>${plain(label, 60)}</bdi></button>`
       : html`<span class="label"><bdi>${plain(label, 60)}</bdi></span>`;
   })}`;
 }

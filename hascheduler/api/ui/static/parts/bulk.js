@@ -1,11 +1,11 @@
-// A change of all that match: counted first, confirmed, then asked for again until it is complete.
+// A change of everything that matches a filter: counted, confirmed, then repeated until it is complete.
 import { html, useRef, useState } from "../html.js";
 import { post } from "../api.js";
 import { counted, number } from "../format.js";
 import { Action } from "./actions.js";
 import { Failure } from "./basic.js";
 
-/** What the API's filter takes, without what is empty. @param {Record<string, any>} filter */
+/** The filter as the API takes it, without empty fields. @param {Record<string, any>} filter */
 function chosen(filter) {
   /** @type {Record<string, any>} */
   const found = {};
@@ -19,7 +19,7 @@ function chosen(filter) {
   return found;
 }
 
-/** A key that no other change has; `randomUUID` is there over TLS alone. */
+/** A unique idempotency key; browsers have `randomUUID` only over TLS. */
 const newKey = () => Array.from(crypto.getRandomValues(new Uint32Array(4))).join("-");
 
 /** @param {any} total @param {any} count */
@@ -71,8 +71,8 @@ export function BulkAction({ path, filter, label, words, danger, priority, reaso
     confirm=${count ? `${label.split(" all ")[0]} ${number(count.matched)}${count.exact === false ? "+" : ""}` : label}
     question=${html`<p>${count ? html`<strong>${counted(count.matched, "match", "match")}${count.exact === false ? " or more" : ""}</strong>: ` : error ? "" : "Counting… "}${words}</p>
       <p class="dim">${shown.map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ")}</p><${Failure} error=${error} />
-      ${count && total && html`<p><progress max=${Math.max(1, count.matched, met)} value=${met} aria-label="How far it has come"></progress> ${doneText(total, count)}</p>`}`}>
+      ${count && total && html`<p><progress max=${Math.max(1, count.matched, met)} value=${met} aria-label="Progress"></progress> ${doneText(total, count)}</p>`}`}>
     ${priority && html`<label class="field"><span>Priority, 10 is the most urgent</span><input type="number" name="priority" min="0" max="10" value="5" required /></label>`}
-    ${reason && html`<label class="field"><span>Why</span><input name="reason" maxlength="256" /></label>`}
+    ${reason && html`<label class="field"><span>Reason</span><input name="reason" maxlength="256" /></label>`}
   <//>${count && total && html`<span role="status">${doneText(total, count)}</span>`}`;
 }

@@ -1,4 +1,4 @@
-// Pictures of numbers. Each says in words what it shows, for those who do not see it.
+// Charts, each with a text for screen readers.
 import { html } from "../html.js";
 import { number } from "../format.js";
 

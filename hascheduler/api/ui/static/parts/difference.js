@@ -1,4 +1,4 @@
-// What differs between two texts, line by line, and what becomes of two edits of one document.
+// The difference of two texts, line by line, and the merge of two edits of one document.
 import { html } from "../html.js";
 import { counted, number, plain } from "../format.js";
 
@@ -10,8 +10,8 @@ const MARKS = { "+": "+", "-": "−", " ": " " };
 /** @typedef {{sign: " " | "+" | "-", text: string}} Line */
 
 /**
- * The lines of both texts in their order; what is in both is there once. Where the two are too long to be compared line
- * by line, what stands between their common ends counts as changed.
+ * The lines of both texts in order, common lines once. If the texts are too long to compare line by line, everything
+ * between their common ends counts as changed.
  * @param {string} before @param {string} after @returns {Line[]}
  */
 export function difference(before, after) {
@@ -60,7 +60,7 @@ function middle(gone, come) {
 }
 
 /** Changed lines with a few around them. @param {{before: string, after: string, label: string, none?: string}} props */
-export function Difference({ before, after, label, none = "Nothing differs." }) {
+export function Difference({ before, after, label, none = "No differences." }) {
   const lines = difference(before, after);
   const near = new Set(lines.flatMap((line, place) => (line.sign === " " ? [] : Array.from({ length: 2 * CONTEXT + 1 }, (_, step) => place + step - CONTEXT))));
   if (!near.size) return html`<p class="dim">${none}</p>`;
@@ -70,7 +70,7 @@ export function Difference({ before, after, label, none = "Nothing differs." }) 
   return html`<p class="dim">${label}: ${counted(removed, "line")} removed, ${number(added)} added.</p>
     <div class="scroll difference" tabindex="0" role="region" aria-label=${label}>${shown.slice(0, SHOWN_MAX).map((line, row) => html`
       ${row > 0 && shown[row - 1].place !== line.place - 1 && html`<div class="dim" aria-hidden="true">…</div>`}
-      <div class=${line.sign === "+" ? "good" : line.sign === "-" ? "bad" : ""}><span aria-hidden="true">${MARKS[line.sign]} </span>${line.sign !== " " && html`<span class="hidden">${line.sign === "+" ? "comes" : "goes"}: </span>`}<bdi>${plain(line.text, 1_000)}</bdi></div>`)}
+      <div class=${line.sign === "+" ? "good" : line.sign === "-" ? "bad" : ""}><span aria-hidden="true">${MARKS[line.sign]} </span>${line.sign !== " " && html`<span class="hidden">${line.sign === "+" ? "added" : "removed"}: </span>`}<bdi>${plain(line.text, 1_000)}</bdi></div>`)}
     ${shown.length > SHOWN_MAX && html`<div class="dim">and ${number(shown.length - SHOWN_MAX)} more</div>`}</div>`;
 }
 
@@ -86,7 +86,7 @@ export function same(one, other) {
 }
 
 /**
- * What the edit that made `mine` of `base` makes of `theirs`: fields that it left alone are theirs. Lists are one value.
+ * Apply the edit from `base` to `mine` to `theirs`: unchanged fields are taken from `theirs`. A list is one value.
  * @param {any} base @param {any} mine @param {any} theirs @returns {any}
  */
 export function merged(base, mine, theirs) {
@@ -101,7 +101,7 @@ export function merged(base, mine, theirs) {
   return whole;
 }
 
-/** The JSON merge patch that makes `mine` of `base`. @param {any} base @param {any} mine @returns {any} */
+/** The JSON merge patch from `base` to `mine`. @param {any} base @param {any} mine @returns {any} */
 export function patchOf(base, mine) {
   if (!isObject(base) || !isObject(mine) || base.type !== mine.type) return mine;
   /** @type {Record<string, any>} */

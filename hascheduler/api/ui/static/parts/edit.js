@@ -1,4 +1,4 @@
-// Edit a stored document as JSON: the difference before it is sent, and a way on where it was changed meanwhile.
+// Edit a stored document as JSON: show the difference before sending, and merge if somebody else changed it.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Problem, parse, request, stringify } from "../api.js";
 import { plain } from "../format.js";
@@ -11,24 +11,24 @@ const ROWS_MAX = 24;
 
 /** @typedef {{etag: string, base: any, text: string}} Draft */
 
-/** What is not sent yet, by path: it outlives a closed dialog, another view and an ended session, not the tab.
+/** Unsent edits by path: they survive a closed dialog, another view and an ended session, but not the tab.
  * @type {Map<string, Draft>} */
 const drafts = new Map();
 
 /** @param {any} value */
 const written = (value) => stringify(value, INDENT);
 
-/** The JSON of a text; an error that says where it is none. @param {string} text */
+/** Parse JSON; throw an error that says where it is wrong. @param {string} text */
 export function readJson(text) {
   try {
     return parse(text);
   } catch (error) {
-    throw new Error(`This is no JSON: ${/** @type {Error} */ (error).message}`);
+    throw new Error(`This is not JSON: ${/** @type {Error} */ (error).message}`);
   }
 }
 
 /** A text area for JSON. @param {{label: string, name?: string, value?: string, first?: string, onType?: (text: string) => void}} props
- *   `value`: of a field that its view owns; `first`: of one that the form reads. */
+ *   `value`: the text, if the view owns it; `first`: the initial text, if the form reads the field. */
 export function JsonField({ label, name, value, first, onType }) {
   const lines = (value ?? first ?? "").split("\n").length + 1;
   return html`<label class="field json"><span>${label}</span>
@@ -37,7 +37,7 @@ export function JsonField({ label, name, value, first, onType }) {
 }
 
 /**
- * A button that opens the stored document at `path` as JSON and replaces it with what is made of it.
+ * A button that opens the stored document at `path` as JSON and replaces it with the edited one.
  * @param {{label: string, what: string, path: string, form: (stored: any) => any, done: () => void, hint?: any, Preview?: any}} props
  *   `what`: its noun and name. `form`: the part of an answer that may be sent again. `Preview` gets `path`, `base` and `mine`, and shows
  *   what the edit would do.
@@ -49,7 +49,7 @@ export function Edit(props) {
   useEffect(() => {
     if (open && dialog.current && !dialog.current.open) dialog.current.showModal();
   }, [open]);
-  return html`<button type="button" onClick=${() => setOpen(true)}>${label}${drafts.has(path) ? " (not sent yet)" : ""}</button>
+  return html`<button type="button" onClick=${() => setOpen(true)}>${label}${drafts.has(path) ? " (unsaved)" : ""}</button>
     ${open && html`<dialog class="editor" ref=${dialog} aria-label=${`Edit ${what}`} onClose=${() => setOpen(false)}>
       <h2>Edit ${plain(what, 200)}</h2><${Editor} ...${props} close=${() => dialog.current?.close()} />
     </dialog>`}`;
@@ -118,37 +118,37 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
   if (theirs) {
     const mine = readJson(draft.text);
     const onTop = merged(draft.base, mine, theirs.form);
-    return html`<div class="banner wait" role="alert"><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You began with revision ${draft.etag.replaceAll('"', "")}, and revision ${theirs.etag.replaceAll('"', "")} is stored now.</div>
-      <h3>What changed there meanwhile</h3>
-      <${Difference} before=${written(draft.base)} after=${written(theirs.form)} label="From what you saw to what is stored now" none="Nothing that you can edit." />
-      <h3>What you want</h3>
-      <${Difference} before=${written(draft.base)} after=${written(mine)} label="From what you saw to what you want" />
-      <h3>What it would be with your changes on top</h3>
-      <${Difference} before=${written(theirs.form)} after=${written(onTop)} label="From what is stored now to both" none="Nothing differs: your changes are there already." />
+    return html`<div class="banner wait" role="alert"><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You started from revision ${draft.etag.replaceAll('"', "")}, and revision ${theirs.etag.replaceAll('"', "")} is stored now.</div>
+      <h3>Their changes</h3>
+      <${Difference} before=${written(draft.base)} after=${written(theirs.form)} label="From what you saw to what is stored now" none="No changes to fields that you can edit." />
+      <h3>Your changes</h3>
+      <${Difference} before=${written(draft.base)} after=${written(mine)} label="From what you saw to your version" />
+      <h3>Both merged</h3>
+      <${Difference} before=${written(theirs.form)} after=${written(onTop)} label="From what is stored now to both" none="No differences: your changes are already stored." />
       <${Failure} error=${error} />
       <div class="buttons">
-        <button type="button" onClick=${close}>Close, keep mine for later</button>
-        <button type="button" disabled=${busy} onClick=${begin}>Take theirs</button>
+        <button type="button" onClick=${close}>Close and keep my draft</button>
+        <button type="button" disabled=${busy} onClick=${begin}>Discard mine</button>
         <button type="button" disabled=${busy} onClick=${() => {
           keep({ etag: theirs.etag, base: theirs.form, text: written(onTop) });
           setTheirs(null);
           setTried(null);
-        }}>Edit both further</button>
-        <button type="button" class="primary" disabled=${busy} onClick=${() => send(onTop, theirs.etag)}>Send mine on top</button>
+        }}>Edit the merged version</button>
+        <button type="button" class="primary" disabled=${busy} onClick=${() => send(onTop, theirs.etag)}>Save the merged version</button>
       </div>`;
   }
 
   if (tried !== null) {
     const isSame = same(draft.base, tried);
-    return html`<${Difference} before=${written(draft.base)} after=${written(tried)} label="Difference to what is stored" none="Nothing differs from what is stored." />
+    return html`<${Difference} before=${written(draft.base)} after=${written(tried)} label="Difference from the stored version" none="No differences from the stored version." />
       ${Preview && !isSame && html`<${Preview} path=${path} base=${draft.base} mine=${tried} />`}
       <${Failure} error=${error} />
       <div class="buttons">
         <button type="button" onClick=${() => {
           setTried(null);
           setError(null);
-        }}>Back to the text</button>
-        <button type="button" class="primary" disabled=${busy || isSame} onClick=${() => send(tried, draft.etag)}>${busy ? "Doing it…" : "Send it"}</button>
+        }}>Back to editing</button>
+        <button type="button" class="primary" disabled=${busy || isSame} onClick=${() => send(tried, draft.etag)}>${busy ? "Saving…" : "Save"}</button>
       </div>`;
   }
 
@@ -160,7 +160,7 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
       <button type="button" onClick=${() => {
         forget();
         close();
-      }}>Throw my changes away</button>
+      }}>Discard my changes</button>
       <button type="button" onClick=${close}>Close</button>
       <button type="submit" class="primary" disabled=${busy}>Show the difference</button>
     </div>

@@ -1,4 +1,4 @@
-// Filters of a view, which are its address: each field writes one parameter.
+// Filters of a view: each field is a parameter of the address.
 import { html, useEffect, useState } from "../html.js";
 import { place, setQuery } from "../router.js";
 
@@ -56,7 +56,7 @@ export function LabelFilter() {
   return html`<form class="field" onSubmit=${add}>
     <label><span>Label</span><input value=${text} placeholder="team=a" maxlength="256" autocomplete="off"
       onInput=${(/** @type {any} */ event) => type(event.target.value)} /></label>
-    ${given.map((/** @type {string} */ each) => html`<button type="button" class="label" title="Without this label" onClick=${() => setQuery({ label: given.filter((/** @type {string} */ other) => other !== each) })}><bdi>${each}</bdi> <span aria-hidden="true">×</span></button>`)}
+    ${given.map((/** @type {string} */ each) => html`<button type="button" class="label" title="Remove this label" onClick=${() => setQuery({ label: given.filter((/** @type {string} */ other) => other !== each) })}><bdi>${each}</bdi> <span aria-hidden="true">×</span></button>`)}
   </form>`;
 }
 

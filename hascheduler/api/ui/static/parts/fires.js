@@ -1,4 +1,4 @@
-// A preview: the fires to come on the clock of the trigger's zone, and what clock changes do to them.
+// A preview: the next fires in the trigger's zone, and the effect of clock changes.
 import { html } from "../html.js";
 import { myZone, plain, span, time } from "../format.js";
 import { State, When } from "./basic.js";
@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
 const SIDE_MS = 3 * HOUR_MS;
 const WIDTH = 360;
 const DRAWN_MAX = 48;
-const SIGNS = { "+": ["+", "good", "would come"], "-": ["−", "bad", "would go"] };
+const SIGNS = { "+": ["+", "good", "added"], "-": ["−", "bad", "removed"] };
 
 /** "2027-03-28T03:00:00+02:00" as "Sun 2027-03-28 03:00:00 +02:00". @param {import("../wire.js").FireResponse} fire */
 const local = (fire) => `${fire.weekday} ${fire.local.replace("T", " ").replace(/([+-]\d\d:\d\d|Z)$/, " $1")}`;
@@ -24,16 +24,16 @@ export function Fires({ preview }) {
   const isElsewhere = zone !== myZone;
   const isDelayed = rows.some(({ fire }) => fire.due_at !== fire.nominal_at);
   return html`${preview.warnings.map((warning) => html`<p class="banner wait">${plain(warning, 400)}</p>`)}
-    ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Fires to come"><table>
+    ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Next fires"><table>
       <thead><tr>${isCompared && html`<th scope="col">Change</th>`}<th scope="col">${plain(zone, 60)}</th>${isElsewhere && html`<th scope="col">Your clock (${myZone})</th>`}${isDelayed && html`<th scope="col">Jitter</th>`}<th scope="col">When</th><th scope="col">Note</th></tr></thead>
       <tbody>${rows.map(({ fire, sign }) => html`<tr>
-        ${isCompared && html`<td>${sign ? html`<span class=${`state ${/** @type {any} */ (SIGNS)[sign][1]}`}><span aria-hidden="true">${/** @type {any} */ (SIGNS)[sign][0]}</span> ${/** @type {any} */ (SIGNS)[sign][2]}</span>` : html`<span class="dim">stays</span>`}</td>`}
+        ${isCompared && html`<td>${sign ? html`<span class=${`state ${/** @type {any} */ (SIGNS)[sign][1]}`}><span aria-hidden="true">${/** @type {any} */ (SIGNS)[sign][0]}</span> ${/** @type {any} */ (SIGNS)[sign][2]}</span>` : html`<span class="dim">unchanged</span>`}</td>`}
         <td class="number">${local(fire)}</td>
         ${isElsewhere && html`<td class="number dim">${time(fire.nominal_at)}</td>`}
         ${isDelayed && html`<td class="number">+${span(Date.parse(fire.due_at) - Date.parse(fire.nominal_at))}</td>`}
         <td><${When} at=${fire.nominal_at} zone=${zone} /></td>
         <td>${fire.excluded && html`<${State} state="excluded" word="does not fire" /> `}${fire.note && html`<span class="wait">${plain(fire.note, 300)}</span>`}</td></tr>`)}</tbody></table></div>`
-    : html`<p class="empty">It will not fire any more.</p>`}
+    : html`<p class="empty">It never fires again.</p>`}
     <${ClockChanges} preview=${preview} zone=${zone} />`;
 }
 
@@ -46,7 +46,7 @@ function ClockChanges({ preview, zone }) {
       <p><strong>${time(change.at, zone)}</strong> <span class="dim">${change.offset_before} → ${change.offset_after}</span></p>
       <p>${plain(change.explanation, 400)}</p>
       ${zone !== "UTC" && change.fires.length < DRAWN_MAX && html`<${Night} change=${change} />`}</li>`)}</ul>
-    ${zone !== "UTC" && html`<p class="dim">● it fires; ○ the same time on the clock again, when it does not</p>`}`;
+    ${zone !== "UTC" && html`<p class="dim">● it fires; ○ the same local time again, when it does not fire</p>`}`;
 }
 
 /** @param {string} offset  "+02:00" */
@@ -55,7 +55,7 @@ function offsetMs(offset) {
   return (offset.startsWith("-") ? -1 : 1) * (hours * HOUR_MS + (minutes || 0) * 60_000);
 }
 
-/** Six hours of real time under what the clocks show: an hour that is left out, or comes twice. @param {{change: import("../wire.js").ClockChangeResponse}} props */
+/** Six hours of real time with the local hours above: one is skipped, or occurs twice. @param {{change: import("../wire.js").ClockChangeResponse}} props */
 function Night({ change }) {
   const at = Date.parse(change.at);
   const [before, after] = [offsetMs(change.offset_before), offsetMs(change.offset_after)];

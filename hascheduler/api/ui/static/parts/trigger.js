@@ -1,4 +1,4 @@
-// Triggers in words: "every day at 02:30 in Europe/Paris". What is too odd for a sentence is shown as it is written.
+// Triggers in words: "every day at 02:30 in Europe/Paris". A trigger that is too complex is shown as written.
 import { html } from "../html.js";
 import { counted, number, plain, time } from "../format.js";
 
@@ -34,7 +34,7 @@ function ordinal(value) {
   return `${value}${ending}`;
 }
 
-/** Where a field can't be said in words. */
+/** Thrown for a field that has no wording. */
 class Odd extends Error {}
 
 /** A field of whole numbers: all of them, each n-th, a span, or a list.
@@ -139,7 +139,7 @@ function months(text) {
   throw new Odd(text);
 }
 
-/** A cron expression in words, or null where it is too odd for them.
+/** A cron expression in words, or null if it is too complex.
  * @param {string} expression @param {string} zone @returns {string | null} */
 export function cronWords(expression, zone) {
   const text = String(expression).trim().toLowerCase();
@@ -149,7 +149,7 @@ export function cronWords(expression, zone) {
     const [minute, hour] = [field(fields[0], 0, 59), field(fields[1], 0, 23)];
     const when = clock(minute, hour, field(fields[5] || "0", 0, 59));
     const [inMonth, inWeek, month] = [monthdays(fields[2]), weekdays(fields[4]), months(fields[3])];
-    // Where both are said, a day need match only one of them.
+    // If both are restricted, a day need match only one.
     const days = [inMonth, inWeek].filter(Boolean).join(", and ");
     const isOfMonth = month && days.includes("of the month");
     const ofMonths = isOfMonth ? days.replaceAll("of the month", `of ${month}`) : days;
@@ -177,7 +177,7 @@ function pattern(part, next) {
     case "times": {
       const all = part.at || [];
       const ahead = all.filter((/** @type {string} */ at) => Date.parse(at) > Date.now()).length;
-      return `${counted(all.length, "time")}, ${ahead ? `${number(ahead)} to come${next ? `, next ${time(next)}` : ""}` : "all of them over"}`;
+      return `${counted(all.length, "time")}, ${ahead ? `${number(ahead)} to come${next ? `, next ${time(next)}` : ""}` : "all past"}`;
     }
     case "any":
       return listed((part.of || []).map((/** @type {any} */ each) => pattern(each, next)), "or");
@@ -186,7 +186,7 @@ function pattern(part, next) {
   }
 }
 
-/** What narrows the times of a trigger, each in words. @param {any} trigger @returns {string[]} */
+/** The restrictions of a trigger, each in words. @param {any} trigger @returns {string[]} */
 function narrowing(trigger) {
   const use = trigger.calendars;
   return [
@@ -200,14 +200,14 @@ function narrowing(trigger) {
   ].filter(Boolean);
 }
 
-/** @param {any} trigger @param {string | null} [next] the next nominal time, where it is known */
+/** @param {any} trigger @param {string | null} [next] the next nominal time, if it is known */
 export const triggerWords = (trigger, next) => [pattern(trigger, next), ...narrowing(trigger)].join(", ");
 
-/** The zones of a trigger's clocks, each once. @param {any} trigger @returns {string[]} */
+/** The distinct zones of a trigger. @param {any} trigger @returns {string[]} */
 export const zonesOf = (trigger) =>
   [...new Set(trigger.type === "any" ? trigger.of.map((/** @type {any} */ each) => each.timezone) : [trigger.timezone])].filter(Boolean);
 
-/** As it is written, for those who know cron. @param {any} trigger @returns {string} */
+/** The cron expression as written, for people who know cron. @param {any} trigger @returns {string} */
 const written = (trigger) =>
   trigger.type === "cron" ? `${trigger.expression} ${trigger.timezone || "UTC"}` : trigger.type === "any" ? trigger.of.map(written).join("\n") : "";
 

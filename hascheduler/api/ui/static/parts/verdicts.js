@@ -1,4 +1,4 @@
-// Verdicts in words: what became of a nominal time, and why; the last of a schedule as a strip of signs.
+// Verdicts in words, and a schedule's latest verdicts as a strip of signs.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { segment } from "../api.js";
 import { number, plain, time } from "../format.js";
@@ -8,24 +8,24 @@ import { Failure, JobLink, State, When, sign } from "./basic.js";
 /** @typedef {import("../wire.js").VerdictResponse} Item */
 /** Of one schedule, or of all. @typedef {Partial<Item> & Pick<Item, "verdict" | "nominal_at" | "through_at" | "count" | "because_of">} Decided */
 
-/** What each means, for people. */
+/** What each verdict means. */
 export const MEANINGS = {
   fired: "a job was made",
   skipped: "an earlier job of the schedule had not ended",
-  missed: "it was decided later than the schedule's grace allows: no replica led, or the leader was too late",
-  coalesced: "it was late, and a later fire stands for it too",
+  missed: "it was decided later than the schedule's grace: no replica led, or the leader was late",
+  coalesced: "it was late, and a later fire covers it",
   paused: "the schedule was paused",
-  excluded: "it lies in an exclusion window, or on a day that its calendars leave out",
-  throttled: "its tenant was at a limit, and no room came in time",
-  unstorable: "no database can hold its job",
+  excluded: "it is in an exclusion window, or on a day that its calendars exclude",
+  throttled: "its tenant was at a limit until it was too late",
+  unstorable: "its job is too large to store",
 };
 export const VERDICTS = Object.keys(MEANINGS);
-/** Times that fired have jobs: lists of verdicts over all schedules have the others. */
+/** The verdicts in lists over all schedules; times that fired have jobs instead. */
 export const NOT_FIRED = VERDICTS.filter((verdict) => verdict !== "fired");
 const STRIP_MAX = 20;
 const AGAIN_MS = 10_000;
 
-/** Signs of fires by what became of their jobs; a fire whose job failed has a sign of its own. */
+/** Signs of fires by the state of their jobs. */
 const OF_JOBS = {
   pending: ["◌", "wait"],
   dispatched: ["◔", "run"],
@@ -41,22 +41,22 @@ const signOf = (item) => (item.verdict === "fired" && /** @type {any} */ (OF_JOB
 export function Outcome({ item }) {
   switch (item.verdict) {
     case "fired":
-      return item.job ? html`${item.job_state ? html`<${State} state=${item.job_state} /> ` : html`<span class="dim">no longer kept </span>`}<${JobLink} id=${item.job} />` : "A job was made.";
+      return item.job ? html`${item.job_state ? html`<${State} state=${item.job_state} /> ` : html`<span class="dim">no longer stored </span>`}<${JobLink} id=${item.job} />` : "A job was made.";
     case "skipped":
       return html`An earlier job of the schedule had not ended${item.because_of ? html`: <${JobLink} id=${item.because_of} />` : ""}.`;
     case "missed":
-      if (item.because_of) return "It was decided later than its job may begin (expires_in).";
+      if (item.because_of) return "It was decided after its job would have expired (expires_in).";
       return "No replica decided it within the schedule's grace (misfire.grace).";
     case "coalesced":
-      return html`It was late; the next fire stands for it too${item.into ? html`: that of ${time(item.into)}` : ""}.`;
+      return html`It was late; a later fire covers it${item.into ? html`: that of ${time(item.into)}` : ""}.`;
     case "paused":
-      return "The schedule was paused then, and resumed from a later time on.";
+      return "The schedule was paused at this time.";
     case "excluded":
-      return "It lies in an exclusion window, or on a day that the schedule's calendars leave out.";
+      return "It is in an exclusion window, or on a day that the schedule's calendars exclude.";
     case "throttled":
-      return html`Its tenant was at its limit${item.because_of ? html` <code>${plain(item.because_of, 80)}</code>` : ""}, and no room came in time.`;
+      return html`Its tenant was at its limit${item.because_of ? html` <code>${plain(item.because_of, 80)}</code>` : ""} until it was too late.`;
     case "unstorable":
-      return "No database can hold its job: look at the schedule's payload.";
+      return "Its job is too large to store: make the schedule's payload smaller.";
     default:
       return plain(item.because_of || "", 200);
   }
@@ -77,7 +77,7 @@ function inOneLine(item) {
   return `${time(item.nominal_at)}: ${many}${became}`;
 }
 
-/** Whether an element was in sight, so that what nobody scrolls to is not asked for.
+/** True once an element has been visible, so that nothing is requested for those never scrolled to.
  * @param {{current: Element | null}} element */
 export function useSeen(element) {
   const [seen, see] = useState(false);
@@ -91,8 +91,8 @@ export function useSeen(element) {
 }
 
 /**
- * The last twenty verdicts of a schedule, the newest at the right; asked for when they come in sight, and again when
- * the schedule's counts have changed, which of a schedule of every second is not each time.
+ * The latest twenty verdicts of a schedule, the newest at the right; requested when they become visible, and again when
+ * the schedule's counts have changed, at most every ten seconds.
  * @param {{schedule: import("../wire.js").ScheduleResponse}} props
  */
 export function Strip({ schedule }) {
@@ -120,7 +120,7 @@ export function Strip({ schedule }) {
 
 /** What the signs of strips mean. */
 export const StripLegend = () => html`<details class="dim"><summary>What the signs mean</summary><ul class="legend">
-  <li><${State} state="fired" word="fired, and its job succeeded, or is no longer kept" /></li>
+  <li><${State} state="fired" word="fired; its job succeeded or is no longer stored" /></li>
   ${Object.entries(OF_JOBS).map(([state, [mark, kind]]) => html`<li><span class=${`state ${kind}`}><span aria-hidden="true">${mark}</span> fired, job ${state}</span></li>`)}
   ${NOT_FIRED.map((verdict) => html`<li><${State} state=${verdict} word=${`${verdict}: ${/** @type {any} */ (MEANINGS)[verdict]}`} /></li>`)}
 </ul></details>`;

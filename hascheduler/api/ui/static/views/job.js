@@ -1,4 +1,4 @@
-// Job: its life as a line, why it waits, what it depends on, what it was given and what became of it.
+// Job: its attempts, why it waits, its dependencies, payload and result.
 import { html } from "../html.js";
 import { post, segment } from "../api.js";
 import { counted, number, plain, span, time } from "../format.js";
@@ -16,7 +16,7 @@ export default function Job() {
   const id = place.value.query.get("id") || "";
   /** @type {import("../query.js").Asked<import("../wire.js").JobResponse>} */
   const asked = useData(id ? `/v1/jobs/${segment(id)}` : null, undefined, { everyMs: 1_500 });
-  if (!id) return html`<h1>Job</h1><${Empty}>No job is named in the address. <a href="/ui/jobs">Jobs</a> lists them.<//>`;
+  if (!id) return html`<h1>Job</h1><${Empty}>The address names no job. See the list of <a href="/ui/jobs">jobs</a>.<//>`;
   const job = asked.data;
   return html`<p class="trail"><a href="/ui/jobs">Jobs</a></p><h1><bdi class="id">${plain(id, 160)}</bdi></h1>
     <${Loaded} of=${asked}>${job && html`<${Shown} job=${job} reload=${asked.reload} />`}<//>`;
@@ -29,25 +29,25 @@ function Shown({ job, reload }) {
     <p><${State} state=${job.state} /> ${job.cancel_requested_at && !ENDED.has(job.state) && html`<${State} state="draining" word="asked to stop" />`} <${Labels} labels=${job.labels} /></p>
     <div class="buttons">
       ${may("submit") && !ENDED.has(job.state) && html`<${Action} label="Cancel" danger act=${() => post(`${path}/cancel`)} done=${reload}
-        question=${html`<p>${job.state === "pending" ? "It waits, and will not run." : "It is with a processor, and is asked to stop; a result that arrives first wins."}</p>`} />`}
+        question=${html`<p>${job.state === "pending" ? "The job is waiting, and will not run." : "A processor has the job. It is asked to stop; if it finishes first, its result counts."}</p>`} />`}
       ${may("operate") && (job.state === "failed" || job.state === "cancelled") && html`<${Action} label="Retry" act=${(/** @type {FormData} */ form) => post(`${path}/retry`, { with_dependents: form.get("with_dependents") === "on" })} done=${reload}
-        question=${html`<p>It runs again, with all its tries before it and without a deadline.</p>`}><label><input type="checkbox" name="with_dependents" /> And what never ran as it waited for this job</label><//>`}
+        question=${html`<p>The job runs again, with all its tries and without a deadline.</p>`}><label><input type="checkbox" name="with_dependents" /> Also retry jobs that failed because they waited for this one</label><//>`}
       ${may("operate") && job.state === "pending" && html`<${Action} label="Reprioritize" act=${(/** @type {FormData} */ form) => post(`${path}/reprioritize`, { priority: Number(form.get("priority")) })} done=${reload}
-        question=${html`<p>It has priority ${number(job.priority)}; 10 is the most urgent.</p>`}><label class="field"><span>Priority</span><input type="number" name="priority" min="0" max="10" value=${job.priority} required /></label><//>`}
+        question=${html`<p>Its priority is ${number(job.priority)}; 10 is the most urgent.</p>`}><label class="field"><span>Priority</span><input type="number" name="priority" min="0" max="10" value=${job.priority} required /></label><//>`}
     </div>
     ${job.error && html`<section><h2>Error</h2><pre class="bad">${plain(job.error)}</pre></section>`}
     ${job.state === "pending" && html`<${Why} path=${path} />`}
     ${job.progress && html`<p>${job.progress.percent !== null && html`<progress max="100" value=${job.progress.percent}></progress> ${Math.round(job.progress.percent)} % `}<bdi>${plain(job.progress.text)}</bdi> <span class="dim"><${When} at=${job.progress.at} /></span></p>`}
-    <section><h2>Life</h2><${Life} job=${job} /></section>
+    <section><h2>Attempts</h2><${Life} job=${job} /></section>
     <div class="columns">
-      <section><h2>What it is</h2><${Facts} job=${job} /></section>
+      <section><h2>Details</h2><${Facts} job=${job} /></section>
       ${(job.depends_on.length > 0) && html`<section><h2>Waits for</h2><${Dependencies} job=${job} /></section>`}
     </div>
     <${Hidden} title="Payload" value=${job.payload} />
     ${job.state === "succeeded" && html`<${Hidden} title="Result" value=${job.result} />`}`;
 }
 
-/** Rule by rule, with numbers, for as long as it waits. @param {{path: string}} props */
+/** Why the job waits: each rule, with numbers. @param {{path: string}} props */
 function Why({ path }) {
   /** @type {import("../query.js").Asked<import("../wire.js").WhyResponse>} */
   const asked = useData(`${path}/why`, undefined, { everyMs: 2_000 });
@@ -59,7 +59,7 @@ function Why({ path }) {
       <tbody>${why.standing.criteria.map((each) => html`<tr class=${each.criterion === why.standing?.deciding ? "decides" : ""}><th scope="row">${each.criterion}${each.criterion === why.standing?.deciding ? " (decides)" : ""}</th><td class="number">${plain(each.value, 80)}</td><td class="number">${plain(each.first, 80)}</td></tr>`)}</tbody></table></div>`}`}<//></section>`;
 }
 
-/** Each attempt as a bar on one axis: grey while it was with its processor, coloured while it ran. @param {{job: import("../wire.js").JobResponse}} props */
+/** Each attempt as a bar on one axis: grey while dispatched, coloured while running. @param {{job: import("../wire.js").JobResponse}} props */
 function Life({ job }) {
   /** @type {(Partial<import("../wire.js").AttemptResponse> & {state: string})[]} */
   const attempts = job.attempts.map((each) => ({ ...each, state: each.outcome }));
@@ -109,11 +109,11 @@ function Facts({ job }) {
 
 const DEPENDENCIES_SHOWN_MAX = 20;
 
-/** The jobs before this one, with an arrow each. @param {{job: import("../wire.js").JobResponse}} props */
+/** The jobs that this one depends on. @param {{job: import("../wire.js").JobResponse}} props */
 function Dependencies({ job }) {
   const shown = job.depends_on.slice(0, DEPENDENCIES_SHOWN_MAX);
   return html`<ul class="graph">${shown.map((/** @type {string} */ id) => html`<${Dependency} id=${id} />`)}</ul>
-    <p class="dim">${job.depends_on.length > shown.length ? `and ${number(job.depends_on.length - shown.length)} more; ` : ""}${job.on_dependency_failure === "fail" ? "If one of them fails, so does this job." : "It goes on when all have ended, whatever became of them."}</p>`;
+    <p class="dim">${job.depends_on.length > shown.length ? `and ${number(job.depends_on.length - shown.length)} more; ` : ""}${job.on_dependency_failure === "fail" ? "If one of them fails, so does this job." : "It runs when all have ended, even if some failed."}</p>`;
 }
 
 /** @param {{id: string}} props */

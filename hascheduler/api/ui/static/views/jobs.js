@@ -1,4 +1,4 @@
-// Jobs: found by what they are, counted by state, grouped by error; changed one by one or all that match.
+// Jobs: filtered, counted by state, grouped by error, and changed together.
 import { html, useState } from "../html.js";
 import { counted, number, plain, span } from "../format.js";
 import { picture } from "../live.js";
@@ -34,9 +34,9 @@ export default function Jobs() {
     </section>
     <div class="buttons">
       <button type="button" aria-pressed=${grouped} onClick=${() => setQuery({ by: grouped ? "" : "error" })}>Dead letters by error</button>
-      ${may("submit") && html`<${BulkAction} path="/v1/jobs:cancel" reload=${asked.reload} filter=${filter} label="Cancel all that match" danger words="Jobs that wait are cancelled, running ones are asked to stop." />`}
-      ${may("operate") && html`<${BulkAction} path="/v1/jobs:retry" reload=${asked.reload} filter=${filter} label="Retry all that match" words="Failed jobs run again, with all their tries before them." />
-        <${BulkAction} path="/v1/jobs:reprioritize" reload=${asked.reload} filter=${filter} label="Reprioritize all that match" words="Jobs that wait get this priority." priority />`}
+      ${may("submit") && html`<${BulkAction} path="/v1/jobs:cancel" reload=${asked.reload} filter=${filter} label="Cancel all that match" danger words="Waiting jobs are cancelled, running ones are asked to stop." />`}
+      ${may("operate") && html`<${BulkAction} path="/v1/jobs:retry" reload=${asked.reload} filter=${filter} label="Retry all that match" words="Failed jobs run again, with all their tries." />
+        <${BulkAction} path="/v1/jobs:reprioritize" reload=${asked.reload} filter=${filter} label="Reprioritize all that match" words="Waiting jobs get this priority." priority />`}
     </div>
     ${grouped ? html`<${Errors} filter=${filter} />` : html`<${Loaded} of=${asked}><${Table} page=${asked.data} onPick=${(/** @type {string} */ label) => setQuery({ label: [...new Set([...filter.label, label])] })} /><${Unreadable} page=${asked.data} /><${Pages} page=${asked.data} /><//>`}`;
 }
@@ -86,9 +86,9 @@ function Errors({ filter }) {
   const [open, setOpen] = useState(-1);
   const page = asked.data;
   return html`<${Loaded} of=${asked}>${page && (page.groups.length
-    ? html`<p class="dim">Of the newest ${counted(page.examined, "failed job")} that match${page.complete ? "" : "; there are more"}.</p>
+    ? html`<p class="dim">Among the newest ${counted(page.examined, "failed job")} that match${page.complete ? "" : "; there are more"}.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Dead letters by error"><table>
-        <thead><tr><th scope="col">Jobs</th><th scope="col">Definition</th><th scope="col">Error</th><th scope="col">First</th><th scope="col">Last</th><th scope="col">One of them</th></tr></thead>
+        <thead><tr><th scope="col">Jobs</th><th scope="col">Definition</th><th scope="col">Error</th><th scope="col">First</th><th scope="col">Last</th><th scope="col">Example</th></tr></thead>
         <tbody>${page.groups.map((group, row) => html`<tr>
           <td class="number">${number(group.count)}</td>
           <td><${Link} to="jobs" query=${{ state: "failed", definition: group.definition }}>${plain(group.definition, 60)}<//></td>
@@ -96,5 +96,5 @@ function Errors({ filter }) {
           <td><${When} at=${group.first_at} /></td><td><${When} at=${group.last_at} /></td>
           <td><${JobLink} id=${group.job} /></td></tr>`)}</tbody></table></div>
       ${page.others.count > 0 && html`<p class="dim">And ${counted(page.others.count, "failed job")} with ${counted(page.others.groups, "other error")}.</p>`}`
-    : html`<${Empty}>No failed job matches: there are no dead letters here.<//>`)}<//>`;
+    : html`<${Empty}>No failed job matches.<//>`)}<//>`;
 }

@@ -1,4 +1,4 @@
-// Lanes, tenants, definitions and calendars: what they allow, how much of it is used, and edits where allowed.
+// Lanes, tenants, definitions and calendars: their limits, how much is used, and edits.
 import { html, useRef } from "../html.js";
 import { Problem, request, segment } from "../api.js";
 import { counted, number, plain, span } from "../format.js";
@@ -30,8 +30,8 @@ const NOUNS = {
     title: "Lanes",
     power: "administer",
     example: '{"weight": 2, "promote_after": "1m", "policy": ["aged_priority", "arrival"]}',
-    about: "Classes of work. Where lanes compete, twice the weight is twice the share. A lane that is not listed has weight 1.",
-    none: "No lane is set up: all work shares the lane default.",
+    about: "Classes of work. When lanes compete, twice the weight gets twice the share. A lane that is not listed has weight 1.",
+    none: "No lane is defined: all jobs share the lane default.",
     Rows: Lanes,
   },
   tenants: {
@@ -39,7 +39,7 @@ const NOUNS = {
     title: "Tenants",
     power: "administer",
     example: '{"max_running": 10, "max_pending": 10000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200}',
-    about: "Owners of jobs and schedules, with their quotas and rates. A tenant that is not listed has none.",
+    about: "Owners of jobs and schedules, with their quotas and rates. A tenant that is not listed has no limits.",
     none: "No tenant has a quota.",
     Rows: Tenants,
   },
@@ -48,7 +48,7 @@ const NOUNS = {
     title: "Definitions",
     power: "operate",
     example: '{"max_concurrency": 3, "timeout": "5m", "retry": {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"}}',
-    about: "Types of jobs, with their limits. A definition that is not listed has the defaults.",
+    about: "Types of jobs, with their limits. A definition that is not listed uses the defaults.",
     none: "No definition has limits of its own.",
     Rows: Definitions,
   },
@@ -58,7 +58,7 @@ const NOUNS = {
     power: "administer",
     example: '{"weekdays": ["mon-fri"], "exclude": ["--12-25", "--01-01"]}',
     about: "Sets of days that schedules share.",
-    none: "There are no calendars: all days count.",
+    none: "There are no calendars.",
     Rows: Calendars,
   },
 };
@@ -74,7 +74,7 @@ export default function View() {
     ${kinds.map((each) => html`<${Nouns} key=${`${each} ${kind === null}`} kind=${each} isAlone=${kind !== null} />`)}`;
 }
 
-/** Alone it has pages; among the others it shows its first few. @param {{kind: Kind, isAlone: boolean}} props */
+/** Alone, a kind has pages; among others, it shows its first items. @param {{kind: Kind, isAlone: boolean}} props */
 function Nouns({ kind, isAlone }) {
   const noun = NOUNS[kind];
   const after = isAlone ? place.value.query.get("after") : "";
@@ -85,7 +85,7 @@ function Nouns({ kind, isAlone }) {
     ${mayEdit && html`<div class="buttons"><${New} kind=${kind} noun=${noun} reload=${asked.reload} /></div>`}
     <${Loaded} of=${asked}>${page && (page.items.length
       ? html`<div class="scroll" tabindex="0" role="region" aria-label=${noun.title}><${noun.Rows} page=${page} isWhole=${!page.next && !after} edits=${(/** @type {any} */ item) => mayEdit && html`<td><${Edits} kind=${kind} noun=${noun} item=${item} reload=${asked.reload} /></td>`} /></div>`
-      : html`<${Empty}>${noun.none} ${mayEdit ? html`Set one up above, or: <code>hascheduler ${noun.one} put NAME</code>` : ""}<//>`)}
+      : html`<${Empty}>${noun.none} ${mayEdit ? html`Create one above, or run <code>hascheduler ${noun.one} put NAME</code>` : ""}<//>`)}
       <${Unreadable} page=${page} />${isAlone ? html`<${Pages} page=${page} />` : page?.next && html`<p><${Link} to="lanes" query=${{ kind }}>All ${noun.title.toLowerCase()}<//></p>`}<//></section>`;
 }
 
@@ -101,7 +101,7 @@ function Edits({ kind, noun, item, reload }) {
   return html`<div class="buttons tight">
     <${Edit} label="Edit" what=${`${noun.one} ${item.name}`} path=${path} form=${editable} done=${reload} />
     <${Action} label="Delete" danger done=${reload} act=${() => request("DELETE", path, { headers: { "if-match": tagOf(item) } })}
-      question=${html`<p>The ${noun.one} <bdi class="id">${plain(item.name, 80)}</bdi> is deleted; ${kind === "calendars" ? "that is refused while schedules use it." : "its jobs go on, with the defaults."}</p>`} />
+      question=${html`<p>This deletes the ${noun.one} <bdi class="id">${plain(item.name, 80)}</bdi>. ${kind === "calendars" ? "It is refused while schedules use the calendar." : "Its jobs go on with the defaults."}</p>`} />
   </div>`;
 }
 
@@ -112,12 +112,12 @@ function New({ kind, noun, reload }) {
     try {
       await request("PUT", `/v1/${kind}/${segment(name)}`, { body: readJson(String(form.get("body"))), headers: { "if-none-match": "*" } });
     } catch (failed) {
-      throw failed instanceof Problem && failed.status === 412 ? new Error(`There is a ${noun.one} ${name} already: edit that one.`) : failed;
+      throw failed instanceof Problem && failed.status === 412 ? new Error(`The ${noun.one} ${name} already exists; edit it instead.`) : failed;
     }
   };
-  return html`<${Action} label=${`New ${noun.one}`} confirm="Make it" done=${reload} act=${make}
+  return html`<${Action} label=${`New ${noun.one}`} confirm="Create" done=${reload} act=${make}
     question=${html`<p>${noun.about}</p>`}>
-    <label class="field"><span>Name</span><input name="name" required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, ., _ or -, beginning with a letter or digit" autocomplete="off" /></label>
+    <label class="field"><span>Name</span><input name="name" required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, ., _ or -, starting with a letter or digit" autocomplete="off" /></label>
     <${JsonField} label="As JSON" name="body" first=${noun.example} /><//>`;
 }
 
@@ -127,7 +127,7 @@ function Table({ columns, page, edits, row, more }) {
     <tbody>${page.items.map((/** @type {any} */ item) => html`<tr key=${item.name}><th scope="row" class="id"><bdi>${plain(item.name, 80)}</bdi></th>${row(item)}<td class="dim">${plain(item.owner || "–", 60)}</td>${edits(item)}</tr>`)}${more}</tbody></table>`;
 }
 
-/** A number of a whole, or the number where there is no whole. @param {{value: number | undefined, of: number | null, label: string, exact?: boolean}} props */
+/** A number and its limit, or the number alone if there is no limit. @param {{value: number | undefined, of: number | null, label: string, exact?: boolean}} props */
 function Used({ value, of, label, exact = true }) {
   const shown = value === undefined ? "…" : `${number(value)}${exact ? "" : "+"}`;
   if (of === null) return html`<span class="number">${shown} <span class="dim">no limit</span></span>`;
@@ -138,7 +138,7 @@ function Used({ value, of, label, exact = true }) {
 /** @param {import("../wire.js").RateLimitResponse | null} rate */
 const rateText = (rate) => (rate ? `${number(rate.count)} per ${spanWords(rate.per)}` : "–");
 
-/** How many jobs wait and run: as the picture says, or asked for when the row comes in sight.
+/** How many jobs wait and run: from the picture, or requested when the row becomes visible.
  * @param {Record<string, string>} filter @param {import("../live.js").Busy | null} [seen] */
 function useLive(filter, seen = null) {
   const cell = useRef(/** @type {HTMLElement | null} */ (null));
@@ -150,43 +150,43 @@ function useLive(filter, seen = null) {
   return { cell, inSight, error: asked.error, pending: counts?.pending, busy: counts ? counts.dispatched + counts.running : undefined, exact: counts ? counts.exact : true };
 }
 
-/** What the picture says of one name; null where it does not say. @param {import("../live.js").Busiest | null | undefined} among @param {string} name */
+/** The picture's numbers for one name; null if it has none. @param {import("../live.js").Busiest | null | undefined} among @param {string} name */
 function busy(among, name) {
   const found = among?.items.find((each) => each.name === name);
   return found || (among?.whole ? { name, pending: 0, dispatched: 0, running: 0, waited_ms: null } : null);
 }
 
-/** A number, and what part of all it is. @param {{value: number | undefined, of: number, label: string}} props */
+/** A number and its share of all. @param {{value: number | undefined, of: number, label: string}} props */
 function Part({ value, of, label }) {
   if (value === undefined) return html`<span class="dim">–</span>`;
   return html`<span class="number">${number(value)}${of > 0 ? html` <span class="dim">${((100 * value) / of).toFixed(1)} %</span>` : ""}</span> <${Bar} value=${value} of=${of} label=${label} />`;
 }
 
-/** How much of a lane runs and waits now. @param {{name: string}} props */
+/** How many jobs of a lane run and wait now. @param {{name: string}} props */
 function LaneUse({ name }) {
   const seen = busy(picture.value?.lanes, name);
   const { pending = 0, dispatched = 0, running = 0 } = picture.value?.numbers || {};
   return html`<td><${Part} value=${seen ? seen.dispatched + seen.running : undefined} of=${dispatched + running} label=${`Running in ${name}`} /></td>
-    <td><${Part} value=${seen ? seen.pending : undefined} of=${pending} label=${`Waiting in ${name}`} />${seen?.waited_ms ? html`<div class="dim">the oldest for ${span(seen.waited_ms)}</div>` : ""}</td>`;
+    <td><${Part} value=${seen ? seen.pending : undefined} of=${pending} label=${`Waiting in ${name}`} />${seen?.waited_ms ? html`<div class="dim">oldest: ${span(seen.waited_ms)}</div>` : ""}</td>`;
 }
 
-/** Lanes that have work though nobody set them up. @param {{page: import("../wire.js").LanePage}} props */
+/** Lanes that have jobs but are not defined. @param {{page: import("../wire.js").LanePage}} props */
 function UnlistedLanes({ page }) {
   const listed = new Set(page.items.map((lane) => lane.name));
   const unlisted = (picture.value?.lanes?.items || []).filter((lane) => !listed.has(lane.name)).slice(0, FEW);
   return unlisted.map((lane) => html`<tr key=${`unlisted ${lane.name}`}><th scope="row" class="id"><bdi>${plain(lane.name, 80)}</bdi></th>
-    <td class="number">${number(1)}</td><td><span class="dim">not set up</span></td><${LaneUse} name=${lane.name} /><td class="dim">–</td><td class="dim">–</td><td class="dim">–</td></tr>`);
+    <td class="number">${number(1)}</td><td><span class="dim">not defined</span></td><${LaneUse} name=${lane.name} /><td class="dim">–</td><td class="dim">–</td><td class="dim">–</td></tr>`);
 }
 
 /** @param {{page: import("../wire.js").LanePage, isWhole: boolean, edits: (item: any) => any}} props */
 function Lanes({ page, isWhole, edits }) {
   const weights = page.items.reduce((sum, lane) => sum + lane.weight, page.items.some((lane) => lane.name === "default") ? 0 : 1);
-  return html`<${Table} columns=${["Weight", "Share while all lanes have work", "Running", "Waiting", "Priority grows every", "Order of its jobs"]} page=${page} edits=${edits} more=${isWhole && html`<${UnlistedLanes} page=${page} />`} row=${(/** @type {import("../wire.js").LaneResponse} */ lane) => html`
+  return html`<${Table} columns=${["Weight", "Share while all lanes have work", "Running", "Waiting", "Promote after", "Policy"]} page=${page} edits=${edits} more=${isWhole && html`<${UnlistedLanes} page=${page} />`} row=${(/** @type {import("../wire.js").LaneResponse} */ lane) => html`
     <td class="number">${number(lane.weight)}</td>
-    <td>${isWhole ? html`<span class="number">${((100 * lane.weight) / weights).toFixed(1)} %</span> <${Bar} value=${lane.weight} of=${weights} label=${`Weight of ${lane.name}`} />` : html`<span class="dim">of more lanes than are on this page</span>`}</td>
+    <td>${isWhole ? html`<span class="number">${((100 * lane.weight) / weights).toFixed(1)} %</span> <${Bar} value=${lane.weight} of=${weights} label=${`Weight of ${lane.name}`} />` : html`<span class="dim">depends on lanes of other pages</span>`}</td>
     <${LaneUse} name=${lane.name} />
     <td>${Array.isArray(lane.promote_after) ? lane.promote_after.map(spanWords).join(", ") : spanWords(lane.promote_after)}</td>
-    <td>${lane.policy ? lane.policy.join(", ") : html`<span class="dim">as the deployment's policy</span>`}</td>`} />`;
+    <td>${lane.policy ? lane.policy.join(", ") : html`<span class="dim">the deployment's policy</span>`}</td>`} />`;
 }
 
 /** @param {{page: import("../wire.js").TenantPage, edits: (item: any) => any}} props */
@@ -245,6 +245,6 @@ const daysText = (days) => (days.length ? `${days.slice(0, DAYS_SHOWN).join(", "
 
 /** @param {{page: import("../wire.js").CalendarPage, edits: (item: any) => any}} props */
 function Calendars({ page, edits }) {
-  return html`<${Table} columns=${["Days of the week", "And", "Without"]} page=${page} edits=${edits} row=${(/** @type {import("../wire.js").CalendarResponse} */ calendar) => html`
+  return html`<${Table} columns=${["Weekdays", "Also", "Except"]} page=${page} edits=${edits} row=${(/** @type {import("../wire.js").CalendarResponse} */ calendar) => html`
     <td>${calendar.weekdays.join(", ") || "–"}</td><td class="clip">${daysText(calendar.include)}</td><td class="clip">${daysText(calendar.exclude)}</td>`} />`;
 }

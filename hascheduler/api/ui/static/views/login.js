@@ -1,4 +1,4 @@
-// Log in with a token: it becomes a session of this browser, which ends, and which an admin can revoke.
+// Log in with a token, which becomes a session of this browser that expires and that an admin can revoke.
 import { html, useState } from "../html.js";
 import { Failure } from "../parts/basic.js";
 import { logIn } from "../session.js";
@@ -21,10 +21,10 @@ export function Login({ ended }) {
   };
   return html`<main id="main" class="login"><form onSubmit=${submit}>
     <h1>hascheduler</h1>
-    ${ended && html`<p class="banner wait" role="status">Your session has ended. Log in, and go on where you were.</p>`}
+    ${ended && html`<p class="banner wait" role="status">Your session has ended. Log in to continue.</p>`}
     <label class="field"><span>Token</span><input type="password" name="token" required autocomplete="current-password" placeholder="hsk_…" maxlength="1024" autofocus /></label>
     <${Failure} error=${error} />
     <button type="submit" class="primary" disabled=${busy}>${busy ? "Logging in…" : "Log in"}</button>
-    <p class="dim">An admin makes tokens: <code>hascheduler token create you --role viewer --tenant '*'</code></p>
+    <p class="dim">An admin creates tokens: <code>hascheduler token create you --role viewer --tenant '*'</code></p>
   </form></main>`;
 }

@@ -1,4 +1,4 @@
-// Now: who leads, who is there, how much waits and runs, and what is wrong.
+// Now: the leader, replicas, processors, numbers of jobs, and alerts.
 import { html, useState } from "../html.js";
 import { counted, number, plain, span } from "../format.js";
 import { history, picture } from "../live.js";
@@ -11,35 +11,35 @@ import { may, ofAll } from "../session.js";
 
 const SLOTS_SHOWN_MAX = 200;
 const CAUSES = {
-  first: "nobody had led before",
-  released: "it was given back",
-  died: "the leader was proved dead",
-  stood_still: "the leader stood still",
-  lapsed: "the lease ran out",
+  first: "the first leader",
+  released: "the leader released its lease",
+  died: "the leader died",
+  stood_still: "the leader stalled",
+  lapsed: "the lease expired",
   deleted: "the lease was deleted",
 };
 
 export default function Now() {
   const seen = picture.value;
-  if (!seen) return html`<h1>Now</h1><p class="empty" role="status">Waiting for the first picture…</p>`;
+  if (!seen) return html`<h1>Now</h1><p class="empty" role="status">Loading…</p>`;
   const { cluster, processors, numbers, alerts } = seen;
   return html`<h1>Now</h1>
     <${Alerts} alerts=${alerts} />
     <section class="tiles" aria-label="Jobs">
       <${Tile} label="Waiting" name="pending" query=${{ state: "pending" }} numbers=${numbers} />
-      <${Tile} label="With a processor" name="dispatched" query=${{ state: "dispatched" }} numbers=${numbers} />
+      <${Tile} label="Dispatched" name="dispatched" query=${{ state: "dispatched" }} numbers=${numbers} />
       <${Tile} label="Running" name="running" query=${{ state: "running" }} numbers=${numbers} />
       <${Tile} label="Succeeded / s" name="succeeded" query=${{ state: "succeeded" }} numbers=${numbers} />
       <${Tile} label="Failed / s" name="failed" query=${{ state: "failed" }} numbers=${numbers} bad />
       <${Tile} label="Submitted / s" name="submitted" query=${{}} numbers=${numbers} />
     </section>
     <div class="columns">
-      <section><h2>${cluster.shards.length ? "Leader of the home" : "Leader"}</h2><${Leader} cluster=${cluster} /><${PauseAll} cluster=${cluster} /></section>
-      <section><h2>Changes of leadership</h2><${Failovers} sharded=${cluster.shards.length > 0} /></section>
+      <section><h2>${cluster.shards.length ? "Leader of the home shard" : "Leader"}</h2><${Leader} cluster=${cluster} /><${PauseAll} cluster=${cluster} /></section>
+      <section><h2>Changes of leader</h2><${Failovers} sharded=${cluster.shards.length > 0} /></section>
     </div>
     ${cluster.shards.length > 0 && html`<section><h2>Shards</h2><${Shards} cluster=${cluster} /></section>`}
     <section><h2>Replicas</h2><${Replicas} cluster=${cluster} /></section>
-    <section><h2>Processors</h2>${processors ? html`<${Processors} shown=${processors} waiting=${numbers.pending} />` : html`<${Empty}>Processors run the jobs of all tenants; a token for all tenants sees them.<//>`}</section>`;
+    <section><h2>Processors</h2>${processors ? html`<${Processors} shown=${processors} waiting=${numbers.pending} />` : html`<${Empty}>Only a token for all tenants sees processors.<//>`}</section>`;
 }
 
 /** @param {{label: string, name: string, query: any, numbers: any, bad?: boolean}} props */
@@ -52,8 +52,8 @@ function Tile({ label, name, query, numbers, bad }) {
 function Alerts({ alerts }) {
   const [shown, show] = useState("");
   const runbooks = useData(shown ? new URL("../runbooks.json", import.meta.url).pathname : null, undefined, { everyMs: 0 });
-  if (!alerts.length) return html`<p class="banner good" role="status"><${State} state="ready" word="Nothing is wrong" /></p>`;
-  return html`<section aria-label="What is wrong">${alerts.map(
+  if (!alerts.length) return html`<p class="banner good" role="status"><${State} state="ready" word="No problems" /></p>`;
+  return html`<section aria-label="Problems">${alerts.map(
     (alert) => html`<div class=${`alert ${alert.severity}`} role=${alert.severity === "page" ? "alert" : "status"}>
       <p><${State} state=${alert.severity} word=${alert.severity === "page" ? "Act now" : "Can wait"} /> ${plain(alert.text)}
         <button type="button" aria-expanded=${shown === alert.runbook} onClick=${() => show(shown === alert.runbook ? "" : alert.runbook)}>Runbook</button></p>
@@ -82,13 +82,13 @@ function PauseAll({ cluster }) {
   if (!(may("administer") && ofAll.value)) return null;
   if (cluster.paused) {
     return html`<${Action} label="Resume everything" act=${() => post("/v1/cluster/resume")}
-      question=${html`<p>Everything has been paused <${When} at=${cluster.paused.since} /> by ${plain(cluster.paused.by)}. Of the times since, those fire that each schedule's misfire policy lets fire.</p>`} />`;
+      question=${html`<p>${plain(cluster.paused.by)} paused everything <${When} at=${cluster.paused.since} />. Missed fire times catch up by each schedule's misfire policy.</p>`} />`;
   }
   return html`<${Action} label="Pause everything" danger
     act=${(/** @type {FormData} */ form) => post("/v1/cluster/pause", { because: form.get("because"), schedules_only: form.get("schedules_only") === "on" })}
-    question=${html`<p>No schedule fires and no job is dispatched until it is resumed; what runs goes on.</p>`}>
-    <label class="field"><span>Why, for the others</span><input name="because" maxlength="256" required /></label>
-    <label><input type="checkbox" name="schedules_only" /> Only schedules: what waits is still dispatched</label>
+    question=${html`<p>No schedule fires and no job is dispatched until you resume. Running jobs go on.</p>`}>
+    <label class="field"><span>Reason (shown to others)</span><input name="because" maxlength="256" required /></label>
+    <label><input type="checkbox" name="schedules_only" /> Only schedules: waiting jobs are still dispatched</label>
   <//>`;
 }
 
@@ -98,11 +98,11 @@ function Failovers({ sharded }) {
   const asked = useData("/v1/cluster/failovers", { limit: 5 });
   const items = asked.data?.items || [];
   return html`<${Failure} error=${asked.error} />
-    ${asked.data && !items.length && html`<${Empty}>None yet. Changes of leadership appear here.<//>`}
+    ${asked.data && !items.length && html`<${Empty}>No changes of leader yet.<//>`}
     <ol class="plain">${items.map(
       (each) => html`<li>
         <p><strong>${sharded ? `${plain(each.shard, 60)}, term` : "Term"} ${number(each.term)}</strong> <${When} at=${each.deciding_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
-        <p class="dim">${each.gap_ms === null ? "" : `${span(each.gap_ms)} without a leader; `}${each.first_decision_at ? html`first decision <${When} at=${each.first_decision_at} />` : "nothing decided yet"}</p>
+        <p class="dim">${each.gap_ms === null ? "" : `${span(each.gap_ms)} without a leader; `}${each.first_decision_at ? html`first decision <${When} at=${each.first_decision_at} />` : "no decision yet"}</p>
       </li>`,
     )}</ol>`;
 }
@@ -115,7 +115,7 @@ function Shards({ cluster }) {
     <tbody>${cluster.shards.map(
       (each) => html`<tr>
         <th scope="row">${plain(each.name, 60)}</th>
-        <td>${each.leader ? html`<${State} state="leads" word=${plain(names.get(each.leader.holder) || each.leader.holder, 60)} />` : html`<${State} state="silent" word="none leads" />`}</td>
+        <td>${each.leader ? html`<${State} state="leads" word=${plain(names.get(each.leader.holder) || each.leader.holder, 60)} />` : html`<${State} state="silent" word="no leader" />`}</td>
         <td class="number">${each.leader ? number(each.leader.term) : "–"}</td>
         <td>${each.leader ? html`<${When} at=${each.leader.since} />` : "–"}</td>
         <td class="number">${number(each.processors)}</td>
@@ -132,10 +132,10 @@ function Replicas({ cluster }) {
   const { replicas, leader, mirrors_differ, shards } = cluster;
   const led = (/** @type {string} */ id) => (shards.length ? shards.filter((each) => each.leader?.holder === id).length : leader?.holder === id ? 1 : 0);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Replicas"><table>
-    <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col">Stream lag</th><th scope="col">Mirror</th><th scope="col">Set aside</th><th scope="col">Release</th><th scope="col">Started</th></tr></thead>
+    <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col">Stream lag</th><th scope="col">Mirror</th><th scope="col">Quarantined</th><th scope="col">Version</th><th scope="col">Started</th></tr></thead>
     <tbody>${replicas.map(
       (each) => html`<tr>
-        <th scope="row">${plain(each.name, 60)} ${each.id === cluster.replica_id && html`<span class="dim">(answers)</span>`}</th>
+        <th scope="row">${plain(each.name, 60)} ${each.id === cluster.replica_id && html`<span class="dim">(this replica)</span>`}</th>
         <td>${!each.alive ? html`<${State} state="silent" />` : led(each.id) ? html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : "leads"} />` : each.ready ? html`<${State} state="ready" />` : html`<${State} state="unready" word="not ready" />`}</td>
         <td class="number">${span(each.stream_lag_ms)}</td>
         <td>${mirrors_differ.includes(each.id) ? html`<${State} state="failed" word="differs" title=${each.digest} />` : html`<${State} state="ready" word="agrees" title=${`${each.digest} at ${each.position}`} />`}</td>
@@ -144,7 +144,7 @@ function Replicas({ cluster }) {
         <td><${When} at=${each.started_at} /></td>
       </tr>`,
     )}</tbody></table></div>
-    ${cluster.quarantine.length > 0 && html`<details><summary>${counted(cluster.quarantine.length, "document")} set aside</summary><ul>${cluster.quarantine.map((each) => html`<li><code>${each.collection}</code> <bdi>${plain(each.id, 200)}</bdi>: ${plain(each.reason)}</li>`)}</ul></details>`}`;
+    ${cluster.quarantine.length > 0 && html`<details><summary>${counted(cluster.quarantine.length, "document")} quarantined</summary><ul>${cluster.quarantine.map((each) => html`<li><code>${each.collection}</code> <bdi>${plain(each.id, 200)}</bdi>: ${plain(each.reason)}</li>`)}</ul></details>`}`;
 }
 
 /** @param {{shown: import("../wire.js").ProcessorsResponse, waiting: number}} props */
@@ -152,20 +152,20 @@ function Processors({ shown, waiting }) {
   const { items, absent } = shown;
   if (!items.length) return html`<${Empty}>No processor is registered${waiting ? `, and ${counted(waiting, "job")} wait` : ""}. Start one: <code>hascheduler processor mine --slots 8</code><//>`;
   return html`<ul class="processors">${items.map((each) => html`<${Processor} of=${each} />`)}</ul>
-    ${absent.length > 0 && html`<p class="dim">Drained names that no processor has now: ${absent.map((each) => html`<span class="label">${plain(each.name, 60)}</span>`)}</p>`}`;
+    ${absent.length > 0 && html`<p class="dim">Drained names without a processor: ${absent.map((each) => html`<span class="label">${plain(each.name, 60)}</span>`)}</p>`}`;
 }
 
 /** @param {{of: import("../wire.js").ProcessorResponse}} props */
 function Processor({ of: each }) {
   const state = !each.alive ? "silent" : each.draining || each.rest ? "draining" : "alive";
-  const word = !each.alive ? undefined : !each.consuming ? "does not consume its queue" : each.rest ? `rests: ${counted(each.rest.missed, "job")} not taken up` : undefined;
+  const word = !each.alive ? undefined : !each.consuming ? "does not consume its queue" : each.rest ? `resting: ${counted(each.rest.missed, "job")} not started` : undefined;
   const shown = Math.min(each.slots, SLOTS_SHOWN_MAX);
   const runs = each.definitions.includes("*") ? "everything" : each.definitions.join(", ");
   return html`<li>
     <p><strong>${plain(each.name, 60)}</strong> <${State} state=${state} word=${word} /> <span class="dim">${number(each.occupied)} of ${counted(each.slots, "slot")} busy · runs ${plain(runs, 120)}</span>
       ${may("administer") && ofAll.value && (each.drained
         ? html` <${Action} label="Undrain" act=${() => post(`/v1/processors/${segment(each.name)}/undrain`)} />`
-        : html` <${Action} label="Drain" question=${html`<p>Processors named ${plain(each.name, 60)} get no new jobs; what they have goes on to its end.</p>`} act=${(/** @type {FormData} */ form) => post(`/v1/processors/${segment(each.name)}/drain`, { because: form.get("because") || null })}><label class="field"><span>Why</span><input name="because" maxlength="256" /></label><//>`)}
+        : html` <${Action} label="Drain" question=${html`<p>Processors named ${plain(each.name, 60)} get no new jobs, and finish those they have.</p>`} act=${(/** @type {FormData} */ form) => post(`/v1/processors/${segment(each.name)}/drain`, { because: form.get("because") || null })}><label class="field"><span>Reason</span><input name="because" maxlength="256" /></label><//>`)}
       ${each.drained && html`<span class="dim">drained by ${plain(each.drained.by)} ${each.drained.because ? `(${plain(each.drained.because)})` : ""}</span>`}</p>
     <div class="slots" role="img" aria-label=${`${each.occupied} of ${each.slots} slots busy`}>${Array.from({ length: shown }, (_, place) => html`<i class=${place < each.occupied ? "busy" : ""}></i>`)}${each.slots > shown && html`<span class="dim">+${number(each.slots - shown)}</span>`}</div>
   </li>`;

@@ -1,4 +1,4 @@
-// Schedule: when it fires, what became of its times, what it makes; edited with a difference and a dry run.
+// Schedule: its next fires, verdicts, jobs and changes; edited with a difference and a dry run.
 import { html, useEffect, useState } from "../html.js";
 import { post, segment } from "../api.js";
 import { counted, number, plain, time } from "../format.js";
@@ -22,20 +22,20 @@ const LEDGER_PAGE = 25;
 const RUNS = 10;
 const HISTORY_PAGE = 50;
 const OVERLAPS = {
-  allow: "beside an earlier job that has not ended",
-  skip: "not while an earlier job has not ended",
-  buffer_one: "after an earlier job, of which one may wait",
-  cancel_running: "instead of an earlier job, which is cancelled",
+  allow: "run even if an earlier job has not ended",
+  skip: "do not fire while an earlier job has not ended",
+  buffer_one: "wait for the earlier job; at most one waits",
+  cancel_running: "cancel the earlier job first",
 };
-const CATCH_UP = { none: "nothing fires", latest: "the latest fires for all of them", all: "all of them fire" };
-/** What narrows the times of a trigger: shown after what names them. */
+const CATCH_UP = { none: "nothing fires", latest: "only the latest fires", all: "all fire" };
+/** The fields of a trigger that restrict its times; shown last. */
 const NARROWING = new Set(["jitter", "start_at", "end_at", "max_fires", "exclude", "calendars"]);
 
 export default function Schedule() {
   const name = place.value.query.get("name") || "";
   /** @type {import("../query.js").Asked<import("../wire.js").ScheduleResponse>} */
   const asked = useData(name ? `/v1/schedules/${segment(name)}` : null);
-  if (!name) return html`<h1>Schedule</h1><${Empty}>No schedule is named in the address. <a href="/ui/schedules">Schedules</a> lists them.<//>`;
+  if (!name) return html`<h1>Schedule</h1><${Empty}>The address names no schedule. See the list of <a href="/ui/schedules">schedules</a>.<//>`;
   return html`<p class="trail"><a href="/ui/schedules">Schedules</a></p><h1><bdi class="id">${plain(name, 160)}</bdi></h1>
     <${Loaded} of=${asked}>${asked.data && html`<${Shown} key=${name} schedule=${asked.data} reload=${asked.reload} />`}<//>`;
 }
@@ -49,18 +49,18 @@ function Shown({ schedule, reload }) {
     ${schedule.warnings.map((warning) => html`<p class="banner wait">${plain(warning, 400)}</p>`)}
     <div class="buttons">
       ${may("operate") && html`<${Edit} label="Edit" what=${`schedule ${schedule.name}`} path=${path} form=${editable} done=${reload} Preview=${EditPreview}
-        hint="Times that were decided stay decided; an interval without an anchor keeps the stored one." />
+        hint="Times that are already decided do not change. An interval without an anchor keeps the stored one." />
         <${Backfill} path=${path} name=${schedule.name} />`}
       <${ScheduleActions} schedule=${schedule} reload=${reload} gone=${() => go(to("schedules"))} />
     </div>
     <div class="columns">
-      <section><h2>What it is</h2><${Facts} schedule=${schedule} /></section>
+      <section><h2>Details</h2><${Facts} schedule=${schedule} /></section>
       <section><h2>Last runs</h2><${Runs} name=${schedule.name} /></section>
     </div>
     <section><h2>Next fires</h2><${Preview} path=${path} rev=${schedule.rev} last=${schedule.last_nominal_at} /></section>
     <${Ledger} path=${path} schedule=${schedule} />
-    <section><h2>What each fire makes</h2><${Jobs} schedule=${schedule} /></section>
-    <section><h2>Who changed what</h2><${History} schedule=${schedule} path=${path} /></section>`;
+    <section><h2>Jobs of each fire</h2><${Jobs} schedule=${schedule} /></section>
+    <section><h2>Changes</h2><${History} schedule=${schedule} path=${path} /></section>`;
 }
 
 /** @param {{schedule: import("../wire.js").ScheduleResponse}} props */
@@ -69,13 +69,13 @@ function Facts({ schedule }) {
   const { misfire } = schedule;
   const instant = (/** @type {string | null} */ at) => at && html`<${When} at=${at} zone=${zone} /> <span class="dim">${time(at, zone)}${zone ? ` ${zone}` : ""}</span>`;
   const facts = [
-    ["Next", instant(schedule.next_at) || (schedule.paused ? "when it is resumed" : "never again")],
+    ["Next", instant(schedule.next_at) || (schedule.paused ? "after resume" : "never")],
     ["With jitter", schedule.next_due_at !== schedule.next_at && instant(schedule.next_due_at)],
     ["Last decided", instant(schedule.last_nominal_at)],
     ["Ahead until", instant(schedule.ahead_until)],
     ["Overlap", html`<code>${schedule.overlap}</code> ${/** @type {any} */ (OVERLAPS)[schedule.overlap] || ""}`],
-    ["When late", `beyond ${spanWords(misfire.grace)}: ${/** @type {any} */ (CATCH_UP)[misfire.catch_up] || misfire.catch_up}${misfire.catch_up === "all" ? `, ${number(misfire.limit)} at most` : ""}`],
-    ["Pauses itself", schedule.pause_after_failures && `after ${counted(schedule.pause_after_failures, "failure")} in a row; now ${number(schedule.failures_in_a_row)}`],
+    ["Misfire", `later than ${spanWords(misfire.grace)}: ${/** @type {any} */ (CATCH_UP)[misfire.catch_up] || misfire.catch_up}${misfire.catch_up === "all" ? `, ${number(misfire.limit)} at most` : ""}`],
+    ["Auto-pause", schedule.pause_after_failures && `after ${counted(schedule.pause_after_failures, "failure")} in a row (now ${number(schedule.failures_in_a_row)})`],
     ["Tenant", ofAll.value && plain(schedule.job.tenant, 80)],
     ["Created", html`<${When} at=${schedule.created_at} />`],
     ["Revision", number(schedule.rev)],
@@ -90,11 +90,11 @@ function Runs({ name }) {
   const items = asked.data?.items;
   return html`<${Loaded} of=${asked}>${items && (items.length
     ? html`<ul class="runs">${items.map((job) => html`<li><${State} state=${job.state} /> <${JobLink} id=${job.id} /> <span class="dim"><${When} at=${job.submitted_at} /></span>${job.error && html` <bdi class="bad">${plain(job.error, 120)}</bdi>`}</li>`)}</ul>
-      <p><${Link} to="jobs" query=${{ schedule: name }}>All its jobs<//></p>`
-    : html`<${Empty}>No job of it is kept yet.<//>`)}<//>`;
+      <p><${Link} to="jobs" query=${{ schedule: name }}>All jobs<//></p>`
+    : html`<${Empty}>No stored jobs.<//>`)}<//>`;
 }
 
-/** Asked for again when the schedule is edited, or one of its times was decided.
+/** Reloaded when the schedule is edited or one of its times is decided.
  * @param {{path: string, rev: number, last: string | null}} props */
 function Preview({ path, rev, last }) {
   const [count, setCount] = useState(FIRES);
@@ -114,21 +114,21 @@ function Ledger({ path, schedule }) {
   const asked = useData(`${path}/verdicts`, { ...filter, after: place.value.query.get("after"), limit: LEDGER_PAGE });
   const page = asked.data;
   const zone = zonesOf(schedule.trigger)[0];
-  return html`<section><h2>What became of its times</h2>
+  return html`<section><h2>Verdicts</h2>
     <ul class="legend">${Object.entries(schedule.counts).filter(([verdict, count]) => count || verdict === "fired").map(([verdict, count]) => html`<li title=${/** @type {any} */ (MEANINGS)[verdict]}><${State} state=${verdict} /> <strong>${number(/** @type {number} */ (count))}</strong></li>`)}
       ${page && page.undecided.count > 0 && html`<li><${State} state="pending" word="undecided" /> <strong>${number(page.undecided.count)}</strong> <span class="dim">since ${time(page.undecided.since, zone)}: ${undecided(page.undecided.because)}</span></li>`}</ul>
     <div class="filters"><${ChoiceFilter} name="verdict" label="Verdict" values=${VERDICTS} /></div>
     <${Loaded} of=${asked}>${page && (page.items.length
       ? html`<div class="scroll" tabindex="0" role="region" aria-label="Verdicts"><table>
-        <thead><tr><th scope="col">Nominal time${zone ? ` (${zone})` : ""}</th><th scope="col">Verdict</th><th scope="col">Job, or why</th></tr></thead>
+        <thead><tr><th scope="col">Nominal time${zone ? ` (${zone})` : ""}</th><th scope="col">Verdict</th><th scope="col">Job or reason</th></tr></thead>
         <tbody>${page.items.map((item) => html`<tr key=${item.nominal_at}><td class="times"><${Times} item=${item} zone=${zone} /></td><td><${Verdict} item=${item} /></td><td class="clip"><${Outcome} item=${item} /></td></tr>`)}</tbody></table></div>`
-      : html`<${Empty}>${filter.verdict ? "No time that is still kept has this verdict." : "No time has been decided yet. Trigger it now to see a job of it."}<//>`)}
+      : html`<${Empty}>${filter.verdict ? "No stored verdict matches." : "No fire time has been decided yet. Trigger the schedule to run a job now."}<//>`)}
       <${Pages} page=${page} /><//></section>`;
 }
 
 /** @param {string | null} because */
 const undecided = (because) =>
-  because === "paused" ? "a resume decides them" : because === "excluded" ? "decided when their window is over" : "the leader decides them at once";
+  because === "paused" ? "decided on resume" : because === "excluded" ? "decided when the window ends" : "the leader is about to decide them";
 
 /** @param {{schedule: import("../wire.js").ScheduleResponse}} props */
 function Jobs({ schedule }) {
@@ -138,11 +138,11 @@ function Jobs({ schedule }) {
     <thead><tr>${schedule.jobs && html`<th scope="col">Ref</th><th scope="col">After</th>`}<th scope="col">Definition</th><th scope="col">Target</th><th scope="col">Lane</th><th scope="col">Priority</th><th scope="col">Mode</th><th scope="col">Needs</th></tr></thead>
     <tbody>${jobs.map((job) => html`<tr>${schedule.jobs && html`<th scope="row"><bdi>${plain(job.ref, 80)}</bdi></th><td>${plain((job.depends_on || []).join(", ") || "–", 200)}</td>`}
       <td><${Link} to="jobs" query=${{ definition: job.definition }}>${plain(job.definition, 80)}<//></td><td><bdi>${plain(job.target, 120)}</bdi></td><td>${plain(job.lane, 80)}</td><td class="number">${number(job.priority)}</td><td>${plain(job.mode, 20)}</td>
-      <td>${job.resources ? Object.entries(job.resources).map(([name, units]) => `${name} ${units}`).join(", ") : html`<span class="dim">as its definition</span>`}</td></tr>`)}</tbody></table></div>
+      <td>${job.resources ? Object.entries(job.resources).map(([name, units]) => `${name} ${units}`).join(", ") : html`<span class="dim">from its definition</span>`}</td></tr>`)}</tbody></table></div>
     <${Hidden} title=${schedule.jobs ? "Payloads" : "Payload"} value=${schedule.jobs ? Object.fromEntries(schedule.jobs.map((job) => [job.ref, job.payload])) : schedule.job.payload} />`;
 }
 
-/** What of a schedule may be sent again. Payloads that are never shown stay as they are stored. @param {import("../wire.js").ScheduleResponse} shown */
+/** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {import("../wire.js").ScheduleResponse} shown */
 function editable(shown) {
   const { trigger, misfire, overlap, pause_after_failures, job, jobs, labels } = shown;
   const lean = (/** @type {any} */ each) => {
@@ -158,16 +158,16 @@ function editable(shown) {
   return { trigger: ordered, misfire, overlap, pause_after_failures, ...(jobs ? { jobs: jobs.map(lean) } : { job: lean(job) }), labels };
 }
 
-/** What an edit would do to the fires to come. @param {{path: string, base: any, mine: any}} props */
+/** What an edit would change about the next fires. @param {{path: string, base: any, mine: any}} props */
 function EditPreview({ path, base, mine }) {
   const [preview, show] = useState(/** @type {import("../wire.js").EditPreviewResponse | null} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
   useEffect(() => {
     post(`${path}/preview?count=${FIRES}`, patchOf(base, mine)).then(show, setError);
   }, []);
-  return html`<h3>What it would do</h3><${Failure} error=${error} />
-    ${!error && !preview && html`<p class="empty" role="status">Trying it…</p>`}
-    ${preview && html`<p>${counted(preview.added.length, "fire")} would come and ${number(preview.removed.length)} would go, through ${time(preview.until)}.</p><${Fires} preview=${preview} />`}`;
+  return html`<h3>Effect on the next fires</h3><${Failure} error=${error} />
+    ${!error && !preview && html`<p class="empty" role="status">Loading…</p>`}
+    ${preview && html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`}`;
 }
 
 /** @param {{path: string, name: string}} props */
@@ -191,34 +191,34 @@ function Backfill({ path, name }) {
       setError(failed);
     }
   };
-  return html`<${Action} label="Backfill" confirm="Make the jobs" onOpen=${() => setFound(null)} done=${setMade}
+  return html`<${Action} label="Backfill" confirm="Create the jobs" onOpen=${() => setFound(null)} done=${setMade}
       act=${(/** @type {FormData} */ form) => post(`${path}/backfill`, body(form))}
-      question=${html`<p>Nominal times of <bdi class="id">${plain(name, 80)}</bdi> that have passed and have no job get one, by the trigger of now; at most 1,000 jobs a request.</p>`}>
+      question=${html`<p>Creates a job for each past time of <bdi class="id">${plain(name, 80)}</bdi> that has none, using the current trigger; at most 1,000 jobs per request.</p>`}>
       <label class="field"><span>From (your clock)</span><input type="datetime-local" name="from" step="1" required /></label>
       <label class="field"><span>Through</span><input type="datetime-local" name="to" step="1" required /></label>
-      <label class="field"><span>At once</span><select name="overlap"><option value="buffer_one">one after the other</option><option value="allow">as many as may run</option></select></label>
+      <label class="field"><span>Concurrency</span><select name="overlap"><option value="buffer_one">one after the other</option><option value="allow">all at once</option></select></label>
       <div class="buttons"><button type="button" onClick=${count}>Count first</button>
-        <span role="status">${found && `${counted(found.count, "time")}: ${number(found.created)} would get a job, ${number(found.existing)} have one${found.undecided ? `, ${number(found.undecided)} are still to be decided` : ""}.`}</span></div>
+        <span role="status">${found && `${counted(found.count, "time")}: ${number(found.created)} would get a job, ${number(found.existing)} already have one${found.undecided ? `, ${number(found.undecided)} are not decided yet` : ""}.`}</span></div>
       <${Failure} error=${error} />
     <//>
-    ${made && html`<span role="status">Backfilled: ${counted(made.created, "time")} got a job.</span>`}`;
+    ${made && html`<span role="status">Created ${counted(made.created, "job")}.</span>`}`;
 }
 
 const ACTS = { PUT: "edited", PATCH: "edited", DELETE: "deleted", pause: "paused", resume: "resumed", reset: "reset", trigger: "triggered now", backfill: "backfilled" };
 
-/** What each request was to do. @param {import("../wire.js").AuditResponse} record */
+/** What a request did, in words. @param {import("../wire.js").AuditResponse} record */
 function act(record) {
   const last = record.path.slice(record.path.lastIndexOf("/") + 1);
   return /** @type {any} */ (ACTS)[record.method === "POST" ? last : record.method] || plain(`${record.method} ${record.path}`, 200);
 }
 
-/** A page at a time; it begins again at the newest with each look at the view.
+/** A page of the audit log, the newest first.
  * @param {{schedule: import("../wire.js").ScheduleResponse, path: string}} props */
 function History({ schedule, path }) {
   const [after, goOn] = useState("");
   /** @type {import("../query.js").Asked<import("../wire.js").AuditPage>} */
   const asked = useData(may("administer") ? "/v1/audit" : null, { path, after, limit: HISTORY_PAGE }, { everyMs: after ? 0 : 10_000 });
-  if (!may("administer")) return html`<${Empty}>An admin sees here who changed what: the audit log.<//>`;
+  if (!may("administer")) return html`<${Empty}>Only an admin sees changes, which come from the audit log.<//>`;
   // Paths of other schedules may begin with this one's.
   const items = asked.data?.items.filter((each) => each.path === path || each.path.startsWith(`${path}/`));
   return html`<${Loaded} of=${asked}>${items && (items.length
@@ -227,9 +227,9 @@ function History({ schedule, path }) {
       <tbody>${items.map((each) => html`<tr key=${each.id}><td><${When} at=${each.at} /></td><td><bdi>${plain(each.who, 80)}</bdi> <span class="dim">${plain(each.role || "", 20)}</span></td>
         <td>${each.status < 400 ? act(each) : html`<${State} state="cancelled" word=${`${act(each)}: refused (${each.status})`} />`}</td>
         <td><bdi>${plain(each.because || "", 200)}</bdi></td><td class="dim">${plain(each.address, 60)}</td></tr>`)}</tbody></table></div>`
-    : html`<${Empty}>${asked.data?.next ? "None of the changes on this page is of this schedule; older ones may be." : after ? "No older change of it is in the audit log." : "No change of it is in the audit log."}<//>`)}
+    : html`<${Empty}>${asked.data?.next ? "No changes of this schedule on this page; older pages may have some." : after ? "No older changes in the audit log." : "No changes in the audit log."}<//>`)}
     ${(after || asked.data?.next) && html`<nav class="pages" aria-label="Pages of changes">
       ${after && html`<button type="button" onClick=${() => goOn("")}>Newest changes</button>`}
       ${asked.data?.next && html`<button type="button" onClick=${() => goOn(asked.data?.next || "")}>Older changes</button>`}</nav>`}
-    <p class="dim">It was made <${When} at=${schedule.created_at} />.</p><//>`;
+    <p class="dim">Created <${When} at=${schedule.created_at} />.</p><//>`;
 }

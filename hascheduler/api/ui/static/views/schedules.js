@@ -1,5 +1,4 @@
-// Schedules: found by name, state, label and last verdict; what they do next and did last; changed one by one or all
-// that match.
+// Schedules: filtered, with their next time and latest verdicts, and changed one by one or together.
 import { html, useState } from "../html.js";
 import { post } from "../api.js";
 import { counted, number, plain, span, time } from "../format.js";
@@ -43,7 +42,7 @@ export default function Schedules() {
     <section class="filters" aria-label="Filters">
       <${TextFilter} name="text" label="Name contains" />
       <${ChoiceFilter} name="state" label="State" values=${STATES} />
-      <${ChoiceFilter} name="verdict" label="Last time was" any="anything" values=${NOT_FIRED} />
+      <${ChoiceFilter} name="verdict" label="Latest verdict" values=${NOT_FIRED} />
       ${ofAll.value && html`<${TextFilter} name="tenant" label="Tenant" />`}
       <${LabelFilter} />
     </section>
@@ -55,7 +54,7 @@ export default function Schedules() {
       <${Unreadable} page=${asked.data} /><${Pages} page=${asked.data} /><//>`;
 }
 
-/** @param {{filter: Record<string, any>, known: any}} props  `known`: what was wrong with the list of the same filters */
+/** @param {{filter: Record<string, any>, known: any}} props  `known`: the error of the list with the same filters */
 function Counts({ filter, known }) {
   const { state, ...rest } = filter;
   /** @type {import("../query.js").Asked<import("../wire.js").ScheduleCountsResponse>} */
@@ -65,25 +64,25 @@ function Counts({ filter, known }) {
     <${State} state=${each} /> <strong>${counts ? `${number(counts[each])}${counts.exact ? "" : "+"}` : "…"}</strong></button>`)}</div>`;
 }
 
-/** What is done with all that match.
+/** Buttons that change all schedules that match.
  * @param {{filter: Record<string, any>, isFiltered: boolean, reload: () => void}} props */
 function All({ filter: which, isFiltered, reload }) {
-  return html`${may("operate") && html`<${BulkAction} path="/v1/schedules:pause" reload=${reload} filter=${which} label="Pause all that match" words="They do not fire until they are resumed. Jobs that they made go on." reason />
-      <${BulkAction} path="/v1/schedules:resume" reload=${reload} filter=${which} label="Resume all that match" words="They fire again from then on." />`}
-    <${BulkAction} path="/v1/schedules:trigger" reload=${reload} filter=${which} label="Trigger all that match" words="Each makes a job now, paused or not." />
-    ${!isFiltered && html`<span class="dim">Filter first to act on all that match.</span>`}`;
+  return html`${may("operate") && html`<${BulkAction} path="/v1/schedules:pause" reload=${reload} filter=${which} label="Pause all that match" words="They do not fire until you resume them. Their jobs go on." reason />
+      <${BulkAction} path="/v1/schedules:resume" reload=${reload} filter=${which} label="Resume all that match" words="They fire again from now on." />`}
+    <${BulkAction} path="/v1/schedules:trigger" reload=${reload} filter=${which} label="Trigger all that match" words="Each makes a job now, even if it is paused." />
+    ${!isFiltered && html`<span class="dim">Set a filter to change all that match.</span>`}`;
 }
 
 /** @param {{page: import("../wire.js").SchedulePage, isFiltered: boolean, reload: () => void, onPick: (label: string) => void}} props */
 function Table({ page, isFiltered, reload, onPick }) {
   if (!page.items.length) {
-    if (page.next) return html`<${Empty}>Few of many schedules match; the next page goes on.<//>`;
+    if (page.next) return html`<${Empty}>No match on this page. See the next page.<//>`;
     return html`<${Empty}>${isFiltered
-      ? html`No schedule matches. <a href="/ui/schedules">Show all of them</a>.`
-      : may("operate") ? html`There are no schedules yet. Make one above, or: <code>hascheduler schedule put tick --every 10s --definition log</code>` : "There are no schedules yet."}<//>`;
+      ? html`No schedule matches. <a href="/ui/schedules">Show all</a>.`
+      : may("operate") ? html`There are no schedules yet. Create one above, or run <code>hascheduler schedule put tick --every 10s --definition log</code>` : "There are no schedules yet."}<//>`;
   }
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table>
-    <thead><tr><th scope="col">Schedule</th><th scope="col">State</th><th scope="col">When</th><th scope="col">Next</th><th scope="col">Last verdicts</th><th scope="col">Trouble</th>${(may("submit") || may("operate")) && html`<th scope="col">Do</th>`}</tr></thead>
+    <thead><tr><th scope="col">Schedule</th><th scope="col">State</th><th scope="col">When</th><th scope="col">Next</th><th scope="col">Last verdicts</th><th scope="col">Problems</th>${(may("submit") || may("operate")) && html`<th scope="col">Do</th>`}</tr></thead>
     <tbody>${page.items.map((schedule) => html`<tr key=${schedule.name}>
       <th scope="row"><${ScheduleLink} name=${schedule.name} /> <${Labels} labels=${schedule.labels} onPick=${onPick} />${ofAll.value && html`<div class="dim">${plain(schedule.job.tenant, 60)}</div>`}</th>
       <td><${State} state=${scheduleState(schedule)} />${schedule.paused && html`<div class="dim"><${When} at=${schedule.paused_at} />${schedule.paused_because && html`: <bdi>${plain(schedule.paused_because, 200)}</bdi>`}</div>`}</td>
@@ -95,16 +94,16 @@ function Table({ page, isFiltered, reload, onPick }) {
     </tr>`)}</tbody></table></div><${StripLegend} />`;
 }
 
-/** In words, and on the clock of the schedule's zone. @param {{schedule: import("../wire.js").ScheduleResponse}} props */
+/** The next fire time, relative and in the schedule's zone. @param {{schedule: import("../wire.js").ScheduleResponse}} props */
 export function Next({ schedule }) {
-  if (!schedule.next_at) return html`<span class="dim">${schedule.paused ? "when it is resumed" : "never again"}</span>`;
+  if (!schedule.next_at) return html`<span class="dim">${schedule.paused ? "after resume" : "never"}</span>`;
   const zones = zonesOf(schedule.trigger);
-  // What fires every few seconds has fired since it was asked for.
+  // A schedule that fires every few seconds has fired since the request.
   const isNow = Math.abs(now.value - clockAheadMs.value - Date.parse(schedule.next_at)) < NOW_MS;
   return html`${isNow ? "now" : html`<${When} at=${schedule.next_at} zone=${zones[0]} />`}<div class="dim nowrap">${time(schedule.next_at, zones[0])}</div>`;
 }
 
-/** What keeps it from doing what it should. @param {{schedule: import("../wire.js").ScheduleResponse}} props */
+/** Problems of a schedule: lateness, failures, missed times, warnings. @param {{schedule: import("../wire.js").ScheduleResponse}} props */
 function Trouble({ schedule }) {
   const lateMs = schedule.next_due_at ? now.value - clockAheadMs.value - Date.parse(schedule.next_due_at) : 0;
   const { missed, throttled, unstorable } = schedule.counts;
@@ -133,10 +132,10 @@ function New() {
       setError(failed);
     }
   };
-  return html`<${Action} label="New schedule" confirm="Make it" done=${(/** @type {import("../wire.js").ScheduleResponse} */ made) => go(to("schedule", { name: made.name }))}
-    act=${async () => post("/v1/schedules", readJson(text))} question=${html`<p>A schedule as JSON; the fields are described in the <a href="/docs" target="_blank" rel="noreferrer">API's documentation</a>.</p>`}>
+  return html`<${Action} label="New schedule" confirm="Create" done=${(/** @type {import("../wire.js").ScheduleResponse} */ made) => go(to("schedule", { name: made.name }))}
+    act=${async () => post("/v1/schedules", readJson(text))} question=${html`<p>A schedule as JSON. The <a href="/docs" target="_blank" rel="noreferrer">API documentation</a> describes the fields.</p>`}>
     <${JsonField} label="Schedule" value=${text} onType=${type} />
-    <div class="buttons"><button type="button" onClick=${preview}>Show its next fires</button></div>
+    <div class="buttons"><button type="button" onClick=${preview}>Preview</button></div>
     <${Failure} error=${error} />
     ${fires && html`<${Fires} preview=${fires} />`}
   <//>`;

@@ -1,4 +1,4 @@
-// Timeline: all schedules on one axis, what was and what is to come, and where more is to come than can run.
+// Timeline: past and future fires of all schedules on one axis, and when slots will be short.
 import { html } from "../html.js";
 import { clock, counted, number, plain, span } from "../format.js";
 import { Empty, Loaded, Pages, ScheduleLink, State } from "../parts/basic.js";
@@ -11,7 +11,7 @@ const WIDTH = 1_000;
 const HEIGHT = 18;
 const HOUR_MS = 3_600_000;
 
-/** The kinds of marks, with a shape each. */
+/** The colours of the kinds of marks. */
 const MARKS = { fired: "good", late: "wait", missed: "bad", unstorable: "bad", ahead: "accent" };
 
 export default function Timeline() {
@@ -22,12 +22,12 @@ export default function Timeline() {
     <${Loaded} of=${asked}>${asked.data && html`<${Load} load=${asked.data.load} /><${Rows} page=${asked.data} /><${Pages} page=${asked.data} />`}<//>`;
 }
 
-/** What the fires to come need of the slots, in words and as a row of bars each. @param {{load: any}} props */
+/** The slots that future fires need, in words and as bars. @param {{load: any}} props */
 function Load({ load }) {
-  return html`<h2>What is to come</h2>
+  return html`<h2>Load in the next 24 hours</h2>
     ${load.too_much.length
       ? html`<ul class="peaks">${load.too_much.map((/** @type {any} */ each) => html`<li><${State} state="ticket" word=${`From ${clock(each.from_ms)} to ${clock(each.to_ms)}`} /> ${plain(each.summary)}</li>`)}</ul>`
-      : html`<p><${State} state="ready" word="Enough slots" /> for all that schedules start within 24 hours.</p>`}
+      : html`<p><${State} state="ready" word="Enough slots" /> for all fires.</p>`}
     <div class="scroll" tabindex="0" role="region" aria-label="Load"><table class="timeline"><tbody>${load.items.map((/** @type {any} */ each) => {
       const most = Math.max(...each.needed);
       const scale = HEIGHT / Math.max(most, each.slots, 1);
@@ -37,12 +37,12 @@ function Load({ load }) {
           ${each.needed.map((/** @type {number} */ need, /** @type {number} */ at) => need > 0 && html`<rect class=${need > each.slots ? "bad" : "accent"} x=${at} width="1" y=${HEIGHT - need * scale} height=${need * scale} />`)}
           <line x1="0" x2=${each.needed.length} y1=${HEIGHT - each.slots * scale} y2=${HEIGHT - each.slots * scale} /></svg></td><td class="dim">${words}</td></tr>`;
     })}</tbody></table></div>
-    <p class="dim">The next 24 hours, by learned costs and the slots that live now; a line is the slots. Jobs that nobody has submitted yet are not in it.${load.left_out ? ` ${counted(load.left_out, "schedule")} could not be counted.` : ""}</p>`;
+    <p class="dim">Computed from learned costs and the slots of live processors (the line). Jobs submitted by clients are not included.${load.left_out ? ` ${counted(load.left_out, "schedule")} could not be included.` : ""}</p>`;
 }
 
 /** @param {{page: any}} props */
 function Rows({ page }) {
-  if (!page.items.length) return html`<${Empty}>No schedule matches. <a href="/ui/schedules">Schedules</a> has a form for a new one.<//>`;
+  if (!page.items.length) return html`<${Empty}>No schedule matches. Create one under <a href="/ui/schedules">Schedules</a>.<//>`;
   const { from_ms: from, to_ms: to } = page;
   const x = (/** @type {number} */ at) => ((at - from) / (to - from)) * WIDTH;
   const nowMs = Date.parse(page.now);
@@ -52,7 +52,7 @@ function Rows({ page }) {
   const step = Math.max(HOUR_MS, Math.ceil((to - from) / 12 / HOUR_MS) * HOUR_MS);
   const offset = new Date(nowMs).getTimezoneOffset() * 60_000;
   for (let at = Math.ceil((from - offset) / step) * step + offset; at <= to; at += step) hours.push(at);
-  return html`<p class="dim legend"><${Mark} kind="fired" /> fired <${Mark} kind="late" /> late <${Mark} kind="missed" /> missed <${Mark} kind="skipped" /> skipped, paused or coalesced <${Mark} kind="ahead" /> to come</p>
+  return html`<p class="dim legend"><${Mark} kind="fired" /> fired <${Mark} kind="late" /> late <${Mark} kind="missed" /> missed <${Mark} kind="skipped" /> skipped, paused or coalesced <${Mark} kind="ahead" /> upcoming</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Timeline"><table class="timeline">
     <thead><tr><th scope="col">Schedule</th><th scope="col" class="axis"><span class="hidden">When</span><svg class="hours" aria-hidden="true">${hours.map((at) => html`<line x1=${part(at)} x2=${part(at)} y1="18" y2="24" /><text x=${part(at)} y="14">${clock(at)}</text>`)}</svg></th><th scope="col">In numbers</th></tr></thead>
     <tbody>${page.items.map((/** @type {any} */ row) => html`<${Row} key=${row.name} row=${row} page=${page} x=${x} now=${nowMs} />`)}</tbody></table></div>`;
@@ -63,7 +63,7 @@ function Mark({ kind }) {
   return html`<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">${shape(kind, 6, 6, 9)}</svg>`;
 }
 
-/** Each kind has a form of its own: a bar, a bar with a cap, a cross, a ring, a hollow bar.
+/** The shape of each kind: a bar, a bar with a cap, a cross, a ring, a hollow bar.
  * @param {string} kind @param {number} x @param {number} y @param {number} size */
 function shape(kind, x, y, size) {
   const half = size / 2;
@@ -87,9 +87,9 @@ function Row({ row, page, x, now }) {
     counted(fired, "fire"),
     late && `${number(late)} late`,
     ...Object.entries(others).map(([verdict, count]) => `${number(count)} ${verdict}`),
-    row.note ? plain(row.note, 120) : row.paused ? "paused" : `${number(row.ahead_count)} to come${row.ahead_count ? `, about ${span(row.expected_ms)} each` : ""}`,
+    row.note ? plain(row.note, 120) : row.paused ? "paused" : `${number(row.ahead_count)} upcoming${row.ahead_count ? `, about ${span(row.expected_ms)} each` : ""}`,
   ].filter(Boolean);
-  // What is too often to be listed one by one is a band.
+  // Fires too frequent to list one by one are drawn as a band.
   const band = !row.ahead_ms.length && row.ahead_count > 0;
   return html`<tr><th scope="row"><${ScheduleLink} name=${row.name} /></th>
     <td class="axis"><svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${words.join(", ")}>
