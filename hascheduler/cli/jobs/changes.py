@@ -220,7 +220,9 @@ def retry(
     --state cancelled, all cancelled ones); their number is shown before you confirm.
     """
     if with_dependents and not ids:
-        raise InvalidInput(("--with-dependents",), "applies only to jobs given by id", "ids of jobs, or no --with-dependents")
+        raise InvalidInput(
+            ("--with-dependents",), "applies only to jobs given by id", "ids of jobs, or no --with-dependents"
+        )
     change = replace(_RETRY, with_dependents=with_dependents)
     if idempotency_key is not None:
         if not ids:

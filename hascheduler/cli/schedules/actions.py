@@ -224,7 +224,8 @@ def edit(scheduler: Scheduler, name: ScheduleName, dry_run: DryRun = False, yes:
     """Edit a schedule, by options or in $EDITOR.
 
     With options, only those fields change; without, the schedule opens in $EDITOR and the difference is shown before
-    you confirm. `none` resets a field to its default, `--label KEY-` removes a label. Times already decided stay decided.
+    you confirm. `none` resets a field to its default, `--label KEY-` removes a label. Times already decided stay
+    decided.
     """
     body, schedules = changed_schedule(given), scheduler.schedules
     check_name(name)

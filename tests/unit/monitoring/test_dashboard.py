@@ -1,7 +1,6 @@
 """The dashboard: every panel can be read and asks for what processes tell."""
 
 import json
-import re
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
