@@ -152,7 +152,7 @@ def _checked_name(definition: object) -> str:
         return definition
     raise InvalidInput(
         ("definition",),
-        f"{str(definition)[:140]!r} is no name of a definition",
+        f"{str(definition)[:140]!r} is not a definition's name",
         "letters, digits, '.', '_' and '-', at most 128, or '*'",
     )
 

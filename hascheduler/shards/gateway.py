@@ -216,7 +216,7 @@ class Gateway:
             yield
             return
         if self._is_frozen(partitions):
-            raise _moving("the tenant moves to another shard; come again in a second")
+            raise _moving("the tenant is moving to another shard; retry in a second")
         self._under_way[asked] = partitions
         try:
             yield

@@ -253,7 +253,7 @@ def test_other_triggers_and_what_narrows_them_are_said_in_words() -> None:
     assert _all_called([("parts/trigger.js", "triggerWords", (each,)) for each in (interval, several, past)]) == [
         "every 1 min 30 s, up to 10 s later, at most 3 fires",
         "every hour or every day at 02:30 in UTC, only on days of work, not on days of holidays-de and holidays-fr",
-        "2 times, all of them over",
+        "2 times, all past",
     ]
 
 

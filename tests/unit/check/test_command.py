@@ -38,7 +38,7 @@ def test_a_database_that_is_away_is_status_2_and_one_line() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--json", "--watch"], "--watch: can't be had with --json"),
+        (["--json", "--watch"], "--watch: cannot be combined with --json"),
         (["--job-retention", "soon"], "HASCHEDULER_JOB_RETENTION"),
         (["--every", "day"], "No such option"),
     ],
@@ -54,8 +54,8 @@ def test_its_old_name_still_works_and_is_announced_as_deprecated() -> None:
     ended = invoke("audit", "--json", "--watch")
     assert ended.status == 2
     deprecation, problem = ended.err.splitlines()
-    assert deprecation == "hascheduler: `hascheduler audit` is deprecated; it is called `hascheduler check` now"
-    assert "--watch: can't be had with --json" in problem
+    assert deprecation == "hascheduler: `hascheduler audit` is deprecated; use `hascheduler check`"
+    assert "--watch: cannot be combined with --json" in problem
 
 
 REPORT = CheckReport(
@@ -94,5 +94,5 @@ def test_hidden_findings_are_counted_and_an_incomplete_scan_is_announced() -> No
     with console.capture() as captured:
         console.print(_picture(REPORT, "db"))
     shown = captured.get()
-    assert "overdue 7 (1 shown); 1,234 documents of db looked at; there is more than was looked at" in shown
+    assert "overdue 7 (1 shown); 1,234 documents of db checked; not everything was checked" in shown
     assert f"since {2**52} ms" in shown

@@ -78,7 +78,7 @@ def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:
         ({"LEASE_STORE": "etcd"}, "HASCHEDULER_LEASE_STORE: .*'mongodb' or 'kubernetes'"),
         ({"LEASE_NAMESPACE": "../kube-system"}, "HASCHEDULER_LEASE_NAMESPACE"),
         ({"LEASE_NAME": "a/b"}, "HASCHEDULER_LEASE_NAME"),
-        ({"LEASE_STORE": "kubernetes", "SHARD": "a-"}, "HASCHEDULER_LEASE_NAME: .*hascheduler-a- is no name"),
+        ({"LEASE_STORE": "kubernetes", "SHARD": "a-"}, "HASCHEDULER_LEASE_NAME: .*hascheduler-a- is not a valid name"),
     ],
 )
 def test_what_no_api_server_would_take_is_refused_at_the_start(

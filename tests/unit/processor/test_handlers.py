@@ -30,7 +30,7 @@ def test_a_handler_is_found_by_its_definition_and_a_star_takes_the_rest() -> Non
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "a" * 129, "ü", "a\n", nothing, None, 7])
 def test_a_name_that_no_definition_can_have_is_refused(name: Any) -> None:
-    with pytest.raises(InvalidInput, match="no name of a definition"):
+    with pytest.raises(InvalidInput, match="is not a definition's name"):
         Handlers().handler(name)
 
 
