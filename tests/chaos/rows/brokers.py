@@ -151,11 +151,11 @@ ROWS = (
     Row("broker-stop-start", "RabbitMQ is stopped in good order for a while", _stop_and_start),
     Row("broker-sigkill", "RabbitMQ is killed", _sigkill, smoke=True),
     Row("broker-wiped", "RabbitMQ is killed and forgets everything", _wiped),
-    Row("broker-sigstop", "RabbitMQ stands still", _sigstop),
+    Row("broker-sigstop", "RabbitMQ stalls", _sigstop),
     Row("broker-blocked", "RabbitMQ raises its memory alarm and takes nothing", _blocked),
     Row(
         "broker-away-with-fallback",
-        "RabbitMQ is stopped, killed and stands still, and processors find their jobs in MongoDB",
+        "RabbitMQ is away in three ways, and processors find jobs in MongoDB",
         _away_in_every_way,
         settings={"HASCHEDULER_TRANSPORT_FALLBACK": "mongo"},
     ),
@@ -167,7 +167,7 @@ ROWS = (
         obligations_min=FEW_MIN,
         recovery_max_s=60.0,
     ),
-    Row("queues-deleted", "the processors' queues are deleted, with what is in them", _queues_deleted),
+    Row("queues-deleted", "the processors' queues are deleted with their messages", _queues_deleted),
     Row(
         "strange-messages",
         "duplicates, old and future attempts, cancels of what has ended, all to anybody and out of order, and"

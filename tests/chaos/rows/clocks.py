@@ -147,7 +147,7 @@ ROWS = (
     Row("clock-day-behind", "the leader's clock is a day behind", _day_behind, settings=SHORT_LEASE, gap_s=9.0),
     Row(
         "clock-of-all-libraries",
-        "a day ahead or behind is the clock of everything in the leader's process, drivers and libraries too",
+        "a day ahead or behind, for drivers and libraries of the leader too",
         _whole_process,
         settings=SHORT_LEASE,
         faketime=True,
@@ -155,7 +155,7 @@ ROWS = (
     ),
     Row(
         "clock-only-wrong",
-        "of all replicas only one is left, whose clock is a day ahead",
+        "the only replica left has a clock a day ahead",
         _only_wrong,
         settings=SHORT_LEASE,
         gap_s=9.0,
@@ -194,5 +194,5 @@ ROWS = (
         skew_ms=_AHEAD_MS + 5_000,
         gap_s=None,
     ),
-    Row("clock-processors", "of the processors' clocks one is a day ahead, one a day behind", _processors),
+    Row("clock-processors", "one processor is a day ahead, one a day behind", _processors),
 )

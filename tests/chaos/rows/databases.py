@@ -1,4 +1,4 @@
-"""MongoDB stands still, changes its primary, is torn apart, forgets its history, runs out of disk."""
+"""MongoDB stalls, changes its primary, is torn apart, forgets its history, runs out of disk."""
 
 import asyncio
 import os
@@ -204,7 +204,7 @@ async def _fill(stage: Stage, member: Member) -> None:
 
 _ELECTION_S = ELECTION_TIMEOUT_MS / 1_000
 ROWS = (
-    Row("mongod-sigstop", "the only MongoDB stands still for up to ten seconds", _sigstop, gap_s=12.0),
+    Row("mongod-sigstop", "the only MongoDB stalls for up to ten seconds", _sigstop, gap_s=12.0),
     Row("mongod-sigkill", "the only MongoDB is killed and starts again", _sigkill, gap_s=12.0),
     Row(
         "primary-sigkill",
@@ -223,7 +223,7 @@ ROWS = (
     ),
     Row(
         "minority-partition",
-        "the host of the leader and the primary is cut off from the two others",
+        "the host of leader and primary is cut off from the two others",
         _minority,
         databases=Databases.THREE,
         hosts=True,
@@ -232,14 +232,14 @@ ROWS = (
     ),
     Row(
         "history-lost",
-        "replicas stand still until the oplog has forgotten what they missed, and then have to lead",
+        "replicas stall until the oplog has lost what they missed, and then have to lead",
         _history_lost,
         databases=Databases.TINY,
         settings=SHORT_LEASE,
         gap_s=12.0,
     ),
     Row("dropped-collection", "collections are dropped: processors, replicas, leases", _dropped, gap_s=8.0),
-    Row("malformed-documents", "200 documents that are almost right, of every kind, each time", _malformed, stray=True),
+    Row("malformed-documents", "200 documents of every kind that are almost right, each time", _malformed, stray=True),
     Row(
         "full-disk",
         "the disk of the only MongoDB is full until it gives up",

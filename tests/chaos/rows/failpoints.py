@@ -128,14 +128,14 @@ ROWS = (
     ),
     Row(
         "leader-stops-at-writes",
-        "the leader stands still before and after each of its writes",
+        "the leader stalls before and after each of its writes",
         _leader_stops,
         settings=SHORT_LEASE,
         gap_s=10.0,
     ),
     Row(
         "leader-stops-at-fence",
-        "the leader stands still right before it writes into the journal, and goes on when another leads",
+        "the leader stalls right before a journal write, and wakes when another leads",
         _leader_stops_before_the_journal,
         smoke=True,
         settings=BRIEF_LEASE,
@@ -144,12 +144,12 @@ ROWS = (
     Row("processor-dies-at-writes", "a processor dies before and after each of its writes", _processor_dies),
     Row(
         "processor-stops-at-writes",
-        "a processor stands still before and after each of its writes, longer than it is waited for",
+        "a processor stalls before and after each of its writes, past its deadline",
         _processor_stops,
     ),
     Row(
         "processor-stops-at-finish",
-        "a processor stands still right before it tells what it has done, and goes on when another has the job",
+        "a processor stalls right before it reports, and wakes when another has the job",
         _processor_stops_at_finish,
         main=False,
         # Jobs that take a second or so, so that another is still at work on one when it wakes up.

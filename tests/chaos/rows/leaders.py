@@ -1,4 +1,4 @@
-"""The leader is killed, asked to go, or stands still."""
+"""The leader is killed, asked to go, or stalls."""
 
 import asyncio
 
@@ -60,23 +60,22 @@ async def _all_replicas_down(stage: Stage) -> None:
 ROWS = (
     Row(
         "leader-sigkill",
-        "the leader is killed at any phase of its work, again and again; the lease is the usual 10 s",
+        "the leader is killed at any phase of its work; the lease is the usual 10 s",
         _leader_sigkill,
         smoke=True,
         takeover_ms=500,
     ),
-    Row("leader-sigterm", "the leader is asked to end, again and again", _leader_sigterm, takeover_ms=500),
+    Row("leader-sigterm", "the leader is asked to end", _leader_sigterm, takeover_ms=500),
     Row(
         "leader-sigstop",
-        "the leader stands still until another leads, and wakes up",
+        "the leader stalls until another leads, and wakes up",
         _leader_sigstop,
         settings=SHORT_LEASE,
         gap_s=8.0,
     ),
     Row(
         "shard-leader-killed",
-        "of four shards the leader of any is killed, with all that it leads besides, again and again, while shards move"
-        " back to who was lost before",
+        "of four shards the leader of any is killed, with all that it leads, while shards move back",
         _shard_leader_killed,
         shards=4,
         settings={"HASCHEDULER_REBALANCE_AFTER": "1s"},

@@ -66,15 +66,15 @@ async def _slow_lines(stage: Stage) -> None:
 ROWS = (
     Row(
         "lines-reset",
-        "connections to MongoDB and RabbitMQ are reset, again and again",
+        "connections to MongoDB and RabbitMQ are reset",
         _reset_lines,
         lines=True,
         gap_s=5.0,
     ),
-    Row("lines-half-open", "servers end connections and nobody is told", _half_open_lines, lines=True, gap_s=15.0),
+    Row("lines-half-open", "servers close connections silently", _half_open_lines, lines=True, gap_s=15.0),
     Row(
         "lines-one-way",
-        "of the leader nothing goes out to MongoDB, or nothing comes back",
+        "nothing of the leader's gets to MongoDB, or nothing comes back",
         _one_way_lines,
         lines=True,
         settings=SHORT_LEASE,
@@ -82,7 +82,7 @@ ROWS = (
     ),
     Row(
         "leader-loses-mongodb",
-        "the leader's process lives and is cut off from MongoDB alone; the lease is the usual 10 s",
+        "the leader is cut off from MongoDB alone; the lease is the usual 10 s",
         _leader_loses_mongodb,
         lines=True,
         gap_s=6.0,

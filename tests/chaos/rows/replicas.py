@@ -73,22 +73,22 @@ async def _late_stream(stage: Stage) -> None:
 ROWS = (
     Row(
         "one-name",
-        "all replicas have one host name, and the leader is killed again and again",
+        "all replicas have one host name, and the leader is killed",
         _one_name,
         gap_s=4.0,
         takeover_ms=1_000,
     ),
-    Row("deleted-lease", "a user deletes the lease, again and again", _deleted_lease, gap_s=4.0),
+    Row("deleted-lease", "a user deletes the lease", _deleted_lease, gap_s=4.0),
     Row(
         "hanging-loop",
-        "the leader's dispatch loop hangs while all else in it goes on, renewals among it",
+        "the leader's dispatch loop hangs while renewals go on",
         _hanging_loop,
         settings=SHORT_LEASE,
         gap_s=9.0,
     ),
     Row(
         "late-stream",
-        "the change stream is 30 s late, the leader's, a follower's, everybody's",
+        "the change stream is 30 s late: the leader's, a follower's, everybody's",
         _late_stream,
         settings=SHORT_LEASE,
         gap_s=9.0,

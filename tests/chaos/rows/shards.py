@@ -154,20 +154,19 @@ def _late_ms(commits: Sequence[Commit], epoch_ms: int, from_s: float, to_s: floa
 ROWS = (
     Row(
         "partitions-move-leaders-die",
-        "partitions with schedules that fire and jobs that wait move between four shards, again and again, while"
-        " leaders are killed and stand still",
+        "partitions with schedules and waiting jobs move between four shards while leaders are killed and stall",
         _partitions_move_leaders_die,
         shards=4,
         partitions_move=True,
         # Those that submit for tenants who move ask again and again.
         load=LoadPlan(schedules=40, submits_per_s=6),
         settings={**SHORT_LEASE, "HASCHEDULER_REBALANCE_AFTER": "1s"},
-        # One that stands still in the moment it takes over has shown no life: its lease of 4 s runs out first.
+        # One that stalls in the moment it takes over has shown no life: its lease of 4 s runs out first.
         gap_s=6.0,
     ),
     Row(
         "one-shards-database-stopped",
-        "of four shards the database of one answers nobody for up to ten seconds; the others go on as before",
+        "of four shards the database of one is silent for up to ten seconds; the others go on",
         _one_database_stopped,
         shards=4,
         lines=True,

@@ -10,7 +10,7 @@ async def test_a_healthy_database_is_status_0_and_a_broken_one_status_1(mongodb_
     name = healthy.database.name
     ended = run(name, "--mongodb-uri", mongodb_uri)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("nothing is broken; ")
+    assert ended.stdout.startswith("no problems found; ")
     await healthy.database.jobs.insert_one(healthy.job("job:[red]x", "sleeping"))
     ended = run(name, "--mongodb-uri", mongodb_uri)
     assert ended.returncode == 1
