@@ -179,7 +179,7 @@ async def test_a_folder_that_is_a_file(tmp_path: Path, command: str) -> None:
     file = tmp_path / "file"
     file.touch()
     for folder in (file, file / "below"):
-        check(await said(command, "--folder", str(folder)), f"--folder: {folder} is no folder")
+        check(await said(command, "--folder", str(folder)), f"--folder: {folder} is not a directory")
 
 
 def with_user(url: str, user: str) -> str:
