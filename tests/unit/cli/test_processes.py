@@ -8,18 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
 from hascheduler.api.services import ApiServices
 from hascheduler.assembly_api import ProcessServices, services_of
-from hascheduler.assembly_processor import ProcessorParts
 from hascheduler.cli.run.whole_system import _OF_PROCESSORS
-from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.lifecycle import database_ready
 from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
 from hascheduler.settings import Settings
-from hascheduler.shards.layout import Layout, encode_layout
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING
 from tests.unit.cli.invoking import invoke
@@ -58,61 +53,6 @@ def test_every_other_name_leaves_room_for_its_queue_and_its_keys(name: str) -> N
     require_name(name)
     id = id_in_shard(f"{name}.01234567", 63)
     assert max(len(text.encode()) for text in (queue_name(id), bundle_key(id))) <= ROUTING_KEY_BYTES_MAX
-
-
-# A processor whose home does not say how many shards there are
-
-TWO = encode_layout(Layout.even(["default", "0001"]))
-
-
-class Home:
-    """A database whose reads of the layout end as they are told to, one after the other; then there is none."""
-
-    name = "x"
-
-    def __init__(self, *answers: PyMongoError | dict[str, Any]) -> None:
-        self._answers = list(answers)
-
-    def __getitem__(self, collection: str) -> "Home":
-        return self
-
-    def with_options(self, **options: Any) -> "Home":
-        return self
-
-    async def find_one(self, *query: Any) -> dict[str, Any] | None:
-        answer = self._answers.pop(0) if self._answers else None
-        if isinstance(answer, PyMongoError):
-            raise answer
-        return answer
-
-
-def parts(home: Home, shards: int = 1) -> ProcessorParts:
-    settings: Any = SimpleNamespace(shards=shards, database="x", shard="default")
-    other: Any = None
-    return ProcessorParts(settings, [home], *[other] * 7)  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize("error", [AutoReconnect("gone"), OperationFailure("not authorized", 13)])
-@pytest.mark.parametrize("shards", [1, 2])
-async def test_one_failed_read_of_the_layout_makes_no_processor_that_of_a_single_shard(
-    error: PyMongoError, shards: int
-) -> None:
-    with pytest.raises(StoreUnavailable, match="read the layout"):
-        await parts(Home(error), shards).layout()
-
-
-async def test_a_processor_reads_again_until_the_home_says_that_there_are_several() -> None:
-    asked = parts(Home(AutoReconnect("gone"), AutoReconnect("gone"), TWO))
-
-    async def read() -> None:
-        await asked.layout()
-
-    with pytest.raises(InvalidInput, match="HASCHEDULER_SHARDS: 1, and the deployment in the database 'x' has 2"):
-        await database_ready(read, patience_ms=60_000)
-
-
-async def test_only_a_home_without_a_layout_is_the_only_shard() -> None:
-    assert await parts(Home()).layout() is None
 
 
 # What the services of several shards of one process share
