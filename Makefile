@@ -54,8 +54,8 @@ NOT_IN_POOL := $(WHOLE) $(if $(filter long,$(TIER)),,$(SOCKETS))
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
 # Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
-API_PART := $(addprefix tests/unit/,api bench daemon dispatch mutants)
-CLI_PART := $(addprefix tests/unit/,cli cluster_simulation processor simulate triggers)
+API_PART := $(addprefix tests/unit/,api bench check daemon dispatch model mutants testing)
+CLI_PART := $(addprefix tests/unit/,cli cluster_simulation processor shards simulate triggers)
 # Where no schema is tested, a third of what pytest imports is not needed.
 NO_SCHEMATHESIS := -p no:schemathesis
 check-api-part: PART := $(API_PART)
