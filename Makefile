@@ -54,26 +54,28 @@ NOT_IN_POOL := $(WHOLE) $(if $(filter long,$(TIER)),,$(SOCKETS))
 
 # In processes side by side, each of which collects its own part: of xdist's workers each would collect all of it.
 # Three, as some tests wait, and about equally long; what renders manifests is in one of them, which renders each once.
-API_PART := $(addprefix tests/unit/,api bench daemon dispatch mutants)
-CLI_PART := $(addprefix tests/unit/,cli cluster_simulation processor simulate triggers)
+API_PART := $(addprefix tests/unit/,api bench check daemon dispatch model mutants testing)
+CLI_PART := $(addprefix tests/unit/,cli cluster_simulation processor shards simulate triggers)
 # Where no schema is tested, a third of what pytest imports is not needed.
 NO_SCHEMATHESIS := -p no:schemathesis
 check-api-part: PART := $(API_PART)
 check-cli-part: PART := $(NO_SCHEMATHESIS) $(CLI_PART)
 check-other-part: PART := $(NO_SCHEMATHESIS) tests/unit tests/contract $(addprefix --ignore=,$(API_PART) $(CLI_PART))
 
-check: .venv/.ready ## after each edit: style, types, contracts, every test without a server, long tables and chance in part
+QUICK := "not real and not slow"
+
+check: .venv/.ready ## after each edit: style, types, contracts, tests that need no server and no second
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
 	@$(MAKE) --no-print-directory --jobs=3 check-api-part check-cli-part check-other-part
 
 touched: .venv/.ready ## after a small edit, in seconds: style, types, contracts, and the tests nearest to what has changed
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
 	@nearest=$$($(BIN)/python scripts/nearest-tests) && \
-		TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $$nearest $(PYTEST_ARGS)
+		TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m $(QUICK) $$nearest $(PYTEST_ARGS)
 
 .PHONY: touched check-api-part check-cli-part check-other-part
 check-api-part check-cli-part check-other-part:
-	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m "not real" $(PART) $(PYTEST_ARGS)
+	@TESTS_TIER=check $(BIN)/python -m pytest -q -p no:xdist -m $(QUICK) $(PART) $(PYTEST_ARGS)
 
 test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(NOT_IN_POOL:%=--ignore=%) --numprocesses $(WORKERS_OF_POOL) $(PYTEST_ARGS)

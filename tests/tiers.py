@@ -1,12 +1,16 @@
 """How thorough a run of the tests is; the environment's ``TESTS_TIER`` says it, and the Makefile sets it.
 
-    check     after each edit: every test function runs, but random tests take fewer examples, the simulation fewer
-              seeds, and the longest tables some of their rows, spread over them
+    check     after each edit: random tests take fewer examples, and the longest tables some of their rows, spread
+              over them; what is marked ``slow`` is left out
     test      before a change lands: all rows, random tests with half of their examples, the longest ones with fewer;
               also what plain ``pytest`` does
     long      each night, and before a release: everything in full
 
-Nothing else is left out of a tier but by its folder: each test that runs in one runs in all above.
+Each test that runs in one runs in all above; tests/unit/house/test_tiers.py holds the Makefile to it.
+
+Why a test is ``slow``: it starts an interpreter or a toolchain, and what it asks is asked nowhere else (processes that
+are killed, scripts, pages, images, traces of whole processes); or it tells long stories, of which ``check`` tells one
+of each kind (simulated clusters of several shards, planted bugs that show late, moves that fail at each exchange).
 """
 
 import os

@@ -33,6 +33,7 @@ def test_what_is_no_failpoint_is_refused(text: str) -> None:
         parse_failpoint(text)
 
 
+@pytest.mark.slow
 def test_a_process_dies_at_the_failpoint_that_is_armed_and_no_other(tmp_path: Path) -> None:
     file = tmp_path / "failpoint"
     file.write_text("journal.insert:after:die")
@@ -51,6 +52,7 @@ def test_a_process_dies_at_the_failpoint_that_is_armed_and_no_other(tmp_path: Pa
     assert not file.exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_tells_where_its_tasks_wait_and_goes_on() -> None:
     program = (
         "import asyncio, os, uvloop\n"

@@ -31,6 +31,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 _ROOMS = tuple(f"hascheduler.cli.{room}" for room in ("schedules", "jobs", "resources", "run", "setup", "simulate"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runs", "left_out"),
     [
@@ -54,6 +55,7 @@ def test_what_has_no_use_for_a_module_does_not_import_it(runs: str, left_out: tu
     assert not met
 
 
+@pytest.mark.slow
 def test_the_command_runs_as_a_module_and_says_its_version() -> None:
     assert python("-m", "hascheduler", "--version").stdout == f"hascheduler {__version__}\n"
     assert "--install-completion" in invoke("--help").out

@@ -79,6 +79,7 @@ def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() 
     assert not unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", spread([["serve"], ["processor", "processors.log"], ["migrate"], ["check"]], check=1), ids=" ".join
 )

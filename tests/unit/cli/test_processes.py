@@ -150,6 +150,7 @@ async def block():
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WAITS_FOR)
 def test_a_process_ends_at_the_limit_of_its_stop_and_says_what_it_waited_for(what: str) -> None:
     begin = "import asyncio, threading, time\nfrom hascheduler.lifecycle import on_signal\n"
@@ -169,6 +170,7 @@ def test_a_process_ends_at_the_limit_of_its_stop_and_says_what_it_waited_for(wha
     assert "the culprit" in overran
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_in_time_is_left_alone() -> None:
     program = """
 import asyncio, os, signal

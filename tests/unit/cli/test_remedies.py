@@ -62,7 +62,7 @@ async def delete(replica: Replica, world: World, path: Path) -> None:
 async def edit_of_a_payload_that_is_too_large(replica: Replica, world: World, path: Path) -> None:
     await replica.done("schedule", "add", "big", "--every", "1h", "--definition", "log", "--payload", '{"a": 1}')
     # As a release that had no such bound has stored it.
-    world.rewrite(Collection.SCHEDULES, "big", payload={"a": "$${nominal_time}" * 700_000}, render=True)
+    world.rewrite(Collection.SCHEDULES, "big", payload={"a": "$${nominal_time}" * 50_000}, render=True)
     await replica.done("schedule", "edit", "big", "--payload", '{"a": 2}')
     assert world.schedule("big")["payload"] == {"a": 2}
 

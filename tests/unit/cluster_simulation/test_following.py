@@ -7,6 +7,7 @@ import pytest
 from tests.tiers import in_tier
 from tests.unit.cluster_simulation.simulating import simulate
 
+pytestmark = pytest.mark.slow
 SEEDS = in_tier(check=1, test=4, long=16)
 
 

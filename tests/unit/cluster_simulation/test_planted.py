@@ -10,14 +10,12 @@ from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
 from tests.tiers import TIER
 from tests.unit.cluster_simulation.simulating import simulate
 
-QUICKLY_NOTICED = ("lease-without-compare-and-set",)
-"""After each edit; to look for the others takes a few seconds to half a minute each."""
 ALL = (*PLANTED, *PLANTED_IN_SHARDS, *PLANTED_IN_FOLLOWING)
-SOME = ALL[::4]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("name", {"check": QUICKLY_NOTICED, "test": SOME, "long": ALL}[TIER])
+@pytest.mark.parametrize("name", ALL if TIER == "long" else ALL[::4])
 def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
     run = simulate("--planted", name, "--jobs", "1")  # else further seeds run until the first is noticed
     assert run.returncode == 0, f"not noticed: {run.stdout}{run.stderr}"

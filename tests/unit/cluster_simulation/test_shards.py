@@ -8,6 +8,7 @@ from tests.tiers import in_tier
 from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 from tests.warm import warm
 
+pytestmark = pytest.mark.slow
 SEEDS = in_tier(check=1, test=4, long=20)
 """From 5, a story with much of all that is counted."""
 _MOVED_BY_ALL = f"""
@@ -38,9 +39,3 @@ def test_replicas_that_all_move_partitions_at_once_do_no_harm() -> None:
     prepared = warm("tests.cluster_simulation.__main__", hash_seed=ENVIRONMENT["PYTHONHASHSEED"])
     run = prepared.run(_MOVED_BY_ALL, environment=ENVIRONMENT, patience_s=300)
     assert run.returncode == 0, run.stdout + run.stderr
-
-
-def test_a_fault_of_single_clusters_is_none_of_shards() -> None:
-    run = simulate("--shards", "--faults", "drop_collection")
-    assert run.returncode == 2
-    assert "unknown faults drop_collection" in run.stderr

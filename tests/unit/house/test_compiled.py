@@ -62,6 +62,7 @@ def test_pure_python_is_never_stale(package: Path) -> None:
     assert not is_stale(package)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_which_one_runs() -> None:
     command = [sys.executable, "-m", "hascheduler", "version", "--verbose"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()

@@ -15,6 +15,8 @@ import pytest
 from tests.unit.conftest import Guard
 from tests.warm import Warm
 
+pytestmark = pytest.mark.slow
+
 # Wherever it is started
 
 ROOT = Path(__file__).parents[3]

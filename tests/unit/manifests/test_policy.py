@@ -46,7 +46,8 @@ _SETS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(in_tier(check=5, test=12, long=40)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(in_tier(check=3, test=12, long=40)))
 def test_components_do_the_same_in_any_order_and_keep_the_rules(seed: int, tmp_path: Path) -> None:
     """All at once, in both orders; then some of them, picked by ``seed``."""
     random = Random(seed)
@@ -57,6 +58,7 @@ def test_components_do_the_same_in_any_order_and_keep_the_rules(seed: int, tmp_p
     assert {rule.__name__: list(rule(one)) for rule in rules.ALL} == {rule.__name__: [] for rule in rules.ALL}, some
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("overlay", "place"), list(product((TRIAL, PRODUCTION), (0, 99))))
 def test_an_overlay_takes_servers_that_are_there_already(overlay: str, place: int, tmp_path: Path) -> None:
     """Named before its other components or after them."""

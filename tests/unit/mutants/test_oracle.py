@@ -308,7 +308,7 @@ LATE: list[tuple[Plant, int, str]] = [
 """Noticed under this policy by this seed, which a new criterion leaves as it is; the search goes on from there."""
 
 
-@pytest.mark.parametrize(("plant", "first", "policy"), [*((each, 0, None) for each in spread(EARLY, check=10)), *LATE])
+@pytest.mark.parametrize(("plant", "first", "policy"), [*((each, 0, None) for each in spread(EARLY, check=6)), *LATE])
 def test_a_planted_bug_is_noticed(
     plant: Plant, first: int, policy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +316,7 @@ def test_a_planted_bug_is_noticed(
     assert _notices(first, policy)
 
 
-@pytest.mark.parametrize("plant", IN_TROUBLE)
+@pytest.mark.parametrize("plant", spread(IN_TROUBLE, check=4))
 def test_a_planted_bug_is_noticed_in_trouble(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert _notices(0, rivals=CoreVsOracleFaults)

@@ -15,6 +15,8 @@ from tests.unit.api.doubles import World
 from tests.unit.security import crowding, test_places
 from tests.unit.security.crowding import LIMIT_S
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["app", "world"]
 Plant = Callable[[pytest.MonkeyPatch], None]
 

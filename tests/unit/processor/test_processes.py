@@ -24,6 +24,8 @@ from tests.tiers import spread
 from tests.unit.processor.process_handlers import handlers
 from tests.unit.processor.world import ME, Job, Stage, staged, until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 

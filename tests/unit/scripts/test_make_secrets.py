@@ -14,6 +14,8 @@ from tests.manifests.making import make_secrets
 from tests.manifests.rendering import ROOT, render
 from tests.manifests.rules.references import MADE_OUTSIDE
 
+pytestmark = pytest.mark.slow
+
 IN_THE_REPOSITORY = ROOT / "k8s/overlays/kind/secrets"
 OF_TLS = {"hascheduler-tls", "hascheduler-mongodb-tls", "hascheduler-rabbitmq-tls"}
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.scripted_tools import Says, calls, put_tool
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 _NODES = "hascheduler-control-plane hascheduler-worker hascheduler-worker2 hascheduler-worker3\n"
 _NO = Says(status=1)

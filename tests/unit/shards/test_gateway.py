@@ -15,6 +15,7 @@ from hascheduler.shards.merging import MERGED
 from hascheduler.shards.peers import ONE_SHARD
 from hascheduler.shards.routes import ROUTES, Rule
 from hascheduler.telemetry.metrics_http import HttpMetrics
+from tests.tiers import spread
 from tests.unit.api.doubles import description
 from tests.unit.shards.gateways import ONE, PARTITION, TWO, Answer, Ring, Sent, only
 from tests.unit.shards.worlds import LAYOUT, shards
@@ -163,7 +164,7 @@ WITH_BODIES = [each for routes in ROUTES.values() for each in routes if each.sta
 async def test_a_hostile_body_is_no_defect_of_the_real_routes_either(ring: Ring) -> None:
     ring.gateway.places = shards()
     found = {}
-    for request_ in WITH_BODIES:
+    for request_ in spread(WITH_BODIES, check=8):
         for body in HOSTILE:
             answer = await ring.ask(request_.format(id="job:1", name="tick"), body, headers={"host": "api"})
             found[request_, body[:40]] = answer.status

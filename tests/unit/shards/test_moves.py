@@ -20,7 +20,7 @@ from hascheduler.shards.moves import PartitionMover
 from tests.doubles import tenants as doubles
 from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
-from tests.tiers import examples
+from tests.tiers import examples, in_tier
 from tests.unit.shards.moving_world import FROM, KEY, LATE, PARTITION, TENANT, TO, Hook, MoverKilled, MovingWorld
 
 
@@ -37,10 +37,13 @@ def begun(**fields: Any) -> MovingWorld:
     return world
 
 
-async def exchanges_of_a_move() -> int:
+STEP = in_tier(check=5, test=1)
+
+
+async def exchanges_of_a_move(step: int = STEP) -> range:
     world = begun()
     await world.moved()
-    return world.exchanges
+    return range(1, world.exchanges, step)
 
 
 async def copied(world: MovingWorld, id: str) -> PartitionMover:
@@ -85,7 +88,7 @@ async def test_a_mover_that_fails_at_any_exchange_goes_on_and_one_that_is_killed
     def fail() -> None:
         raise error("no answer")
 
-    for at in range(1, await exchanges_of_a_move()):
+    for at in await exchanges_of_a_move():
         world = begun()
         mover = world.mover(once(at, fail))
         with suppress(error):
@@ -95,10 +98,10 @@ async def test_a_mover_that_fails_at_any_exchange_goes_on_and_one_that_is_killed
 
 
 async def at_each_exchange(
-    do: Callable[[MovingWorld], object], world_of: Callable[[], MovingWorld] = begun
+    do: Callable[[MovingWorld], object], world_of: Callable[[], MovingWorld] = begun, step: int = STEP
 ) -> AsyncIterator[MovingWorld]:
     """Yield a world for each exchange of a move, moved while that was done before this exchange."""
-    for at in range(1, await exchanges_of_a_move()):
+    for at in await exchanges_of_a_move(step):
         world = world_of()
         await world.moved(world.mover(once(at, partial(do, world))))
         yield world
@@ -113,8 +116,8 @@ def late_writes(index: int) -> AsyncIterator[MovingWorld]:
     return at_each_exchange(lambda world: world.put_job(index, LATE))
 
 
-def late_changes(world_of: Callable[[], MovingWorld] = begun) -> AsyncIterator[MovingWorld]:
-    return at_each_exchange(lambda world: world.change_job(FROM, "kept-1", priority=9), world_of)
+def late_changes(world_of: Callable[[], MovingWorld] = begun, step: int = STEP) -> AsyncIterator[MovingWorld]:
+    return at_each_exchange(lambda world: world.change_job(FROM, "kept-1", priority=9), world_of, step)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ async def test_a_key_that_an_ended_job_lost_goes_to_its_next_holder() -> None:
 
 async def asleep() -> AsyncIterator[MovingWorld]:
     """Yield a world for each exchange of a move, in which a mover sleeps before it until another one is done."""
-    for at in range(1, await exchanges_of_a_move()):
+    for at in await exchanges_of_a_move():
         world = begun()
         woken, slept = asyncio.Event(), asyncio.Event()
 
@@ -378,8 +381,9 @@ async def test_noticed_open_before_the_take() -> None:
     await is_noticed(moved(mover_type=OpensBeforeTheTake))
 
 
+@pytest.mark.slow  # few exchanges show it
 async def test_noticed_take_without_the_version() -> None:
-    await is_noticed(late_changes(lambda: begun(store_type=TakesWithoutTheVersion)))
+    await is_noticed(late_changes(lambda: begun(store_type=TakesWithoutTheVersion), step=1))
 
 
 async def test_noticed_hold_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hascheduler.model.partition import Hold
 from hascheduler.shards.turns import CapTurn
-from tests.tiers import examples
+from tests.tiers import examples, spread
 from tests.unit.shards.rounds import ForgetfulHolds, HastyTurns, Rounds, jobs, released_in_any_case
 
 X, Y, Z = "cap/all", "cap/definition/x", "cap/tier/2"
@@ -139,7 +139,7 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hascheduler.shards.turns._KEPT_MS", 200)
 
 
-@pytest.mark.parametrize("first", range(0, len(SLEEPS), 10))
+@pytest.mark.parametrize("first", spread(range(0, len(SLEEPS), 10), check=3))
 async def test_a_process_that_was_asleep_between_two_exchanges_gives_no_cap_to_two_shards(
     first: int, short_turns: None
 ) -> None:

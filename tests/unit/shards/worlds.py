@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hascheduler.api.app import create_app
+from hascheduler.api.app import with_edge
 from hascheduler.api.http.limits import HOLDING, Holding
 from hascheduler.api.middleware.auth import ANONYMOUS
 from hascheduler.shards.layout import Layout
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, the_routes
 
 NAMES = ("default", "0001", "0002")
 LAYOUT = Layout.even(NAMES)
@@ -33,7 +33,7 @@ class WorldPlace:
 
     def __post_init__(self) -> None:
         self.services = self.world.services()
-        self.app: ASGIApp = create_app(self.services)
+        self.app: ASGIApp = with_edge(the_routes(), self.services)
 
     async def ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked += 1

@@ -201,6 +201,7 @@ print(given["service.name"], given["service.instance.id"], given.get("team"), "s
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "said"),
     spread(
@@ -226,6 +227,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", spread([["processor", "processors.log"], ["serve"]], check=1))
 def test_without_the_packages_the_refusal_says_what_to_install(command: list[str]) -> None:
     ended = subprocess.run(
@@ -274,6 +276,7 @@ ours.info("after", expected=[f"{context.trace_id:032x}", f"{context.span_id:016x
 """
 
 
+@pytest.mark.slow
 def test_every_line_names_its_process_and_its_span() -> None:
     ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     lines = {line["event"]: line for line in map(json.loads, ended.stderr.splitlines())}
