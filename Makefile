@@ -187,7 +187,7 @@ k8s-lint: .venv/.ready
 	$(BIN)/shellcheck $$(grep --files-with-matches --line-regexp "#!/usr/bin/env bash" scripts/*) .ci/run k8s/base/mongodb/member-ready
 
 k8s-check: k8s-lint servers ## what can be known of images and manifests without a cluster
-	$(PYTEST) loadfile tests/unit/manifests tests/integration/manifests tests/system/manifests tests/unit/monitoring tests/unit/scripts tests/system/local_pods $(PYTEST_ARGS)
+	$(PYTEST) loadfile tests/unit/manifests tests/integration/manifests tests/system/manifests tests/unit/monitoring tests/unit/scripts $(PYTEST_ARGS)
 
 advisories: ## known weaknesses of the locked packages; needs a network that reaches an advisory database
 	scripts/advisories

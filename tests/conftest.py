@@ -34,7 +34,6 @@ _KINDS = {
     "contract": ("contract",),
     "integration": ("integration", "real"),
     "system": ("system", "real"),
-    "system/local_pods": ("thorough",),
     "system/manifests": ("thorough",),
 }
 """The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""

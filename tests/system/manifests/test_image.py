@@ -70,10 +70,10 @@ def test_it_says_its_version(built: Built) -> None:
     assert (done.returncode, done.stdout) == (0, f"hascheduler {__version__}\n"), done.stderr
 
 
-@pytest.mark.skipif(
-    not is_root(),
-    reason="only root can make the root read-only for a process",
-)
+_needs_root = pytest.mark.skipif(not is_root(), reason="only root can make namespaces")
+
+
+@_needs_root
 def test_the_confinement_is_one(built: Built) -> None:
     tries = "\n".join(
         f"try: open({path!r}, 'w')\nexcept OSError as error: print(error.errno)"
@@ -145,3 +145,18 @@ async def test_it_runs_without_a_home_or_a_place_to_write(
             assert "NoNewPrivs:\t1" in _status(child)
         os.kill(child.pid, signal.SIGTERM)
         assert await asyncio.wait_for(child.wait(), 30) == 0, output.read_text()[-3_000:]
+
+
+@_needs_root
+async def test_sigterm_ends_process_1_before_its_loop_runs() -> None:
+    program = "from hascheduler.cli.run.early_sigterm import exit_on_sigterm; exit_on_sigterm();"
+    program += "print('on', flush=True); import time; time.sleep(600)"
+    process = await asyncio.create_subprocess_exec(
+        *("unshare", "--pid", "--fork", "--kill-child=KILL", "--", sys.executable, "-c", program),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert await asyncio.wait_for(process.stdout.readline(), 60) == b"on\n"
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()  # noqa: ASYNC240  # of the kernel
+    os.kill(int(children), signal.SIGTERM)
+    assert await asyncio.wait_for(process.wait(), 30) == 128 + signal.SIGTERM
