@@ -1,4 +1,4 @@
-"""Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
+"""Runs the benchmarks: shows a table, and prints one line of JSON for machines."""
 
 import subprocess
 import sys
@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import Annotated
 
@@ -27,8 +26,7 @@ from tests.bench.jobs import (
     measure_throughput,
     read_loads,
 )
-from tests.bench.results import RESULTS, Figures, run_bench
-from tests.bench.results import report as report_lines
+from tests.bench.results import Figures, run_bench
 from tests.bench.shards import SHARDS, MovePlan, Plan, measure_shards, measure_slot_moves
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import (
@@ -41,13 +39,13 @@ from tests.bench.stacks import (
     with_batch_delay,
 )
 from tests.bench.stalls import measure_stalls
-from tests.bench.stored import MemoryPlan, measure_finished, measure_pending, measure_schedules, measure_shards_memory
+from tests.bench.stored import measure_pending, measure_schedules
 from tests.bench.times import measure_failover, measure_fires, measure_storm
 
 SUITE: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("throughput", "shards"), ("--runs", "3")),
     **dict.fromkeys(("latency", "fires", "storm", "failover", "cost", "idle", "flood", "overload", "slot-moves"), ()),
-    **dict.fromkeys(("shards-memory", "schedules", "pending", "stalls", "finished", "decisions"), ()),
+    **dict.fromkeys(("schedules", "pending", "stalls", "decisions"), ()),
 }
 """All but the soak, with what is given to each: the whole takes some three quarters of an hour on two cores."""
 CREW = Crew(replicas=3, processors=2)
@@ -132,8 +130,8 @@ def fires(
 
 @app.command()
 def storm(schedules: Count = 10_000, runs: Runs = 1) -> None:
-    """Schedules that are all due at one instant: when the last has started, and in which order they did."""
-    measure = partial(measure_storm, database=DATABASE, schedules=schedules)
+    """Schedules that are all due at one instant: when the last has started."""
+    measure = partial(measure_storm, schedules=schedules)
     _run("storm", {f"{schedules:,} at once": (replace(CREW, slots=128), measure)}, runs)
 
 
@@ -145,7 +143,7 @@ def failover(
     stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP, which is noticed after a while.")] = 3,
     runs: Runs = 1,
 ) -> None:
-    """From ending the leader to the first dispatch of the next term, and to the first start."""
+    """From ending the leader to the first dispatch of the next term."""
     plan = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: stops}
     run_bench(
         "failover", lambda: on_stack("failover", CREW, lambda stack: measure_failover(stack, DATABASE, plan)), runs
@@ -195,12 +193,10 @@ def soak(
 
 
 @app.command()
-def schedules(
-    counts: Several = "10000,100000,1000000", idle_seconds: Count = 20, changes: Count = 200, runs: Runs = 1
-) -> None:
-    """Schedules that wait: time to ready, memory, idle CPU, and how soon a change is in force."""
+def schedules(counts: Several = "10000,100000,1000000", idle_seconds: Count = 20, runs: Runs = 1) -> None:
+    """Schedules that wait: time to ready, memory, and idle CPU."""
     sizes, folder = read_numbers("--counts", counts), FOLDER / "schedules"
-    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, idle_seconds, changes, folder)), runs)
+    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, idle_seconds, folder)), runs)
 
 
 @app.command()
@@ -217,13 +213,6 @@ def stalls() -> None:
     """Requests that ask for as much as they may: the longest piece of the loop's work; exit status 1 if one is too
     long, or keeps another's submit."""
     run_bench("stalls", lambda: run_in_foreground(measure_stalls(FOLDER / "stalls")))
-
-
-@app.command()
-def finished(count: Count = 1_000_000, requests: Count = 300) -> None:
-    """Jobs that have ended: to look at one, and to list them."""
-    measure = partial(measure_finished, database=DATABASE, count=count, requests=requests)
-    _run("finished", {f"{count:,} finished": (Crew(1, 0), measure)})
 
 
 @app.command()
@@ -283,13 +272,11 @@ def shards(
     rates: Annotated[str, typer.Option(help="Jobs a second, one a request, with commas.")] = "200,400",
     seconds: Annotated[int, typer.Option(min=1, help="So long jobs are counted.")] = 20,
     tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
-    fires: Annotated[int, typer.Option(min=40, help="A second, in all shards, while replicas are killed.")] = 100,
-    kills: Annotated[int, typer.Option(min=0, help="Of the replica that leads two shards; 0: CPU alone.")] = 10,
     slots: Slots = 32,
     runs: Runs = 1,
 ) -> None:
-    """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
-    plan = Plan(read_numbers("--rates", rates), seconds, tenants, fires, kills, slots)
+    """CPU of a job with four shards by that with one."""
+    plan = Plan(read_numbers("--rates", rates), seconds, tenants, slots)
     run_bench("shards", lambda: measure_shards(plan), runs)
 
 
@@ -306,17 +293,6 @@ def slot_moves(
     run_bench("slot-moves", lambda: measure_slot_moves(plan))
 
 
-@app.command("shards-memory")
-def shards_memory(
-    shards: Annotated[int, typer.Option(min=2, help="In all.")] = 64,
-    jobs: Annotated[int, typer.Option(min=0, help="That wait in each of them.")] = 1_000,
-    seconds: Count = 10,
-) -> None:
-    """Memory and CPU of a replica that hosts all of many shards, and of one of 20 where each has two candidates."""
-    plan = MemoryPlan(shards, jobs, seconds)
-    run_bench("shards-memory", lambda: run_in_foreground(measure_shards_memory(plan, FOLDER / "shards-memory")))
-
-
 @app.command()
 def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = "") -> None:
     """Every benchmark but the soak, each a process of its own: what one leaves behind or breaks is not the next's."""
@@ -328,13 +304,6 @@ def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = 
         failed += [name] if status else []
     if failed:
         raise WorldError(f"without figures: {', '.join(failed)}")
-
-
-@app.command()
-def report(results: Path = RESULTS) -> None:
-    """A table in Markdown of what was measured last."""
-    for line in report_lines(results):
-        typer.echo(line)
 
 
 def chosen(only: str) -> list[str]:

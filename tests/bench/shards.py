@@ -1,13 +1,7 @@
-"""What several shards cost, whom it disturbs that a replica which leads two of four is lost, and what a move costs.
+"""What several shards cost, and what a move costs.
 
 *CPU*: jobs that do nothing, one a request at a steady rate, for tenants of all shards in turns: first in one shard,
 then in four. *Ratios* are the figures with four divided by those with one, within one run, as machines differ.
-
-*A takeover*: the replica that leads two shards gets SIGKILL, while something is due in each shard every few dozen ms.
-``dispatch_…`` is from the signal to the first dispatch of the next term in each of its two shards, by the journal.
-``others_…`` are the lags of fires of the other shards that are due in the second before the signal and in the one after
-it. Then it starts again and its shards are handed back: ``returned_…`` is from the last dispatch of the leader before
-to its first, the time to the next fire included.
 
 *A move*: one tenant has many jobs that wait and schedules that fire, and its partition moves from shard to shard. The
 pause is the longest time between two starts of its jobs from the begin of a move until all of it is there.
@@ -15,12 +9,11 @@ pause is the longest time between two starts of its jobs from the begin of a mov
 """
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count, pairwise
-from signal import SIGKILL
 from typing import Any
 
 import psutil
@@ -29,7 +22,7 @@ from pymongo import AsyncMongoClient
 from hascheduler.client import AsyncScheduler
 from hascheduler.client.options import BatchJob
 from hascheduler.clock import SystemClock
-from hascheduler.demo.evidence import Effect, Effects
+from hascheduler.demo.evidence import Effects
 from hascheduler.election.preferences import preferred_leaders
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import InvalidInput, WorldError
@@ -41,35 +34,28 @@ from hascheduler.simulate.report import percentile
 from tests.bench.load import Load, loading
 from tests.bench.results import Figures
 from tests.bench.stacks import DATABASE, Cast, Crew, cpu_s, interval_bodies, leading, make_schedules, on_stack, servers
-from tests.bench.times import dispatch_pause_ms, journal_end, next_dispatch
 
 SHARDS = 4
 REPLICAS = 3
 """So one of them leads two shards."""
 PROCESSORS = 4
-ONE, SEVERAL, RATIOS, KILLED = "1 shard", f"{SHARDS} shards", f"{SHARDS} shards to 1", "a replica with 2 shards"
+ONE, SEVERAL, RATIOS = "1 shard", f"{SHARDS} shards", f"{SHARDS} shards to 1"
 _KINDS = ("replica", "processor", "mongod", "rabbitmq")
 _REBALANCE_AFTER = "1s"
-"""A replica that was killed soon has its shards again."""
+"""So that each shard is soon led where it should be."""
 _SETTLE_S = 5
 _WARM_UP_S = 5
 _TAIL_S = 1
-_QUIET_S = 2.5
-_SPAN_MS = 1_000
-"""In which each schedule is due once."""
 _PATIENCE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each of ``rates`` of jobs a second for so many ``tenants``, observed for ``seconds``; then ``fires_per_s`` and so
-    many ``kills``, which may be 0."""
+    """Each of ``rates`` of jobs a second for so many ``tenants``, observed for ``seconds``."""
 
     rates: Sequence[int]
     seconds: int
     tenants: int
-    fires_per_s: int
-    kills: int
     slots: int
 
     def __post_init__(self) -> None:
@@ -78,29 +64,24 @@ class Plan:
 
 
 def measure_shards(plan: Plan) -> dict[str, Figures]:
-    """One run: one shard, several, the one divided by the other, and the kills."""
+    """One run: one shard, several, the one divided by the other."""
     tenants = tenants_of_all(plan.tenants)
 
-    async def measure_one(stack: Stack) -> dict[int, Figures]:
-        async with _deployed(stack, _database(1), 1) as deployment:
-            return {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
+    def measured(shards: int) -> dict[int, Figures]:
+        async def measure(stack: Stack) -> dict[int, Figures]:
+            async with _deployed(stack, _database(shards), shards) as deployment:
+                return {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
 
-    async def measure_several(stack: Stack) -> tuple[dict[int, Figures], Figures | None]:
-        async with _deployed(stack, _database(SHARDS), SHARDS) as deployment:
-            jobs = {rate: await _measure_jobs(deployment, plan, rate, tenants) for rate in plan.rates}
-            return jobs, await _measure_takeovers(deployment, plan, tenants) if plan.kills else None
+        return on_stack("shards", Crew(REPLICAS, PROCESSORS, plan.slots, shards), measure, _settings(shards))
 
-    one = on_stack("shards", Crew(REPLICAS, PROCESSORS, plan.slots), measure_one, _settings(1))
-    several, killed = on_stack(
-        "shards", Crew(REPLICAS, PROCESSORS, plan.slots, SHARDS), measure_several, _settings(SHARDS)
-    )
+    one, several = measured(1), measured(SHARDS)
     found: dict[str, Figures] = {}
     for rate in plan.rates:
         load = f", {rate:,} jobs/s"
         found[f"{ONE}{load}"] = one[rate]
         found[f"{SEVERAL}{load}"] = several[rate]
         found[f"{RATIOS}{load}"] = ratios(several[rate], one[rate])
-    return found if killed is None else {**found, KILLED: killed}
+    return found
 
 
 def tenants_of_all(total: int) -> list[str]:
@@ -194,81 +175,6 @@ async def _measure_jobs(deployment: _Deployment, plan: Plan, rate: int, tenants:
         "cpu_ms_per_job": round(1_000 * sum(spent_s.values()) / jobs, 3),
         **{f"{kind}_cpu_ms_per_job": round(1_000 * spent_s[kind] / jobs, 3) for kind in _KINDS if kind in spent_s},
     }
-
-
-async def _measure_takeovers(deployment: _Deployment, plan: Plan, tenants: Sequence[str]) -> Figures:
-    """As many schedules as fires a second, evenly spread over it in every shard, and the kills."""
-    urls = list(deployment.stack.urls.values())
-    await make_schedules(urls, interval_bodies(plan.fires_per_s, tenants=tenants))
-    # Tenants are listed the shards' in turns.
-    takeovers = _Takeovers(deployment, {f"bench-{number}": number % SHARDS for number in range(plan.fires_per_s)})
-    for _ in range(plan.kills):
-        await takeovers.add()
-    return {"kills": plan.kills, "takeovers": 2 * plan.kills, **takeovers.figures()}
-
-
-class _Takeovers:
-    def __init__(self, deployment: _Deployment, shard_of: Mapping[str, int]) -> None:
-        self._deployment = deployment
-        self._shard_of = shard_of
-        self._clock = SystemClock()
-        self._effects = Effects()
-        self._unstarted = 0
-        self._took_ms: dict[str, list[int]] = defaultdict(list)
-
-    def figures(self) -> Figures:
-        """Of all kills together."""
-        figures: dict[str, Any] = {"unstarted": self._unstarted}
-        for name, took_ms in self._took_ms.items():
-            figures |= {f"{name}_p{part}_ms": percentile(took_ms, part) for part in (50, 99)}
-            figures[f"{name}_max_ms"] = max(took_ms, default=0)
-        return figures
-
-    async def add(self) -> None:
-        """Kill the replica that leads two; then all is as it was."""
-        deployment, stack = self._deployment, self._deployment.stack
-        led = await deployment.settled()
-        self._effects.read(deployment.logs())
-        self._effects.all.clear()
-        await asyncio.sleep(_QUIET_S)
-        [(name, leads)] = Counter(name for name, _ in led).most_common(1)
-        if leads != 2:
-            raise WorldError(f"{name} leads {leads} shards, and not two")
-        lost = {index: term for index, (leader, term) in enumerate(led) if leader == name}
-        newest = {index: await journal_end(deployment.databases[index]) for index in lost}
-        at_ms = self._clock.wall_ms()
-        stack.replicas[name].signal(SIGKILL)
-        async with asyncio.timeout(_PATIENCE_S):
-            dispatched = await asyncio.gather(
-                *(next_dispatch(deployment.databases[index], newest[index], term) for index, term in lost.items())
-            )
-        await asyncio.sleep((at_ms + _SPAN_MS - self._clock.wall_ms()) / 1_000 + _TAIL_S)
-        self._effects.read(deployment.logs())
-        before, after = (self._lags(lost, from_ms) for from_ms in (at_ms - _SPAN_MS, at_ms))
-        await stack.replicas[name].wait()
-        await stack.start_replica(name)
-        await stack.ready(name)
-        back = await deployment.settled()
-        async with asyncio.timeout(_PATIENCE_S):
-            returned = [
-                await dispatch_pause_ms(deployment.databases[index], newest[index], back[index][1]) for index in lost
-            ]
-        due = sum(shard not in lost for shard in self._shard_of.values())
-        self._unstarted += 2 * due - len(before) - len(after)
-        self._took_ms["dispatch"] += [first_ms - at_ms for first_ms, _ in dispatched]
-        self._took_ms["returned"] += returned
-        self._took_ms["others_before"] += before
-        self._took_ms["others_after"] += after
-
-    def _lags(self, lost: Mapping[int, int], from_ms: int) -> list[int]:
-        """Of each fire of the other shards that was due within a second from then on."""
-        return [effect.lag_ms for effect in self._effects.all if self._counts(effect, lost, from_ms)]
-
-    def _counts(self, effect: Effect, lost: Mapping[int, int], from_ms: int) -> bool:
-        shard, nominal_ms = self._shard_of.get(effect.schedule), effect.nominal_ms
-        if shard is None or shard in lost or nominal_ms is None:
-            return False
-        return from_ms <= nominal_ms < from_ms + _SPAN_MS
 
 
 def _database(shards: int) -> str:
