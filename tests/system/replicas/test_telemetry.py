@@ -154,45 +154,6 @@ async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_when_told_
         await process.communicate()
 
 
-async def test_replicas_are_ready_and_a_processor_is_while_it_can_take_work(
-    processes: Processes,
-) -> None:
-    ports = {name: free_port() for name in ("one", "two", "worker")}
-
-    def settings(name: str) -> dict[str, str]:
-        return {"HASCHEDULER_HEALTH_PORT": str(ports[name])}
-
-    for name in ("one", "two"):
-        await processes.replica(name, **settings(name))
-    worker = await processes.processor("worker", "processors.sleep", slots=8, **settings("worker"))
-    leader, _ = await processes.leader()
-
-    async def settled() -> dict[str, Told | None] | None:
-        now = {name: await told(port) for name, port in ports.items()}
-        is_settled = all(each and each["/readyz"] == YES for each in now.values())
-        return now if is_settled and now[leader.name] == dict.fromkeys(PATHS, YES) else None
-
-    now = await eventually(settled, "all are ready, and one knows that it leads")
-    follower = "two" if leader.name == "one" else "one"
-    assert now[follower] == {"/livez": YES, "/readyz": YES, "/leaderz": FOLLOWS}
-    assert now["worker"] == {"/livez": YES, "/readyz": YES}
-
-    # A job that takes its time holds the processor in its drain for as long as the test looks.
-    await processes.post("/v1/jobs", {"definition": "sleep", "payload": {"seconds": 15}})
-
-    async def runs() -> bool:
-        return await processes.database.jobs.count_documents({"state": "running"}) == 1
-
-    await eventually(runs, "the job runs")
-    worker.signal(signal.SIGTERM)
-
-    async def drains() -> Told | None:
-        now = await told(ports["worker"])
-        return now if now and now["/readyz"] != YES else None
-
-    assert await eventually(drains, "it drains") == {"/livez": YES, "/readyz": (503, "it is draining")}
-
-
 @pytest.mark.parametrize(
     ("arguments", "setting", "blamed"),
     [
@@ -289,21 +250,3 @@ async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(pro
             "in a thread",
             "submit traced-thread",
         ]
-
-
-async def test_a_collector_that_is_away_is_told_of_once_and_keeps_nobody(processes: Processes) -> None:
-    away = {**tracing_to("http://127.0.0.1:1"), "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
-    replica = await processes.replica("one", **away)
-    processor = await processes.processor("worker", HANDLERS, slots=8, **away)
-    for _ in range(5):
-        job_id = await submitted(processes, {"definition": "traced-thread"})
-        await processes.in_state(job_id, "succeeded")
-
-    async def both_told() -> bool:
-        return all(processes.logged("span_export_failed", name) for name in ("one", "worker"))
-
-    await eventually(both_told, "both have said that spans are lost")
-    assert (await processor.terminate(), await replica.terminate()) == (0, 0)
-    assert [len(processes.logged("span_export_failed", name)) for name in ("one", "worker")] == [1, 1]
-    strangers = {line["logger"] for line in processes.lines("one", "worker")}
-    assert not [name for name in strangers if not name.startswith(("hascheduler.", "processors."))]

@@ -13,7 +13,7 @@ async def ended(processes: ShardedProcesses, *arguments: str, **environment: str
     return status, said.splitlines()[-1]
 
 
-@pytest.mark.parametrize("shards", [1, SHARD_COUNT - 1, SHARD_COUNT + 1])
+@pytest.mark.parametrize("shards", [SHARD_COUNT - 1, SHARD_COUNT + 1])
 async def test_another_number_than_the_deployment_has(processes: ShardedProcesses, shards: int) -> None:
     replica = await processes.replica("one")
     serving = (["serve"], ["processor", "processors.log"]) if shards < SHARD_COUNT else ()
