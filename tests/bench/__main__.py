@@ -26,8 +26,8 @@ from tests.bench.jobs import (
     measure_throughput,
     read_loads,
 )
+from tests.bench.moves import SHARDS, MovePlan, measure_slot_moves
 from tests.bench.results import Figures, run_bench
-from tests.bench.shards import SHARDS, MovePlan, Plan, measure_shards, measure_slot_moves
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import (
     BATCH_DELAY_MAX_MS,
@@ -43,7 +43,7 @@ from tests.bench.stored import measure_pending, measure_schedules
 from tests.bench.times import measure_failover, measure_fires, measure_storm
 
 SUITE: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("throughput", "shards"), ("--runs", "3")),
+    "throughput": ("--runs", "3"),
     **dict.fromkeys(("latency", "fires", "storm", "failover", "cost", "idle", "flood", "overload", "slot-moves"), ()),
     **dict.fromkeys(("schedules", "pending", "stalls", "decisions"), ()),
 }
@@ -201,7 +201,7 @@ def schedules(counts: Several = "10000,100000,1000000", idle_seconds: Count = 20
 
 @app.command()
 def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> None:
-    """Jobs that wait: time to ready, memory, stalls, and what it costs to take from them."""
+    """Jobs that wait: time to ready, memory, and what it costs to take from them."""
     folder = FOLDER / "pending"
     run_bench(
         "pending", lambda: {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, folder))}, runs
@@ -264,20 +264,6 @@ def overload(
         },
         runs,
     )
-
-
-@app.command()
-def shards(
-    *,
-    rates: Annotated[str, typer.Option(help="Jobs a second, one a request, with commas.")] = "200,400",
-    seconds: Annotated[int, typer.Option(min=1, help="So long jobs are counted.")] = 20,
-    tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
-    slots: Slots = 32,
-    runs: Runs = 1,
-) -> None:
-    """CPU of a job with four shards by that with one."""
-    plan = Plan(read_numbers("--rates", rates), seconds, tenants, slots)
-    run_bench("shards", lambda: measure_shards(plan), runs)
 
 
 @app.command("slot-moves")

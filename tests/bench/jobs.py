@@ -130,8 +130,6 @@ class Counts:
     at: float
     cpu_s: Mapping[str, float]
     operations: Mapping[str, int]
-    bytes_in: int
-    bytes_out: int
     jobs: int
 
 
@@ -183,8 +181,6 @@ def cost_between(before: Counts, after: Counts) -> Figures:
         **{f"{kind}_cpu_ms_per_job": round(1_000 * kind_s / jobs, 3) for kind, kind_s in spent_s.items()},
         "mongodb_ops_per_job": round(sum(operations.values()) / jobs, 3),
         **{f"mongodb_{name}_per_job": round(count / jobs, 3) for name, count in operations.items()},
-        "mongodb_bytes_in_per_job": round((after.bytes_in - before.bytes_in) / jobs),
-        "mongodb_bytes_out_per_job": round((after.bytes_out - before.bytes_out) / jobs),
     }
 
 
@@ -232,8 +228,6 @@ class _Cost:
             time.monotonic(),
             cpu_s(cast),
             {name: int(status["opcounters"][name]) for name in OPERATIONS},
-            int(status["network"]["bytesIn"]),
-            int(status["network"]["bytesOut"]),
             len(self._effects.all),
         )
 
@@ -299,7 +293,6 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
     return {
         "best_per_s": best_per_s,
         "best_after_per_s": best_after_per_s,
-        "offered_per_s": load.per_second,
         "goodput_per_s": goodput_per_s,
         "goodput_ratio": round(ratio, 3),
         "goodput_ratio_of_cpu": round(ratio * (cores - best_cores) / (cores - sent.cores), 3),
@@ -311,9 +304,6 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         "wait_p99_ms": percentile(waited_ms, 99),
         "unfinished_after": backlog,
         "settled_s": settled_s,
-        "ack_p99_ms": sent.ack_p99_ms,
-        "refusal_p50_ms": sent.refusal_p50_ms,
-        "retry_after_p50_s": sent.retry_after_p50_s,
         "retry_after_max_s": sent.retry_after_max_s,
         "readmitted_ratio": round(sent.readmitted / max(sent.came_back, 1), 3),
         "load_late_max_ms": sent.late_max_ms,

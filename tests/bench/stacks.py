@@ -125,12 +125,11 @@ _NAMES = {"mongod": "mongod", "beam.smp": "rabbitmq"}
 _PATIENCE_S = 30
 
 
-async def leading(stack: Stack, database: Any, shard: str = "default") -> tuple[str, int]:
-    """The name of the replica that holds the lease of that shard, whose ``database`` it is, once one does, and its
-    term."""
+async def leading(stack: Stack, database: Any) -> tuple[str, int]:
+    """Return the name of the replica that holds the lease, once one does, and its term."""
     async with asyncio.timeout(_PATIENCE_S):
         while True:
-            lease = await database["leases"].find_one({"_id": shard})
+            lease = await database["leases"].find_one({"_id": "default"})
             name = lease["holder"].rpartition(".")[0] if lease else ""
             if lease and name in stack.replicas:
                 return name, int(lease["term"])

@@ -5,9 +5,8 @@ start of its process until it leads. *Memory* is what it keeps for itself (USS),
 
 - Schedules: 40 % intervals of 1 to 25 hours, 45 % crons in 13 zones, 5 % lists of times, 5 % one-offs, 5 % crons with
   jitter and a window.
-- Pending jobs: 10,000 fairness keys in 4 lanes, 100 targets a key. *Stalls* are the longest that the loop was kept from
-  turning, while it loads and while it dispatches to 64 slots. What a dispatch costs is told by the replica itself: the
-  time within the core's steps, by the dispatches of that span.
+- Pending jobs: 10,000 fairness keys in 4 lanes, 100 targets a key. What a dispatch to 64 slots costs is told by the
+  replica itself: the time within the core's steps, by the dispatches of that span.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ import random
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from hascheduler.model.documents.schedule import NewSchedule, new_schedule_docum
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.schedule import JobTemplate
 from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
-from tests.bench.http_client import HttpClient, query
 from tests.bench.results import Figures
 from tests.bench.stacks import now_ms, own_mb, process_cpu_s, resident_mb, write_documents
 from tests.factories import make_job
@@ -46,12 +44,9 @@ _ASKED_EVERY_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class LoneReplica:
-    """``health_url`` is where its process answers probes, from its first moment."""
-
     child: Daemon
     process: psutil.Process
     url: str
-    health_url: str
     started_at: float
     settings: dict[str, str]
 
@@ -128,7 +123,6 @@ async def start_lone_replica(
             child,
             psutil.Process(child.pid),
             f"http://127.0.0.1:{port}",
-            f"http://127.0.0.1:{health_port}",
             started_at,
             of_processors,
         )
@@ -142,47 +136,6 @@ async def _leads(scheduler: AsyncScheduler) -> bool:
     except Unavailable:
         return False
     return cluster.ready and cluster.leading
-
-
-_WATCHED_EVERY_S = 0.01
-
-
-class Stalls:
-    """What has been seen since it was last taken."""
-
-    def __init__(self) -> None:
-        self._longest_s = 0.0
-        self._asked_at: float | None = None
-
-    def take_ms(self) -> int:
-        """The longest, with the one that may be under way; the next call tells of later ones alone."""
-        waiting_s = 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
-        longest_s, self._longest_s = max(self._longest_s, waiting_s), 0.0
-        return round(1_000 * longest_s)
-
-    async def keep_asking(self, http: HttpClient, url: str) -> None:
-        to, asked = query(url)
-        while True:
-            await asyncio.sleep(_WATCHED_EVERY_S)
-            # Nobody answers before the process listens.
-            with suppress(OSError):
-                self._asked_at = time.monotonic()
-                await http.send(to, asked)
-                self._longest_s = max(self._longest_s, time.monotonic() - self._asked_at)
-            self._asked_at = None
-
-
-@asynccontextmanager
-async def watched_stalls(health_url: str) -> AsyncIterator[Stalls]:
-    stalls = Stalls()
-    async with HttpClient(1, READY_LIMIT_S) as http:
-        asking = asyncio.create_task(stalls.keep_asking(http, f"{health_url}/livez"))
-        try:
-            yield stalls
-        finally:
-            asking.cancel()
-            with suppress(asyncio.CancelledError):
-                await asking
 
 
 # Schedules that wait
@@ -258,10 +211,7 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             await write_documents(client[_PENDING]["jobs"], _pending_documents(count))
             written_s = round(time.monotonic() - began)
         async with start_lone_replica(mongod.uri, _PENDING, folder) as replica:
-            async with watched_stalls(replica.health_url) as stalls:
-                ready_s = await replica.leads()
-                loading_ms = stalls.take_ms()
-            # Unwatched: to be asked a hundred times a second is no rest.
+            ready_s = await replica.leads()
             resting = await replica.rests(seconds)
             return {
                 "pending": count,
@@ -269,7 +219,6 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
                 "ready_s": ready_s,
                 **resting,
                 "bytes_per_job": round((resting["memory_mb"] - empty["memory_mb"]) * 2**20 / count),
-                "stall_loading_ms": loading_ms,
                 **await _dispatching(replica, seconds),
             }
 
@@ -279,7 +228,6 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
     async with (
         httpx.AsyncClient(base_url=replica.url, timeout=60) as http,
         replica.processor(("tests.bench.handlers",), _SLOTS) as output,
-        watched_stalls(replica.health_url) as stalls,
     ):
         async with asyncio.timeout(_FIRST_PATIENCE_S):
             while not effects.read([output]):  # noqa: ASYNC110  # a file does not tell
@@ -295,7 +243,6 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
     return {
         "started_per_s": round(started / took_s),
         "decision_us": round(1e6 * steps_s / decided, 1) if decided else 0,
-        "stall_dispatching_ms": stalls.take_ms(),
     }
 
 
