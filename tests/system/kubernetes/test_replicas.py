@@ -93,11 +93,8 @@ async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(proces
     await processes.check()
 
 
-@pytest.mark.parametrize("lease", [LONG, {}], ids=["long before its lease runs out", "for longer than its lease"])
-async def test_one_that_stands_still_is_followed_and_wakes_up_as_a_follower(
-    processes: LeasedProcesses, lease: dict[str, str]
-) -> None:
-    leader, term = await processes.begin(**lease)
+async def test_one_that_stands_still_is_followed_and_wakes_up_as_a_follower(processes: LeasedProcesses) -> None:
+    leader, term = await processes.begin(**LONG)
     leader.signal(signal.SIGSTOP)
     successor, _ = await processes.leader(not_in_term=term)
     assert successor is not leader

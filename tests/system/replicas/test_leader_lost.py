@@ -40,19 +40,6 @@ async def check_fires(processes: Processes, at_least: int) -> None:
     await processes.assert_terms_never_return()
 
 
-async def test_killed_again_and_again_nothing_is_missed_or_doubled(processes: Processes) -> None:
-    await start(processes)
-    term = 0
-    for _ in range(3):
-        leader, term = await processes.leader(not_in_term=term)
-        await processes.fired(5, *SCHEDULES)
-        await leader.kill()
-        await processes.leader(not_in_term=term)
-        await processes.replica(leader.name)
-    await processes.fired(10, *SCHEDULES)
-    await check_fires(processes, 25)
-
-
 @pytest.mark.parametrize(
     ("number", "cause"), [(signal.SIGTERM, "released"), (signal.SIGKILL, "died"), (signal.SIGSTOP, "stood_still")]
 )

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.children import Daemon
 from tests.system.processes import eventually
 from tests.system.shards.processes import SHARDS, TENANTS, ShardedProcesses
@@ -108,38 +107,3 @@ async def test_a_candidate_is_killed_and_another_follows_and_nothing_is_missed_o
 
 async def again(processes: ShardedProcesses, before: Mapping[str, list[str]]) -> bool:
     return await settled(processes) == before
-
-
-async def test_any_replica_has_the_events_of_all_tenants_also_when_the_one_it_asks_is_killed(
-    processes: ShardedProcesses,
-) -> None:
-    await processes.together(*NAMES, **TWO)
-    of_shard = await settled(processes)
-    shard = SHARDS[1]
-    [stranger] = set(NAMES) - set(of_shard[shard])
-    url = processes.replicas[stranger].url
-    submitted, seen = set[str](), list[str]()
-
-    async def submit_for_all() -> None:
-        for tenant in TENANTS:
-            answer = await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})
-            submitted.add(answer.json()["id"])
-
-    async def all_seen() -> bool:
-        return submitted <= set(seen)
-
-    async def follow(scheduler: AsyncScheduler, after: str) -> None:
-        async for event in scheduler.events.follow(types=["submitted"], after=after):
-            seen.append(event.fields["job"])
-
-    position = (await processes.http.get(f"{url}/v1/cluster")).json()["position"]
-    async with AsyncScheduler(url) as scheduler:
-        following = asyncio.create_task(follow(scheduler, position))
-        await submit_for_all()
-        await eventually(all_seen, "the events of all tenants")
-        leader = (await processes.leaders())[shard].name
-        await processes.replicas[leader].kill()
-        await submit_for_all()
-        await eventually(all_seen, "the events of all tenants, from the replica that is left")
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
