@@ -30,13 +30,10 @@ from tests.bench.moves import SHARDS, MovePlan, measure_slot_moves
 from tests.bench.results import Figures, run_bench
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import (
-    BATCH_DELAY_MAX_MS,
     DATABASE,
     FOLDER,
     Crew,
-    batch_delay_setting,
     on_stack,
-    with_batch_delay,
 )
 from tests.bench.stalls import measure_stalls
 from tests.bench.stored import measure_pending, measure_schedules
@@ -55,7 +52,6 @@ Count = Annotated[int, typer.Option(min=1)]
 Several = Annotated[str, typer.Option(help="With commas.")]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
-BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
 @app.command()
@@ -90,7 +86,6 @@ def latency(
     *,
     rates: Annotated[str, typer.Option(help="Jobs per second, with commas.")] = "50,200,1000",
     seconds: Count = 30,
-    batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """From a submit to the start of the handler, at several rates."""
@@ -98,14 +93,13 @@ def latency(
     _run(
         "latency",
         {
-            with_batch_delay(f"{rate:,} jobs/s", batch_delay_max_ms): (
+            f"{rate:,} jobs/s": (
                 CREW,
                 partial(measure_starts, per_second=rate, seconds=seconds, folder=folder),
             )
             for rate in read_numbers("--rates", rates)
         },
         runs,
-        batch_delay_setting(batch_delay_max_ms),
     )
 
 
@@ -158,20 +152,13 @@ def cost(
     ] = "50,200,1000,1000/500",
     seconds: Count = 20,
     at_once: Annotated[int, typer.Option(min=0, help="Besides, schedules that are all due at one instant.")] = 0,
-    batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """CPU of a job by kind of process, and MongoDB's operations, by load."""
     rates = read_loads(loads)
 
     def measure() -> dict[str, Figures]:
-        found = on_stack(
-            "cost",
-            CREW,
-            lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once),
-            batch_delay_setting(batch_delay_max_ms),
-        )
-        return {with_batch_delay(label, batch_delay_max_ms): figures for label, figures in found.items()}
+        return on_stack("cost", CREW, lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once))
 
     run_bench("cost", measure, runs)
 
@@ -313,16 +300,11 @@ def _in_batches(size: int) -> str:
     return "one by one" if size == 1 else f"batches of {size:,}"
 
 
-def _run(
-    name: str,
-    cases: Mapping[str, tuple[Crew, Callable[[Stack], Awaitable[Figures]]]],
-    runs: int = 1,
-    settings: Mapping[str, str] | None = None,
-) -> None:
+def _run(name: str, cases: Mapping[str, tuple[Crew, Callable[[Stack], Awaitable[Figures]]]], runs: int = 1) -> None:
     """Each case by its label, on a stack of its own."""
     run_bench(
         name,
-        lambda: {label: on_stack(name, crew, measure, settings) for label, (crew, measure) in cases.items()},
+        lambda: {label: on_stack(name, crew, measure) for label, (crew, measure) in cases.items()},
         runs,
     )
 

@@ -72,7 +72,7 @@ async def _measure_moves(stack: Stack, scheduler: AsyncScheduler, databases: Seq
     waiting = [BatchJob(definition="nowhere", tenant=_TENANT) for _ in range(_BATCH)]
     for _ in range(plan.pending // _BATCH):
         await scheduler.submit_many(waiting)
-    bodies = interval_bodies(plan.schedules, "moved", every_s=plan.every_s, tenants=[_TENANT])
+    bodies = interval_bodies(plan.schedules, "moved", every_s=plan.every_s, tenant=_TENANT)
     # Else the first of them fall behind while the others are made.
     await scheduler.cluster.pause("they begin together", schedules_only=True)
     await make_schedules(list(stack.urls.values()), bodies)
