@@ -10,7 +10,6 @@ from tests.bench.__main__ import chosen, read_numbers
 from tests.bench.jobs import OPERATIONS, Counts, Rate, cost_between, read_loads
 from tests.bench.peers.workloads import fires_of, kill_of, throughput_of
 from tests.bench.results import Figures, Measured
-from tests.bench.soak import slope
 
 
 def measured(*runs: Figures) -> Measured:
@@ -36,13 +35,6 @@ def test_costs_are_per_job_and_leave_out_the_load() -> None:
     assert figures["mongodb_ops_per_job"] == figures["mongodb_insert_per_job"] == 3.2
     at_rest = cost_between(BEFORE, replace(AFTER, jobs=BEFORE.jobs))
     assert not [name for name in at_rest if name.endswith("_per_job")]
-
-
-@pytest.mark.parametrize(
-    ("points", "expected"), [([], 0), ([(5, 1)], 0), ([(0, 1), (1, 3), (2, 5)], 2), ([(0, 0), (1, 3), (2, 0)], 0)]
-)
-def test_a_slope_is_that_of_the_nearest_line(points: list[tuple[float, float]], expected: float) -> None:
-    assert slope(points) == pytest.approx(expected)
 
 
 def test_options_are_read_or_refused() -> None:
