@@ -151,16 +151,12 @@ def cost(
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000,1000/500",
     seconds: Count = 20,
-    at_once: Annotated[int, typer.Option(min=0, help="Besides, schedules that are all due at one instant.")] = 0,
     runs: Runs = 1,
 ) -> None:
     """CPU of a job by kind of process, and MongoDB's operations, by load."""
     rates = read_loads(loads)
 
-    def measure() -> dict[str, Figures]:
-        return on_stack("cost", CREW, lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once))
-
-    run_bench("cost", measure, runs)
+    run_bench("cost", lambda: on_stack("cost", CREW, lambda stack: measure_cost(stack, DATABASE, rates, seconds)), runs)
 
 
 @app.command()

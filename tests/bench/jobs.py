@@ -28,7 +28,6 @@ from tests.bench.http_client import post_all
 from tests.bench.load import Load, Sent, body_of, loading, path_of, read_sent
 from tests.bench.results import Figures
 from tests.bench.stacks import Cast, cast_of, cpu_s, drained, leading, now_ms, own_mb, resident_mb, waits_ms
-from tests.bench.times import make_storm, storm_over
 
 _LIMIT_S = 600
 _LOAD = "load"
@@ -146,11 +145,8 @@ def read_loads(text: str) -> list[Rate]:
     return loads
 
 
-async def measure_cost(
-    stack: Stack, database: str, loads: Sequence[Rate], seconds: int, *, at_once: int = 0
-) -> dict[str, Figures]:
-    """Each load after the jobs of the one before have ended, then so many schedules ``at_once``: due at one instant,
-    counted from a few seconds before it to the last start."""
+async def measure_cost(stack: Stack, database: str, loads: Sequence[Rate], seconds: int) -> dict[str, Figures]:
+    """Measure each load after the jobs of the one before have ended."""
     found: dict[str, Figures] = {}
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         bench = _Cost(stack, client, database)
@@ -158,8 +154,6 @@ async def measure_cost(
         for rate in loads:
             found[rate.label] = await bench.under(rate, seconds)
             await drained(client[database]["jobs"])
-        if at_once:
-            found[f"{at_once:,} at once"] = await bench.at_once(at_once)
     return found
 
 
@@ -204,14 +198,6 @@ class _Cost:
             figures = cost_between(before, await self._counts(cast))
             sent = await load.sent()
         return {"failed": sent.failed, "load_late_max_ms": sent.late_max_ms, **figures}
-
-    async def at_once(self, schedules: int) -> Figures:
-        due_ms = await make_storm(self._stack, schedules)
-        async with self._one_leader("at once") as cast:
-            await asyncio.sleep(max(due_ms / 1_000 - time.time() - _WARM_UP_S, 0))
-            before = await self._counts(cast)
-            await storm_over(self._stack, due_ms, before.jobs + schedules, self._effects)
-            return cost_between(before, await self._counts(cast))
 
     @asynccontextmanager
     async def _one_leader(self, label: str) -> AsyncIterator[dict[str, list[psutil.Process]]]:

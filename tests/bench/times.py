@@ -66,20 +66,23 @@ _STORM_S = 120
 
 async def measure_storm(stack: Stack, schedules: int) -> Figures:
     """Measure one-off schedules that are all due at one instant, with priorities from 0 to 10 in turns."""
-    due_ms, effects = await make_storm(stack, schedules), Effects()
-    await storm_over(stack, due_ms, schedules, effects)
+    clock, effects = SystemClock(), Effects()
+    due_ms = await _make_storm(stack, schedules)
+    await asyncio.sleep(max(due_ms - clock.wall_ms(), 0) / 1_000)
+    while len(effects.all) < schedules and clock.wall_ms() < due_ms + 1_000 * _STORM_S:
+        await asyncio.sleep(0.2)
+        effects.read(map(stack.log_of, stack.processors))
     after_ms = [effect.at_ms - due_ms for effect in effects.all]
     ids = {effect.job_id for effect in effects.all}
     return {
         "expected": schedules,
         "missed": schedules - len(ids),
         "doubled": len(effects.all) - len(ids),
-        "half_started_ms": percentile(after_ms, 50),
         "last_started_ms": max(after_ms, default=0),
     }
 
 
-async def make_storm(stack: Stack, schedules: int) -> int:
+async def _make_storm(stack: Stack, schedules: int) -> int:
     """Return when they are all due, in Unix milliseconds. Raise `RuntimeError` if they were not made by then."""
     clock, urls = SystemClock(), list(stack.urls.values())
     # How fast schedules are made here: none may be due before all are there.
@@ -91,15 +94,6 @@ async def make_storm(stack: Stack, schedules: int) -> int:
     if clock.wall_ms() > due_ms:
         raise RuntimeError(f"{schedules:,} schedules were not made by the time that they were due")
     return due_ms
-
-
-async def storm_over(stack: Stack, due_ms: int, schedules: int, effects: Effects) -> None:
-    """Wait until so many jobs have started, by their ``effects``, or for two minutes."""
-    clock = SystemClock()
-    await asyncio.sleep(max(due_ms - clock.wall_ms(), 0) / 1_000)
-    while len(effects.all) < schedules and clock.wall_ms() < due_ms + 1_000 * _STORM_S:
-        await asyncio.sleep(0.2)
-        effects.read(map(stack.log_of, stack.processors))
 
 
 def _once(prefix: str, number: int, due_ms: int) -> dict[str, Any]:

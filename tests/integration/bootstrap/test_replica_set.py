@@ -6,7 +6,6 @@ import pytest
 
 from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
 from tests.integration.bootstrap.members import (
-    PASSWORDS,
     Members,
     all_in_step,
     as_admin,
@@ -70,17 +69,6 @@ async def test_a_set_of_one_grows_to_three(members: Members) -> None:
     assert sorted(member["host"] for member in found) == hosts
     assert [member["_id"] for member in found] == [0, 1, 2]
     await all_in_step(*hosts)
-
-
-async def test_users_are_made_before_a_late_member_of_a_growing_set_arrives(members: Members) -> None:
-    [first] = await _started(members, 1)
-    await bootstrapped(first)
-    late = members.address()
-    changed = {**PASSWORDS, "admin": "another"}
-    with pytest.raises(StoreUnavailable, match=f"no answer yet from {late}"):
-        await bootstrapped(first, late, passwords=changed, timeout_s=3)
-    async with as_admin(first, password="another") as client:
-        await client.admin.command("replSetGetStatus")
 
 
 @pytest.mark.parametrize(("started_for", "said"), [("rs1", "was started for rs1"), (None, "for no replica set")])
