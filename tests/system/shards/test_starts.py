@@ -17,8 +17,8 @@ async def test_another_number_than_the_deployment_has(processes: ShardedProcesse
         status, said = await ended(processes, *command, HASCHEDULER_SHARDS=str(SHARD_COUNT - 1))
         assert (status, said.endswith(f"; expected {SHARD_COUNT}")) == (2, True), said
     assert await replica.terminate() == 0
-    for shards, command in ((SHARD_COUNT - 1, "serve"), (SHARD_COUNT + 1, "migrate"), (SHARD_COUNT + 1, "check")):
-        status, said = await ended(processes, command, HASCHEDULER_SHARDS=str(shards))
+    for shards, asked in ((SHARD_COUNT - 1, "serve"), (SHARD_COUNT + 1, "migrate"), (SHARD_COUNT + 1, "check")):
+        status, said = await ended(processes, asked, HASCHEDULER_SHARDS=str(shards))
         assert status == 2
         assert f"HASCHEDULER_SHARDS: {shards}, and the deployment in the database" in said
     assert f"{processes.database_name}-{SHARD_COUNT:04d}" not in await processes.mongo.list_database_names()
