@@ -173,8 +173,8 @@ ui-types: .venv/.ready node-packages ## the dashboard's modules against their ty
 ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify them (ARGS=--update after a new version)
 	scripts/vendor-ui $(ARGS)
 
-ui-pictures: .venv/.ready servers browser ## docs/ui: a picture of each view of the dashboard, light and dark
-	UI_PICTURES=docs/ui $(BIN)/python -m pytest tests/system/ui/test_views.py -k each_view
+ui-pictures: .venv/.ready servers browser ## .run/ui: a picture of each view of the dashboard, light and dark; docs/ui has one of them
+	UI_PICTURES=.run/ui $(BIN)/python -m pytest tests/system/ui/test_views.py -k each_view
 
 .PHONY: browser lowest-versions node-packages ui-types ui-vendor ui-pictures
 browser: node-packages # in which the dashboard's tests look at it, and what judges there who can use it

@@ -7,9 +7,9 @@
 
 How it goes::
 
-    __main__   a command each ─► results   medians and spread of several runs, .run/bench/results.json, the report
+    __main__   a command each ─► results   medians and spread of several runs
                   │
-              jobs, times, stored, shards, stalls, soak, decisions   what is measured, each with its method
+              jobs, times, stored, moves, stalls, soak, decisions   what is measured, each with its method
                   │
               stacks, load   a system, its load, its processes, what came of it
 

@@ -1,4 +1,4 @@
-"""Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
+"""Runs the benchmarks: shows a table, and prints one line of JSON for machines."""
 
 import subprocess
 import sys
@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from signal import SIGKILL, SIGSTOP, SIGTERM
 from typing import Annotated
 
@@ -27,27 +26,23 @@ from tests.bench.jobs import (
     measure_throughput,
     read_loads,
 )
-from tests.bench.results import RESULTS, Figures, run_bench
-from tests.bench.results import report as report_lines
-from tests.bench.shards import SHARDS, MovePlan, Plan, measure_shards, measure_slot_moves
+from tests.bench.moves import SHARDS, MovePlan, measure_slot_moves
+from tests.bench.results import Figures, run_bench
 from tests.bench.soak import measure_soak
 from tests.bench.stacks import (
-    BATCH_DELAY_MAX_MS,
     DATABASE,
     FOLDER,
     Crew,
-    batch_delay_setting,
     on_stack,
-    with_batch_delay,
 )
 from tests.bench.stalls import measure_stalls
-from tests.bench.stored import MemoryPlan, measure_finished, measure_pending, measure_schedules, measure_shards_memory
+from tests.bench.stored import measure_pending, measure_schedules
 from tests.bench.times import measure_failover, measure_fires, measure_storm
 
 SUITE: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("throughput", "shards"), ("--runs", "3")),
+    "throughput": ("--runs", "3"),
     **dict.fromkeys(("latency", "fires", "storm", "failover", "cost", "idle", "flood", "overload", "slot-moves"), ()),
-    **dict.fromkeys(("shards-memory", "schedules", "pending", "stalls", "finished", "decisions"), ()),
+    **dict.fromkeys(("schedules", "pending", "stalls", "decisions"), ()),
 }
 """All but the soak, with what is given to each: the whole takes some three quarters of an hour on two cores."""
 CREW = Crew(replicas=3, processors=2)
@@ -57,7 +52,6 @@ Count = Annotated[int, typer.Option(min=1)]
 Several = Annotated[str, typer.Option(help="With commas.")]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
 Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
-BatchDelay = Annotated[int, typer.Option(min=0, max=1_000, help="The setting of the replicas.")]
 
 
 @app.command()
@@ -92,7 +86,6 @@ def latency(
     *,
     rates: Annotated[str, typer.Option(help="Jobs per second, with commas.")] = "50,200,1000",
     seconds: Count = 30,
-    batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """From a submit to the start of the handler, at several rates."""
@@ -100,14 +93,13 @@ def latency(
     _run(
         "latency",
         {
-            with_batch_delay(f"{rate:,} jobs/s", batch_delay_max_ms): (
+            f"{rate:,} jobs/s": (
                 CREW,
                 partial(measure_starts, per_second=rate, seconds=seconds, folder=folder),
             )
             for rate in read_numbers("--rates", rates)
         },
         runs,
-        batch_delay_setting(batch_delay_max_ms),
     )
 
 
@@ -132,8 +124,8 @@ def fires(
 
 @app.command()
 def storm(schedules: Count = 10_000, runs: Runs = 1) -> None:
-    """Schedules that are all due at one instant: when the last has started, and in which order they did."""
-    measure = partial(measure_storm, database=DATABASE, schedules=schedules)
+    """Schedules that are all due at one instant: when the last has started."""
+    measure = partial(measure_storm, schedules=schedules)
     _run("storm", {f"{schedules:,} at once": (replace(CREW, slots=128), measure)}, runs)
 
 
@@ -145,7 +137,7 @@ def failover(
     stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP, which is noticed after a while.")] = 3,
     runs: Runs = 1,
 ) -> None:
-    """From ending the leader to the first dispatch of the next term, and to the first start."""
+    """From ending the leader to the first dispatch of the next term."""
     plan = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: stops}
     run_bench(
         "failover", lambda: on_stack("failover", CREW, lambda stack: measure_failover(stack, DATABASE, plan)), runs
@@ -159,23 +151,12 @@ def cost(
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000,1000/500",
     seconds: Count = 20,
-    at_once: Annotated[int, typer.Option(min=0, help="Besides, schedules that are all due at one instant.")] = 0,
-    batch_delay_max_ms: BatchDelay = BATCH_DELAY_MAX_MS,
     runs: Runs = 1,
 ) -> None:
     """CPU of a job by kind of process, and MongoDB's operations, by load."""
     rates = read_loads(loads)
 
-    def measure() -> dict[str, Figures]:
-        found = on_stack(
-            "cost",
-            CREW,
-            lambda stack: measure_cost(stack, DATABASE, rates, seconds, at_once=at_once),
-            batch_delay_setting(batch_delay_max_ms),
-        )
-        return {with_batch_delay(label, batch_delay_max_ms): figures for label, figures in found.items()}
-
-    run_bench("cost", measure, runs)
+    run_bench("cost", lambda: on_stack("cost", CREW, lambda stack: measure_cost(stack, DATABASE, rates, seconds)), runs)
 
 
 @app.command()
@@ -195,17 +176,15 @@ def soak(
 
 
 @app.command()
-def schedules(
-    counts: Several = "10000,100000,1000000", idle_seconds: Count = 20, changes: Count = 200, runs: Runs = 1
-) -> None:
-    """Schedules that wait: time to ready, memory, idle CPU, and how soon a change is in force."""
+def schedules(counts: Several = "10000,100000,1000000", idle_seconds: Count = 20, runs: Runs = 1) -> None:
+    """Schedules that wait: time to ready, memory, and idle CPU."""
     sizes, folder = read_numbers("--counts", counts), FOLDER / "schedules"
-    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, idle_seconds, changes, folder)), runs)
+    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, idle_seconds, folder)), runs)
 
 
 @app.command()
 def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> None:
-    """Jobs that wait: time to ready, memory, stalls, and what it costs to take from them."""
+    """Jobs that wait: time to ready, memory, and what it costs to take from them."""
     folder = FOLDER / "pending"
     run_bench(
         "pending", lambda: {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, folder))}, runs
@@ -217,13 +196,6 @@ def stalls() -> None:
     """Requests that ask for as much as they may: the longest piece of the loop's work; exit status 1 if one is too
     long, or keeps another's submit."""
     run_bench("stalls", lambda: run_in_foreground(measure_stalls(FOLDER / "stalls")))
-
-
-@app.command()
-def finished(count: Count = 1_000_000, requests: Count = 300) -> None:
-    """Jobs that have ended: to look at one, and to list them."""
-    measure = partial(measure_finished, database=DATABASE, count=count, requests=requests)
-    _run("finished", {f"{count:,} finished": (Crew(1, 0), measure)})
 
 
 @app.command()
@@ -277,22 +249,6 @@ def overload(
     )
 
 
-@app.command()
-def shards(
-    *,
-    rates: Annotated[str, typer.Option(help="Jobs a second, one a request, with commas.")] = "200,400",
-    seconds: Annotated[int, typer.Option(min=1, help="So long jobs are counted.")] = 20,
-    tenants: Annotated[int, typer.Option(min=1, help="In all; as many in each shard.")] = 64,
-    fires: Annotated[int, typer.Option(min=40, help="A second, in all shards, while replicas are killed.")] = 100,
-    kills: Annotated[int, typer.Option(min=0, help="Of the replica that leads two shards; 0: CPU alone.")] = 10,
-    slots: Slots = 32,
-    runs: Runs = 1,
-) -> None:
-    """CPU of a job with four shards by that with one, and the end of a replica that leads two of four."""
-    plan = Plan(read_numbers("--rates", rates), seconds, tenants, fires, kills, slots)
-    run_bench("shards", lambda: measure_shards(plan), runs)
-
-
 @app.command("slot-moves")
 def slot_moves(
     *,
@@ -306,17 +262,6 @@ def slot_moves(
     run_bench("slot-moves", lambda: measure_slot_moves(plan))
 
 
-@app.command("shards-memory")
-def shards_memory(
-    shards: Annotated[int, typer.Option(min=2, help="In all.")] = 64,
-    jobs: Annotated[int, typer.Option(min=0, help="That wait in each of them.")] = 1_000,
-    seconds: Count = 10,
-) -> None:
-    """Memory and CPU of a replica that hosts all of many shards, and of one of 20 where each has two candidates."""
-    plan = MemoryPlan(shards, jobs, seconds)
-    run_bench("shards-memory", lambda: run_in_foreground(measure_shards_memory(plan, FOLDER / "shards-memory")))
-
-
 @app.command()
 def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = "") -> None:
     """Every benchmark but the soak, each a process of its own: what one leaves behind or breaks is not the next's."""
@@ -328,13 +273,6 @@ def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = 
         failed += [name] if status else []
     if failed:
         raise WorldError(f"without figures: {', '.join(failed)}")
-
-
-@app.command()
-def report(results: Path = RESULTS) -> None:
-    """A table in Markdown of what was measured last."""
-    for line in report_lines(results):
-        typer.echo(line)
 
 
 def chosen(only: str) -> list[str]:
@@ -358,16 +296,11 @@ def _in_batches(size: int) -> str:
     return "one by one" if size == 1 else f"batches of {size:,}"
 
 
-def _run(
-    name: str,
-    cases: Mapping[str, tuple[Crew, Callable[[Stack], Awaitable[Figures]]]],
-    runs: int = 1,
-    settings: Mapping[str, str] | None = None,
-) -> None:
+def _run(name: str, cases: Mapping[str, tuple[Crew, Callable[[Stack], Awaitable[Figures]]]], runs: int = 1) -> None:
     """Each case by its label, on a stack of its own."""
     run_bench(
         name,
-        lambda: {label: on_stack(name, crew, measure, settings) for label, (crew, measure) in cases.items()},
+        lambda: {label: on_stack(name, crew, measure) for label, (crew, measure) in cases.items()},
         runs,
     )
 

@@ -56,11 +56,9 @@ def measure_decisions(preset: str, sizes: tuple[int, ...], repeats: int) -> dict
 
 def _measure(preset: str, size: int, seed: int) -> Figures:
     bench = _Bench(preset, seed)
-    return {
-        **bench.add(size),
-        "fill_us": bench.fill(),
-        "decision_us": bench.decide(),
-    }
+    added = bench.add(size)
+    bench.fill()
+    return {**added, "decision_us": bench.decide()}
 
 
 class _Bench:
@@ -95,13 +93,9 @@ class _Bench:
         # Without the table that this benchmark keeps for itself.
         return {"add_us": median(spent), "bytes_per_job": (grown - sys.getsizeof(self._jobs)) / size}
 
-    def fill(self) -> float:
-        """All slots at once, per decision."""
-        began = perf_counter()
-        decided = self._step(TransportSeen(True))
-        spent = perf_counter() - began
-        self._start(decided)
-        return spent / len(decided) * 1e6
+    def fill(self) -> None:
+        """Take all slots."""
+        self._start(self._step(TransportSeen(True)))
 
     def decide(self) -> float:
         spent = []

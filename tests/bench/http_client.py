@@ -43,24 +43,18 @@ class Answer:
 
 def request(url: str, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> tuple[Address, bytes]:
     """A POST of JSON, and where it goes."""
-    to, head = _head("POST", url)
+    to, head = _head(url)
     named = "".join(f"{name}: {value}\r\n" for name, value in headers)
     typed = "content-type: application/json\r\n"
     return to, f"{head}{typed}{named}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def query(url: str) -> tuple[Address, bytes]:
-    """A GET, and where it goes."""
-    to, head = _head("GET", url)
-    return to, f"{head}\r\n".encode()
-
-
 @lru_cache
-def _head(method: str, url: str) -> tuple[Address, str]:
+def _head(url: str) -> tuple[Address, str]:
     to = urlsplit(url)
     assert to.hostname is not None
     assert to.port is not None
-    return (to.hostname, to.port), f"{method} {to.path} HTTP/1.1\r\nhost: {to.netloc}\r\n"
+    return (to.hostname, to.port), f"POST {to.path} HTTP/1.1\r\nhost: {to.netloc}\r\n"
 
 
 class HttpClient:

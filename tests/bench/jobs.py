@@ -28,7 +28,6 @@ from tests.bench.http_client import post_all
 from tests.bench.load import Load, Sent, body_of, loading, path_of, read_sent
 from tests.bench.results import Figures
 from tests.bench.stacks import Cast, cast_of, cpu_s, drained, leading, now_ms, own_mb, resident_mb, waits_ms
-from tests.bench.times import make_storm, storm_over
 
 _LIMIT_S = 600
 _LOAD = "load"
@@ -130,8 +129,6 @@ class Counts:
     at: float
     cpu_s: Mapping[str, float]
     operations: Mapping[str, int]
-    bytes_in: int
-    bytes_out: int
     jobs: int
 
 
@@ -148,11 +145,8 @@ def read_loads(text: str) -> list[Rate]:
     return loads
 
 
-async def measure_cost(
-    stack: Stack, database: str, loads: Sequence[Rate], seconds: int, *, at_once: int = 0
-) -> dict[str, Figures]:
-    """Each load after the jobs of the one before have ended, then so many schedules ``at_once``: due at one instant,
-    counted from a few seconds before it to the last start."""
+async def measure_cost(stack: Stack, database: str, loads: Sequence[Rate], seconds: int) -> dict[str, Figures]:
+    """Measure each load after the jobs of the one before have ended."""
     found: dict[str, Figures] = {}
     async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
         bench = _Cost(stack, client, database)
@@ -160,8 +154,6 @@ async def measure_cost(
         for rate in loads:
             found[rate.label] = await bench.under(rate, seconds)
             await drained(client[database]["jobs"])
-        if at_once:
-            found[f"{at_once:,} at once"] = await bench.at_once(at_once)
     return found
 
 
@@ -183,8 +175,6 @@ def cost_between(before: Counts, after: Counts) -> Figures:
         **{f"{kind}_cpu_ms_per_job": round(1_000 * kind_s / jobs, 3) for kind, kind_s in spent_s.items()},
         "mongodb_ops_per_job": round(sum(operations.values()) / jobs, 3),
         **{f"mongodb_{name}_per_job": round(count / jobs, 3) for name, count in operations.items()},
-        "mongodb_bytes_in_per_job": round((after.bytes_in - before.bytes_in) / jobs),
-        "mongodb_bytes_out_per_job": round((after.bytes_out - before.bytes_out) / jobs),
     }
 
 
@@ -209,14 +199,6 @@ class _Cost:
             sent = await load.sent()
         return {"failed": sent.failed, "load_late_max_ms": sent.late_max_ms, **figures}
 
-    async def at_once(self, schedules: int) -> Figures:
-        due_ms = await make_storm(self._stack, schedules)
-        async with self._one_leader("at once") as cast:
-            await asyncio.sleep(max(due_ms / 1_000 - time.time() - _WARM_UP_S, 0))
-            before = await self._counts(cast)
-            await storm_over(self._stack, due_ms, before.jobs + schedules, self._effects)
-            return cost_between(before, await self._counts(cast))
-
     @asynccontextmanager
     async def _one_leader(self, label: str) -> AsyncIterator[dict[str, list[psutil.Process]]]:
         """Raise `WorldError` if another replica leads in the end: what it costs to lead can't be told apart then."""
@@ -232,8 +214,6 @@ class _Cost:
             time.monotonic(),
             cpu_s(cast),
             {name: int(status["opcounters"][name]) for name in OPERATIONS},
-            int(status["network"]["bytesIn"]),
-            int(status["network"]["bytesOut"]),
             len(self._effects.all),
         )
 
@@ -299,7 +279,6 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
     return {
         "best_per_s": best_per_s,
         "best_after_per_s": best_after_per_s,
-        "offered_per_s": load.per_second,
         "goodput_per_s": goodput_per_s,
         "goodput_ratio": round(ratio, 3),
         "goodput_ratio_of_cpu": round(ratio * (cores - best_cores) / (cores - sent.cores), 3),
@@ -311,9 +290,6 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
         "wait_p99_ms": percentile(waited_ms, 99),
         "unfinished_after": backlog,
         "settled_s": settled_s,
-        "ack_p99_ms": sent.ack_p99_ms,
-        "refusal_p50_ms": sent.refusal_p50_ms,
-        "retry_after_p50_s": sent.retry_after_p50_s,
         "retry_after_max_s": sent.retry_after_max_s,
         "readmitted_ratio": round(sent.readmitted / max(sent.came_back, 1), 3),
         "load_late_max_ms": sent.late_max_ms,

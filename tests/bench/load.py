@@ -3,8 +3,6 @@
 ``python -m tests.bench.load PLAN``, with a `Load` in JSON, prints a `Sent` in JSON when it is through. The load is
 open: a request is due at its time, however slow the answers, and its time counts from then. Replicas are asked in turn.
 
-Jobs are for its ``tenants`` in turns, a whole request for one of them.
-
 With ``ids_to`` the ids of the jobs that were promised to be done are written to that file, each with the instant, in
 ms, at which its request was sent first. Who *insists* has an idempotency key on each request, and repeats it at the
 next replica until it is accepted, where it is refused after its Retry-After. Who *heeds* repeats a request that is
@@ -46,7 +44,6 @@ class Load:
     ids_to: str | None = None
     insists: bool = False
     heeds: bool = False
-    tenants: tuple[str, ...] = ()
 
     @property
     def requests(self) -> int:
@@ -71,8 +68,6 @@ class Sent:
     refused: int = 0
     came_back: int = 0
     readmitted: int = 0
-    refusal_p50_ms: int = 0
-    retry_after_p50_s: int = 0
     retry_after_max_s: int = 0
 
 
@@ -117,12 +112,10 @@ class _Generator:
         self._ids = ids
         self._key = f"load-{time.time_ns()}"
         self._path = path_of(load.batch)
-        jobs = [{**load.job, "tenant": tenant} for tenant in load.tenants] or [load.job]
-        self._bodies = [body_of(orjson.dumps(job), load.batch) for job in jobs]
+        self._body = body_of(orjson.dumps(load.job), load.batch)
         self._took_ms: list[int] = []
         self._late_max_s = 0.0
         self._failed = 0
-        self._refusal_ms: list[int] = []
         self._retry_after_s: list[int] = []
         self._came_back = 0
         self._readmitted = 0
@@ -147,8 +140,6 @@ class _Generator:
             len(self._retry_after_s) * load.batch,
             self._came_back * load.batch,
             self._readmitted * load.batch,
-            percentile(self._refusal_ms, 50),
-            percentile(self._retry_after_s, 50),
             max(self._retry_after_s, default=0),
         )
 
@@ -170,7 +161,6 @@ class _Generator:
             elif answer is None:
                 break
             elif not turn:
-                self._refusal_ms.append(round(1_000 * (loop.time() - due)))
                 self._retry_after_s.append(answer)
                 if self._load.heeds:
                     await asyncio.sleep(answer)
@@ -179,10 +169,9 @@ class _Generator:
 
     async def _asked(self, url: str, number: int) -> bytes | int | None:
         """The seconds of Retry-After where it was refused; None where it was not all accepted for another reason."""
-        body = self._bodies[number % len(self._bodies)]
         headers = (("idempotency-key", f"{self._key}-{number}"),) if self._load.insists else ()
         try:
-            answer = await self._http.send(*request(url, body, headers))
+            answer = await self._http.send(*request(url, self._body, headers))
         except (TimeoutError, OSError):
             return None
         if answer.status >= HTTPStatus.BAD_REQUEST:
@@ -215,7 +204,7 @@ async def _send(load: Load, ids: BufferedWriter | None) -> Sent:
 
 def _main() -> None:
     given = orjson.loads(sys.argv[1])
-    load = Load(**{**given, "urls": tuple(given["urls"]), "tenants": tuple(given["tenants"])})
+    load = Load(**{**given, "urls": tuple(given["urls"])})
     with ExitStack() as opened:
         ids = None if load.ids_to is None else opened.enter_context(Path(load.ids_to).open("wb"))
         sent = uvloop.run(_send(load, ids))

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import linear_regression, median
 from typing import Any
 
 import psutil
@@ -42,11 +42,11 @@ KILL_EVERY_S = 60
 @dataclass(slots=True)
 class Samples:
     """What was seen, by second from the begin. ``resident_mb`` has no value while the process is not there; ``lags_ms``
-    are p50, p99 and the largest of what started since the sample before, by kind: fires and jobs."""
+    are p50 and p99 of what started since the sample before, by kind: fires and jobs."""
 
     at_s: list[float] = field(default_factory=list)
     resident_mb: dict[str, list[float | None]] = field(default_factory=dict)
-    lags_ms: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
+    lags_ms: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     kills: list[tuple[float, str]] = field(default_factory=list)
 
 
@@ -127,8 +127,7 @@ class _Soak:
             row = samples.resident_mb.setdefault(name, [])
             row.append(_resident_mb(process))
         for kind, lags in (("fires", _fire_lags(effects)), ("jobs", _job_lags(effects))):
-            shown = (percentile(lags, 50), percentile(lags, 99), max(lags, default=0))
-            samples.lags_ms.setdefault(kind, []).append(shown)
+            samples.lags_ms.setdefault(kind, []).append((percentile(lags, 50), percentile(lags, 99)))
 
     def _read(self) -> Sequence[Effect]:
         found = self._effects.read(map(self._stack.log_of, self._stack.processors))
@@ -175,9 +174,8 @@ def _slopes(samples: Samples) -> dict[str, float]:
         for part, name in ((0, "p50"), (1, "p99")):
             values = [rows[place][part] for place in late]
             figures[f"{kind}_{name}_ms"] = median(values)
-            figures[f"{kind}_{name}_slope_ms_per_minute"] = round(
-                slope([(samples.at_s[place] / 60, value) for place, value in zip(late, values, strict=True)]), 3
-            )
+            minutes = [samples.at_s[place] / 60 for place in late]
+            figures[f"{kind}_{name}_slope_ms_per_minute"] = round(_slope(minutes, values), 3)
     for name, row in samples.resident_mb.items():
         values_mb = [value for value in row if value is not None]
         figures[f"{name}_resident_max_mb"] = max(values_mb)
@@ -198,14 +196,9 @@ def _slope_of(name: str, row: Sequence[float | None], samples: Samples) -> float
             if begin + young_s < at_s < end and value is not None
         ]
         if len(life) > 2:
-            slopes.append(slope(life))
+            slopes.append(_slope(*zip(*life, strict=True)))
     return median(slopes) if slopes else 0.0
 
 
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the straight line through ``points`` with the least squares; 0 if there is none."""
-    if not points:
-        return 0.0
-    middle = sum(x for x, _ in points) / len(points)
-    width = sum((x - middle) ** 2 for x, _ in points)
-    return sum((x - middle) * y for x, y in points) / width if width else 0.0
+def _slope(minutes: Sequence[float], values: Sequence[float]) -> float:
+    return linear_regression(minutes, values).slope if len(minutes) > 1 else 0.0

@@ -29,9 +29,6 @@ FOLDER = Path(".run/bench")
 _DRAIN_S = 300
 _BATCH = 5_000
 
-BATCH_DELAY_MAX_MS = 20
-"""The default of the setting."""
-
 Found = TypeVar("Found")
 
 
@@ -105,15 +102,6 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def batch_delay_setting(max_ms: int) -> dict[str, str]:
-    """Empty for the default."""
-    return {} if max_ms == BATCH_DELAY_MAX_MS else {"HASCHEDULER_BATCH_DELAY_MAX": f"{max_ms}ms"}
-
-
-def with_batch_delay(case: str, max_ms: int) -> str:
-    return case if max_ms == BATCH_DELAY_MAX_MS else f"{case}, batch delay at most {max_ms} ms"
-
-
 def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -125,12 +113,11 @@ _NAMES = {"mongod": "mongod", "beam.smp": "rabbitmq"}
 _PATIENCE_S = 30
 
 
-async def leading(stack: Stack, database: Any, shard: str = "default") -> tuple[str, int]:
-    """The name of the replica that holds the lease of that shard, whose ``database`` it is, once one does, and its
-    term."""
+async def leading(stack: Stack, database: Any) -> tuple[str, int]:
+    """Return the name of the replica that holds the lease, once one does, and its term."""
     async with asyncio.timeout(_PATIENCE_S):
         while True:
-            lease = await database["leases"].find_one({"_id": shard})
+            lease = await database["leases"].find_one({"_id": "default"})
             name = lease["holder"].rpartition(".")[0] if lease else ""
             if lease and name in stack.replicas:
                 return name, int(lease["term"])
@@ -182,15 +169,15 @@ _IN_FLIGHT = 32
 
 
 def interval_bodies(
-    count: int, prefix: str = "bench", *, every_s: int = 1, definition: str = "noop", tenants: Sequence[str] = ()
+    count: int, prefix: str = "bench", *, every_s: int = 1, definition: str = "noop", tenant: str = "default"
 ) -> list[dict[str, Any]]:
-    """Return schedules that fire every so many seconds, evenly spread over them, for the ``tenants`` in turns."""
+    """Return schedules that fire every so many seconds, evenly spread over them."""
     begin_ms = SystemClock().wall_ms()
     bodies = []
     for number in range(count):
         anchor = format_instant(begin_ms + 1_000 * every_s * number // count)
         trigger = {"type": "interval", "every": f"{every_s}s", "anchor": anchor}
-        job = {"definition": definition, **({"tenant": tenants[number % len(tenants)]} if tenants else {})}
+        job = {"definition": definition, "tenant": tenant}
         bodies.append({"name": f"{prefix}-{number}", "trigger": trigger, "job": job})
     return bodies
 

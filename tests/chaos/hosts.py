@@ -76,9 +76,8 @@ async def _ip(*arguments: str) -> None:
     await run("ip", *arguments)
 
 
-async def run(*command: str, input: str = "") -> None:
+async def run(*command: str) -> None:
     """A command that fails says why."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stderr=pipe)
-    _, told = await process.communicate(input.encode())
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, told = await process.communicate()
     assert process.returncode == 0, f"{' '.join(command)}: {told.decode()}"

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import httpx
 from pymongo import AsyncMongoClient
@@ -115,7 +115,6 @@ class Processes:
     database_name: str
     replicas: dict[str, Daemon] = field(default_factory=dict)
     processors: dict[str, Daemon] = field(default_factory=dict)
-    have_health_ports: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.http = httpx.AsyncClient(timeout=30)
@@ -144,8 +143,7 @@ class Processes:
         process = await self._start(name, arguments, environment, f"http://127.0.0.1:{port}")
         self.processors[name] = process
         await eventually(lambda: self._is_registered(name), f"{name} is registered")
-        if self.have_health_ports:
-            await process.ready()
+        await process.ready()
         return process
 
     async def command(self, *arguments: str, **environment: str) -> tuple[int, str, str]:

@@ -91,9 +91,6 @@ async def _measure(name: str, workloads: Sequence[str], found: dict[str, Any]) -
     if "throughput" in workloads:
         async with fresh("throughput") as system:
             found["throughput"] = await throughput(system, _JOBS, _BATCH)
-        if name == OURS:
-            async with fresh("throughput one by one") as system:
-                found["one_by_one"] = await throughput(system, _JOBS, 1)
     if "fires" in workloads and "fires" in able:
         for schedules in _SCHEDULES:
             async with fresh(f"fires of {schedules}") as system:

@@ -51,14 +51,6 @@ async def _leader_goes_wrong(stage: Stage, *, offset_ms: int = 0, rate: float = 
         await stage.quiet(5, 8)
 
 
-async def _day_ahead(stage: Stage) -> None:
-    await _leader_goes_wrong(stage, offset_ms=DAY_MS)
-
-
-async def _day_behind(stage: Stage) -> None:
-    await _leader_goes_wrong(stage, offset_ms=-DAY_MS)
-
-
 async def _whole_process(stage: Stage) -> None:
     """Ahead, and the next time behind."""
     for turn in range(stage.times(smoke=2, full=4)):
@@ -67,14 +59,6 @@ async def _whole_process(stage: Stage) -> None:
         await stage.quiet(10, 15)
         stage.cluster.calm(leader.name)
         await stage.quiet(5, 8)
-
-
-async def _fast(stage: Stage) -> None:
-    await _leader_goes_wrong(stage, rate=1.2)
-
-
-async def _slow(stage: Stage) -> None:
-    await _leader_goes_wrong(stage, rate=1 / 1.2)
 
 
 async def _processors(stage: Stage) -> None:
@@ -143,8 +127,20 @@ _BELIEVED = {**SHORT_LEASE, "HASCHEDULER_CLOCK_SKEW_MAX": "2s"}
 _SKEW_MS = 2_000 + 500
 """What a replica's clock may be wrong, and how far it gets until that is noticed."""
 ROWS = (
-    Row("clock-day-ahead", "the leader's clock is a day ahead", _day_ahead, settings=SHORT_LEASE, gap_s=9.0),
-    Row("clock-day-behind", "the leader's clock is a day behind", _day_behind, settings=SHORT_LEASE, gap_s=9.0),
+    Row(
+        "clock-day-ahead",
+        "the leader's clock is a day ahead",
+        partial(_leader_goes_wrong, offset_ms=DAY_MS),
+        settings=SHORT_LEASE,
+        gap_s=9.0,
+    ),
+    Row(
+        "clock-day-behind",
+        "the leader's clock is a day behind",
+        partial(_leader_goes_wrong, offset_ms=-DAY_MS),
+        settings=SHORT_LEASE,
+        gap_s=9.0,
+    ),
     Row(
         "clock-of-all-libraries",
         "a day ahead or behind, for drivers and libraries of the leader too",
@@ -163,7 +159,7 @@ ROWS = (
     Row(
         "clock-fast",
         "the leader's clocks run a fifth too fast",
-        _fast,
+        partial(_leader_goes_wrong, rate=1.2),
         settings=_BELIEVED,
         gap_s=9.0,
         skew_ms=_SKEW_MS,
@@ -171,7 +167,7 @@ ROWS = (
     Row(
         "clock-slow",
         "the leader's clocks run a sixth too slow",
-        _slow,
+        partial(_leader_goes_wrong, rate=1 / 1.2),
         settings=_BELIEVED,
         gap_s=9.0,
         skew_ms=_SKEW_MS,

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hascheduler.model.job import LIVE
@@ -77,14 +78,6 @@ async def _cut_off(stage: Stage, *, from_mongodb: bool) -> None:
         await asyncio.sleep(_PAST_THE_DEADLINE_S)
         await line.mend()
         await asyncio.sleep(3)
-
-
-async def _cut_off_from_mongodb(stage: Stage) -> None:
-    await _cut_off(stage, from_mongodb=True)
-
-
-async def _cut_off_from_rabbitmq(stage: Stage) -> None:
-    await _cut_off(stage, from_mongodb=False)
 
 
 async def _broker_port_closed(stage: Stage) -> None:
@@ -201,11 +194,16 @@ ROWS = (
     Row(
         "processor-without-mongodb",
         "a processor is cut off from MongoDB alone, past its deadline",
-        _cut_off_from_mongodb,
+        partial(_cut_off, from_mongodb=True),
         lines=True,
         load=LoadPlan(definitions=WITH_LONG),
     ),
-    Row("processor-without-rabbitmq", "a processor is cut off from RabbitMQ alone", _cut_off_from_rabbitmq, lines=True),
+    Row(
+        "processor-without-rabbitmq",
+        "a processor is cut off from RabbitMQ alone",
+        partial(_cut_off, from_mongodb=False),
+        lines=True,
+    ),
     Row(
         "cancel-storm",
         "most jobs are cancelled at once: waiting, dispatched or running",

@@ -108,11 +108,6 @@ async def configuration(*members: str) -> Mapping[str, Any]:
         return answer
 
 
-async def states(*members: str) -> dict[str, str]:
-    """Each member's state, as the set has it."""
-    return {member["name"]: member["stateStr"] for member in (await _status(*members))["members"]}
-
-
 async def _status(*members: str) -> Mapping[str, Any]:
     async with as_admin(*members) as client:
         answer: Mapping[str, Any] = await client.admin.command("replSetGetStatus")

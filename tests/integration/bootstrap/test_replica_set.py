@@ -6,34 +6,17 @@ import pytest
 
 from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
 from tests.integration.bootstrap.members import (
-    KEY,
-    PASSWORDS,
     Members,
     all_in_step,
     as_admin,
     bootstrapped,
     configuration,
-    states,
 )
 
 
 async def _started(members: Members, count: int) -> list[str]:
     """Sorted, as the plan has them."""
     return sorted(await asyncio.gather(*(members.start(members.address()) for _ in range(count))))
-
-
-async def test_a_second_time_changes_nothing(members: Members) -> None:
-    [only] = await _started(members, 1)
-    await bootstrapped(only)
-
-    async def looked() -> tuple[object, object]:
-        async with as_admin(only) as client:
-            found = await client.admin.system.users.find().sort("_id").to_list()
-            return await configuration(only), found
-
-    before = await looked()
-    await bootstrapped(only)
-    assert await looked() == before
 
 
 async def test_several_at_once_make_one_set_and_one_user_each(members: Members) -> None:
@@ -86,35 +69,6 @@ async def test_a_set_of_one_grows_to_three(members: Members) -> None:
     assert sorted(member["host"] for member in found) == hosts
     assert [member["_id"] for member in found] == [0, 1, 2]
     await all_in_step(*hosts)
-
-
-async def test_users_are_made_before_a_late_member_of_a_growing_set_arrives(members: Members) -> None:
-    [first] = await _started(members, 1)
-    await bootstrapped(first)
-    late = members.address()
-    changed = {**PASSWORDS, "admin": "another"}
-    with pytest.raises(StoreUnavailable, match=f"no answer yet from {late}"):
-        await bootstrapped(first, late, passwords=changed, timeout_s=3)
-    async with as_admin(first, password="another") as client:
-        await client.admin.command("replSetGetStatus")
-
-
-async def test_without_the_primary_among_the_wanted_it_is_found_through_the_others(members: Members) -> None:
-    hosts = await _started(members, 2)
-    await bootstrapped(*hosts)
-    await all_in_step(*hosts)
-    secondary = next(host for host, state in (await states(*hosts)).items() if state == "SECONDARY")
-    await bootstrapped(secondary, passwords={**PASSWORDS, "admin": "another"})
-    async with as_admin(*hosts, password="another") as client:
-        await client.admin.command("replSetGetStatus")
-
-
-async def test_another_key_is_refused_at_once(members: Members) -> None:
-    [only] = await _started(members, 1)
-    with pytest.raises(InvalidInput, match=f"--keyfile: {only} does not take this key") as refused:
-        await bootstrapped(only, key="AnotherKey")
-    assert KEY not in str(refused.value)
-    assert "AnotherKey" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("started_for", "said"), [("rs1", "was started for rs1"), (None, "for no replica set")])

@@ -78,17 +78,6 @@ async def processes(
         yield running
 
 
-async def test_killed_again_and_again_another_leads_at_once(processes: LeasedProcesses) -> None:
-    leader, term = await processes.begin(**LONG)
-    for _ in range(2):
-        await leader.kill()
-        successor, term = await processes.leader(not_in_term=term)
-        await processes.replica(leader.name, **LONG)
-        await processes.fire(3)
-        leader = successor
-    await processes.check()
-
-
 async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(processes: LeasedProcesses) -> None:
     leader, term = await processes.begin(**LONG)
     assert await leader.terminate() == 0
@@ -104,11 +93,8 @@ async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(proces
     await processes.check()
 
 
-@pytest.mark.parametrize("lease", [LONG, {}], ids=["long before its lease runs out", "for longer than its lease"])
-async def test_one_that_stands_still_is_followed_and_wakes_up_as_a_follower(
-    processes: LeasedProcesses, lease: dict[str, str]
-) -> None:
-    leader, term = await processes.begin(**lease)
+async def test_one_that_stands_still_is_followed_and_wakes_up_as_a_follower(processes: LeasedProcesses) -> None:
+    leader, term = await processes.begin(**LONG)
     leader.signal(signal.SIGSTOP)
     successor, _ = await processes.leader(not_in_term=term)
     assert successor is not leader
@@ -137,25 +123,6 @@ async def test_without_the_api_server_no_replica_leads_and_with_it_one_does(proc
     await processes.cluster.open()
     await processes.leader(not_in_term=term)
     await processes.fire(5)
-    await processes.check()
-
-
-async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesses) -> None:
-    _, term = await processes.begin()
-    for _ in range(3):
-        processes.cluster.leases.delete(NAMESPACE, NAME)
-        _, next_term = await processes.leader(not_in_term=term)
-        assert next_term > term
-        term = next_term
-        await processes.fire(3)
-    # Also where nobody is left who remembers: the journal does.
-    for replica in list(processes.replicas.values()):
-        await replica.kill()
-    processes.cluster.leases.delete(NAMESPACE, NAME)
-    await processes.together(*REPLICAS)
-    _, last = await processes.leader()
-    assert last > term
-    await processes.fire(3)
     await processes.check()
 
 

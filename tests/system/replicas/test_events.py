@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aio_pika
-import httpx
 
-from hascheduler.embedded.children import Daemon
+from hascheduler.client import AsyncScheduler, Unavailable
+from hascheduler.client.results import JobEvent
 from hascheduler.model.event import is_position
 from tests.system.processes import Processes, eventually
 
@@ -28,14 +28,14 @@ class Heard:
     def hear(self, event: dict[str, Any]) -> None:
         assert self.events.setdefault(event["id"], event) == event
 
-    def take(self, block: dict[str, str]) -> None:
-        if "id" in block:
-            assert is_position(block["id"])
-            self.last_id = block["id"]
-        if block.get("event") == "reset":
+    def take(self, event: JobEvent) -> None:
+        if event.id is not None:
+            assert is_position(event.id)
+            self.last_id = event.id
+        if event.type == "reset":
             self.resets += 1
-        elif "data" in block:
-            self.hear(json.loads(block["data"]))
+        elif event.fields:
+            self.hear(dict(event.fields))
 
     def lives(self) -> dict[str, list[str]]:
         """The types of the events of each job, in the order of their ids."""
@@ -48,29 +48,14 @@ class Heard:
         return {job for job, types in self.lives().items() if types[-1] == "succeeded"}
 
 
-async def listen(replica: Daemon, heard: Heard) -> None:
-    """Until the replica ends the stream, or the connection breaks."""
-    headers = {} if heard.last_id is None else {"Last-Event-ID": heard.last_id}
-    url = replica.url + "/v1/events"
-    with contextlib.suppress(httpx.TransportError):
-        async with httpx.AsyncClient(timeout=20) as client, client.stream("GET", url, headers=headers) as answer:
-            assert answer.status_code == 200
-            block: dict[str, str] = {}
-            async for line in answer.aiter_lines():
-                if line:
-                    kind, _, value = line.partition(": ")
-                    block[kind] = value
-                    continue
-                # Only what came whole counts.
-                heard.take(block)
-                block = {}
-
-
 async def listen_to_any(processes: Processes, heard: Heard) -> None:
     """Goes from replica to replica, as a client behind a balancer does."""
     while True:
         for replica in list(processes.replicas.values()):
-            await listen(replica, heard)
+            async with AsyncScheduler(replica.url, patience=0) as scheduler:
+                with contextlib.suppress(Unavailable):
+                    async for event in scheduler.events.stream(after=heard.last_id):
+                        heard.take(event)
             await asyncio.sleep(0.05)
 
 

@@ -1,9 +1,11 @@
 """Whatever happens to the leader, every nominal time has its effect, once, and the report of the takeover is true."""
 
+import asyncio
 import signal
 from collections.abc import Mapping
 from typing import Any
 
+import httpx
 import pytest
 from pymongo.uri_parser import parse_uri
 
@@ -38,19 +40,6 @@ async def check_fires(processes: Processes, at_least: int) -> None:
         processes.assert_no_gap(name, EVERY_MS, at_least)
     processes.assert_no_effect_twice()
     await processes.assert_terms_never_return()
-
-
-async def test_killed_again_and_again_nothing_is_missed_or_doubled(processes: Processes) -> None:
-    await start(processes)
-    term = 0
-    for _ in range(3):
-        leader, term = await processes.leader(not_in_term=term)
-        await processes.fired(5, *SCHEDULES)
-        await leader.kill()
-        await processes.leader(not_in_term=term)
-        await processes.replica(leader.name)
-    await processes.fired(10, *SCHEDULES)
-    await check_fires(processes, 25)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +143,22 @@ async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lea
         await processes.assert_terms_never_return()
     finally:
         await line.close()
+
+
+async def test_who_waits_at_a_standby_is_answered_though_the_leader_dies(processes: Processes) -> None:
+    await processes.together("one", "two")
+    await processes.processor("worker")
+    leader, term = await processes.leader()
+    [standby] = [replica for replica in processes.replicas.values() if replica is not leader]
+    body = {"definition": "sleep", "payload": {"seconds": 1.5}, "mode": "on_demand"}
+    async with httpx.AsyncClient(timeout=40) as client:
+        asking = asyncio.create_task(client.post(f"{standby.url}/v1/jobs?wait=30", json=body))
+
+        async def runs() -> bool:
+            return bool((await processes.get("/v1/jobs?state=running"))["items"])
+
+        await eventually(runs, "the job runs")
+        await leader.kill()
+        answer = await asking
+    assert (answer.status_code, answer.json()["result"]) == (200, {"slept": 1.5})
+    await processes.leader(not_in_term=term)

@@ -97,18 +97,6 @@ async def test_a_leaving_processor_finishes_what_runs_and_gives_back_the_rest(pr
     assert processes.logged("processor_died", "one") == []
 
 
-async def test_a_drain_that_takes_too_long_gives_the_running_job_back(processes: Processes) -> None:
-    await processes.replica("one")
-    first = await processes.processor("first", HASCHEDULER_DRAIN_GRACE="200ms")
-    job_id = await processes.submit("sleep", seconds=2)
-    await processes.in_state(job_id, "running")
-    assert await first.terminate() == 0
-    await processes.processor("second")
-    job = await processes.in_state(job_id, "succeeded")
-    assert [attempt["outcome"] for attempt in job["attempts"]] == ["given_back", "succeeded"]
-    assert processes.logged("processor_died", "one") == []
-
-
 STOOD_STILL = "stood still for"
 REMEDY = "in the handler of 'block': make it `def`, or process=True"
 MODULE = "tests.system.replicas.handlers"
@@ -250,17 +238,6 @@ async def test_a_worker_in_another_language_runs_jobs_stops_them_and_has_them_tr
     job = await processes.in_state(failing, "succeeded")
     assert _outcomes(job) == ["failed", "succeeded"]
     assert job["attempts"][0]["error"]
-
-
-async def test_the_jobs_of_a_worker_that_is_killed_run_elsewhere(processes: Processes, start: Start) -> None:
-    await processes.replica("one", HASCHEDULER_TRANSPORT="mongo")
-    first = await start("first")
-    job_id = await processes.submit("nap", seconds=1, mark=1)
-    await processes.in_state(job_id, "running")
-    await first.kill()
-    await start("second")
-    job = await processes.in_state(job_id, "succeeded")
-    assert (job["attempt"], _outcomes(job)) == (2, ["lost", "succeeded"])
 
 
 async def test_a_worker_goes_on_with_another_replica(processes: Processes, start: Start) -> None:

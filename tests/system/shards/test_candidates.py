@@ -5,12 +5,9 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.children import Daemon
 from tests.system.processes import eventually
-from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
-from tests.system.shards.test_caps import cap, most_at_once, submit
-from tests.system.shards.test_moves import apply
+from tests.system.shards.processes import SHARDS, TENANTS, ShardedProcesses
 
 EVERY_MS = 200
 NAMES = ("one", "two", "three")
@@ -110,70 +107,3 @@ async def test_a_candidate_is_killed_and_another_follows_and_nothing_is_missed_o
 
 async def again(processes: ShardedProcesses, before: Mapping[str, list[str]]) -> bool:
     return await settled(processes) == before
-
-
-async def test_partitions_and_small_caps_move_between_shards_that_the_leader_of_the_home_does_not_follow(
-    processes: ShardedProcesses,
-) -> None:
-    processes.environment |= TWO
-    await processes.together(*NAMES)
-    for shard in SHARDS:
-        await processes.processor(f"worker-{shard}", HASCHEDULER_SHARD=shard)
-    of_shard = await settled(processes)
-    home = (await processes.leaders())[SHARDS[0]].name
-    places = [index for index, shard in enumerate(SHARDS) if index and home not in of_shard[shard]]
-    source = (places or [1])[0]
-    tenant = TENANTS[source]
-    await processes.schedule("tick", f"{EVERY_MS}ms", tenant=tenant)
-    await processes.fired(5, "tick")
-    at_once = SHARD_COUNT - 1
-    await cap(processes, at_once)
-    await submit(processes, tenant, 30, 0.3)
-    there = processes.databases[source]
-
-    async def all_of_it() -> bool:
-        return await there.jobs.count_documents({"state": "running", "definition": "sleep"}) == at_once
-
-    await eventually(all_of_it, "one shard runs all that the cap allows")
-    for to in ([*range(source + 1, SHARD_COUNT), *range(1, source)])[:2]:
-        await apply(processes, "--tenant", tenant, "--to", SHARDS[to])
-        await processes.fired(3, "tick")
-    await processes.settled()
-    processes.assert_no_gap("tick", EVERY_MS, 10)
-    processes.assert_no_effect_twice()
-    assert await most_at_once(processes) == at_once
-
-
-async def test_any_replica_has_the_events_of_all_tenants_also_when_the_one_it_asks_is_killed(
-    processes: ShardedProcesses,
-) -> None:
-    await processes.together(*NAMES, **TWO)
-    of_shard = await settled(processes)
-    shard = SHARDS[1]
-    [stranger] = set(NAMES) - set(of_shard[shard])
-    url = processes.replicas[stranger].url
-    submitted, seen = set[str](), list[str]()
-
-    async def submit_for_all() -> None:
-        for tenant in TENANTS:
-            answer = await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})
-            submitted.add(answer.json()["id"])
-
-    async def all_seen() -> bool:
-        return submitted <= set(seen)
-
-    async def follow(scheduler: AsyncScheduler, after: str) -> None:
-        async for event in scheduler.events.follow(types=["submitted"], after=after):
-            seen.append(event.fields["job"])
-
-    position = (await processes.http.get(f"{url}/v1/cluster")).json()["position"]
-    async with AsyncScheduler(url) as scheduler:
-        following = asyncio.create_task(follow(scheduler, position))
-        await submit_for_all()
-        await eventually(all_seen, "the events of all tenants")
-        leader = (await processes.leaders())[shard].name
-        await processes.replicas[leader].kill()
-        await submit_for_all()
-        await eventually(all_seen, "the events of all tenants, from the replica that is left")
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)

@@ -9,17 +9,6 @@ from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 DEFINITION = "sleep"
 
 
-async def cap(processes: ShardedProcesses, at_once: int) -> None:
-    url = f"{processes.any_url()}/v1/definitions/{DEFINITION}"
-    answer = await processes.http.put(url, json={"max_concurrency": at_once})
-    assert answer.is_success, answer.text
-
-
-async def submit(processes: ShardedProcesses, tenant: str, count: int, seconds: float) -> None:
-    job = {"definition": DEFINITION, "tenant": tenant, "payload": {"seconds": seconds}}
-    await processes.post("/v1/jobs:batch", {"jobs": [job] * count})
-
-
 async def most_at_once(processes: ShardedProcesses) -> int:
     """Of all jobs in all shards, by the instants at which they were dispatched and ended."""
     edges: list[tuple[int, int]] = []
@@ -41,9 +30,10 @@ async def test_a_cap_is_kept_and_used_by_all_shards_while_their_leaders_are_kill
     await processes.together("one", "two", "three")
     for index in range(SHARD_COUNT):
         await processes.processor(f"worker-{index}", slots=at_once)
-    await cap(processes, at_once)
+    await processes.put(f"/v1/definitions/{DEFINITION}", {"max_concurrency": at_once})
     for tenant in TENANTS:
-        await submit(processes, tenant, 4 * at_once, 0.1)
+        job = {"definition": DEFINITION, "tenant": tenant, "payload": {"seconds": 0.1}}
+        await processes.post("/v1/jobs:batch", {"jobs": [job] * (4 * at_once)})
     for _ in range(2):
         leaders = await processes.spread()
         name, _count = Counter(process.name for process in leaders.values()).most_common(1)[0]

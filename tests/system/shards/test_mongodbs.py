@@ -1,5 +1,4 @@
-"""Shards in two MongoDBs: partitions move between them, one MongoDB that stands still holds up its own shards alone,
-and a wrong URI does not make a second database of a shard."""
+"""Shards in two MongoDBs: one that stands still holds up its own shards alone."""
 
 import os
 import signal
@@ -102,14 +101,3 @@ async def test_a_mongodb_that_stands_still_holds_up_its_own_shards_alone(two: Pr
     await eventually(takes, "jobs of the other MongoDB are taken again")
     two.assert_no_gap("tick", EVERY_MS, 10)
     two.assert_no_effect_twice()
-
-
-async def test_a_wrong_uri_does_not_make_a_second_database_of_a_shard(two: ProcessesOfTwo) -> None:
-    await two.replica("one")
-    uris = f"0003={two.environment['HASCHEDULER_MONGODB_URI']} 0002={two.other.uri}"
-    status, _, said = await two.command("serve", HASCHEDULER_HTTP_PORT="0", HASCHEDULER_SHARD_MONGODB_URIS=uris)
-    assert status == 2
-    assert said.splitlines()[-1] == (
-        f"hascheduler: HASCHEDULER_SHARD_MONGODB_URIS: the database '{shard_database(two.database_name, 3)}' there is"
-        " another one than that of shard 0003 was until now; expected the MongoDB that has the shard's documents"
-    )

@@ -109,14 +109,6 @@ class Browser:
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
 
-    def cookie(self, name: str) -> str:
-        """Also one that scripts can't read."""
-        found = self._driver.get_cookie(name)
-        assert found is not None, f"no cookie {name}"
-        assert found["httpOnly"]
-        assert found["sameSite"] == "Strict"
-        return str(found["value"])
-
     def script(self, source: str, *arguments: object) -> Any:
         return self._driver.execute_script(source, *arguments)
 

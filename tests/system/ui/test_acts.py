@@ -32,24 +32,6 @@ async def test_all_that_match_are_counted_then_changed_and_the_progress_is_follo
     assert (await scene.processes.get(f"/v1/jobs/{scene.jobs['waiting']}"))["state"] == "pending"
 
 
-async def test_two_people_edit_one_schedule_and_the_second_sees_what_the_first_did(
-    scene: Scene, browser: Browser
-) -> None:
-    trigger = {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}
-    body = {"name": "edited", "trigger": trigger, "job": {"definition": "log"}, "labels": {"team": "a"}}
-    await scene.processes.post("/v1/schedules", body)
-    await browser.open(f"{scene.url}/ui/schedule?name=edited")
-    await browser.press("Edit", "main button")
-    await browser.until(lambda: '"team": "a"' in browser.value("textarea"), "the schedule to edit")
-    await scene.processes.put("/v1/schedules/edited", {**body, "labels": {"team": "first"}})
-    browser.replace("textarea", '"team": "a"', '"team": "second"')
-    await browser.press("Show the difference", "dialog button")
-    await browser.press("Save", "dialog button")
-    await browser.sees("first", "main")
-    await browser.sees("second", "main")
-    assert (await scene.processes.get("/v1/schedules/edited"))["labels"] == {"team": "first"}
-
-
 async def test_a_schedule_is_paused_and_who_changed_it_is_paged_back_to_its_beginning(
     scene: Scene, browser: Browser
 ) -> None:

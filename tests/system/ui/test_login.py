@@ -2,7 +2,7 @@
 
 import httpx
 
-from tests.system.processes import Processes, eventually
+from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
 from tests.system.ui.conftest import GUARDED
 from tests.system.ui.scene import ADMIN
@@ -62,32 +62,6 @@ async def test_a_session_works_at_each_replica_and_ends_when_its_token_is_revoke
     await browser.press("Log in", "button")
     await browser.sees("a-viewer", ".who")
     assert "state=failed" in browser.url, "one goes on where one was"
-
-
-async def test_logging_out_ends_the_session_itself(guarded: Processes, browser: Browser) -> None:
-    one = guarded.replicas["one"]
-    _, secret = await token(one.url, "viewer")
-    await log_in(browser, f"{one.url}/ui", secret, "a-viewer")
-    cookie = browser.cookie("hascheduler_session")
-    await browser.press("Log out", "button")
-    await browser.sees("Log in", "button")
-
-    async def refused() -> bool:
-        answer = await guarded.http.get(f"{one.url}/v1/cluster", headers={"Cookie": f"hascheduler_session={cookie}"})
-        return answer.status_code == 401
-
-    await eventually(refused, "the cookie opens nothing any more")
-
-
-async def test_a_token_that_is_none_is_refused_in_words(guarded: Processes, browser: Browser) -> None:
-    one = guarded.replicas["one"]
-    await browser.open(f"{one.url}/ui")
-    for text in ("hsk_" + "x" * 43, "<script>alert(1)</script>", " "):
-        await browser.fill("input[name=token]", text)
-        await browser.press("Log in", "button")
-        await browser.sees("", "form")
-        assert browser.all(".who") == []
-    assert browser.complaints((one.url,)) == []
 
 
 async def test_a_read_only_page_offers_an_admin_nothing_that_changes(processes: Processes, browser: Browser) -> None:

@@ -21,7 +21,7 @@ from hascheduler.schema.lane import Lane
 from hascheduler.schema.noun import Noun, document_of, read_document
 from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.uniqueness import Uniqueness
-from tests.system.upgrade.test_rolling_upgrade import ROOT, release
+from tests.system.upgrade.test_rolling_upgrade import release
 from tests.unit.api.doubles import World, app_of
 
 __all__ = ["release"]
@@ -71,22 +71,6 @@ else:
         assert read == [replace(one, rev=9) for one in nouns[kind]], read
 """
 
-SERVES = """
-import asyncio, sys
-
-sys.path.insert(0, ".")
-from hascheduler.api.app import create_app
-from hascheduler.api.server import ApiServer
-from tests.api.doubles import World
-
-async def main():
-    server = ApiServer(create_app(World().services()), "127.0.0.1", 0)
-    await server.bind()
-    print(server.port, flush=True)
-    await server.run()
-
-asyncio.run(main())
-"""
 COMMANDS = "import sys; from hascheduler.__main__ import main; sys.argv[0] = 'hascheduler'; main()"
 NEW_FIELDS = {"unique": {"by": ["target"]}, "key_limits": [{"key": "target", "max_concurrency": 2}]}
 """What definitions of 0.2.0 do not have."""
@@ -102,17 +86,6 @@ async def url() -> AsyncIterator[str]:
         serving.cancel()
         with suppress(asyncio.CancelledError):
             await serving
-
-
-@pytest.fixture
-async def url_of_the_release(release: Path) -> AsyncIterator[str]:
-    serving = await run(release, SERVES, stderr=None)
-    assert serving.stdout is not None
-    try:
-        yield f"http://127.0.0.1:{int(await asyncio.wait_for(serving.stdout.readline(), 60))}"
-    finally:
-        serving.kill()
-        await serving.wait()
 
 
 async def run(code: Path, script: str, *arguments: str, url: str = "", stderr: int | None = PIPE) -> Process:
@@ -161,22 +134,3 @@ async def test_the_commands_of_the_release_edit_what_has_new_fields(release: Pat
         kept = await scheduler.definitions.get("log")
         assert (kept.timeout_ms, kept.unique, len(kept.key_limits)) == (5_000, Uniqueness(by=("target",)), 1)
         assert (await scheduler.schedules.get("hourly"))["labels"] == {"team": "a"}
-
-
-async def test_todays_sdk_and_commands_ask_the_release(url_of_the_release: str) -> None:
-    async with AsyncScheduler(url_of_the_release) as scheduler:
-        await scheduler.definitions.put(Definition(name="log", max_concurrency=2))
-        for command in (
-            "definition edit log --timeout 5s",
-            "lane put slow --weight 2",
-            "schedule put hourly --every 1h --definition log",
-            "schedule edit hourly --label team=a",
-            "job submit log",
-        ):
-            await told(ROOT, COMMANDS, *command.split(), url=url_of_the_release)
-        kept = await scheduler.definitions.get("log")
-        assert (kept.timeout_ms, kept.max_concurrency) == (5_000, 2)
-        assert (await scheduler.schedules.get("hourly"))["labels"] == {"team": "a"}
-        job = await scheduler.submit("log", {"n": 1}, idempotency_key="k")
-        assert await scheduler.cancel(job.id) == "cancelled"
-        assert [one.state async for one in scheduler.list(definition="log", state="cancelled")] == ["cancelled"]

@@ -1,28 +1,19 @@
-"""What runs come to, what is kept and reported of them, and which options are refused."""
+"""What runs come to, and which options are refused."""
 
-import json
-from collections import Counter
 from dataclasses import replace
-from itertools import combinations
-from pathlib import Path
-from random import Random
 
 import pytest
 
 from hascheduler.demo.evidence import Effect
 from hascheduler.errors import InvalidInput
-from hascheduler.shards.layout import Layout
-from tests.bench.__main__ import SUITE, chosen, read_numbers
+from tests.bench.__main__ import chosen, read_numbers
 from tests.bench.jobs import OPERATIONS, Counts, Rate, cost_between, read_loads
 from tests.bench.peers.workloads import fires_of, kill_of, throughput_of
-from tests.bench.results import REPORTED, Figures, Measured, add_results, read_results, report
-from tests.bench.shards import SHARDS, Plan, ratios, tenants_of_all
-from tests.bench.soak import slope
-from tests.bench.times import percent_in_order
+from tests.bench.results import Figures, Measured
 
 
 def measured(*runs: Figures) -> Measured:
-    return Measured.of(runs, "python -m tests.bench fires", 0.1)
+    return Measured.of(runs)
 
 
 def test_figures_are_medians_and_what_went_wrong_once_is_not_outvoted() -> None:
@@ -32,43 +23,8 @@ def test_figures_are_medians_and_what_went_wrong_once_is_not_outvoted() -> None:
     assert measured({"plan": "scan"}, {"plan": "index"}).shown("plan") == "index"
 
 
-def test_a_case_is_replaced_the_others_stay_and_those_of_another_machine_go(tmp_path: Path) -> None:
-    path = tmp_path / "bench/results.json"
-    add_results("fires", {"200": measured({"lag_ms": 9}), "1,000": measured({"lag_ms": 40})}, path)
-    add_results("fires", {"200": measured({"lag_ms": 7})}, path)
-    benches = read_results(path)["benches"]
-    assert {label: case["figures"]["lag_ms"] for label, case in benches["fires"].items()} == {"200": 7, "1,000": 40}
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps(told | {"machine": told["machine"] | {"cores": 512}}))
-    add_results("idle", {"leader": measured({"cpu_percent": 1})}, path)
-    assert set(read_results(path)["benches"]) == {"idle"}
-
-
-@pytest.mark.parametrize("text", [None, "", "{}", '{"machine": {}, "benches": {"fires": {"200": {"lag": 1}}}}', "[1]"])
-def test_what_are_no_results_is_said_in_a_line(tmp_path: Path, text: str | None) -> None:
-    path = tmp_path / "results.json"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(InvalidInput, match=r"results\.json: (no results|there is no such file)"):
-        read_results(path)
-
-
-def test_the_report_has_a_row_for_each_case_whose_figures_are_reported(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    fires = {"missed": 0, "doubled": 0, "expected": 60_000, "lag_p50_ms": 9, "lag_p99_ms": 31}
-    add_results("fires", {"1,000 schedules": measured(fires, fires | {"lag_p99_ms": 47}, fires)}, path)
-    add_results("cost", {"at rest": measured({"leader_cpu_percent": 1})}, path)
-    rows = [line for line in report(path) if "python -m" in line]
-    date = measured(fires).date
-    assert rows == [
-        "| fires | 1,000 schedules | 0 missed, 0 doubled of 60,000; lag p50 9, p99 31 (31 to 47) ms |"
-        f" {date} | `python -m tests.bench fires` |"
-    ]
-    assert set(REPORTED) == {*SUITE, "soak"}
-
-
-BEFORE = Counts(10.0, {"leader": 5.0, "load": 1.0}, dict.fromkeys(OPERATIONS, 100), 1_000, 2_000, 40)
-AFTER = Counts(20.0, {"leader": 7.0, "load": 4.0}, {**BEFORE.operations, "insert": 420}, 6_000, 12_000, 140)
+BEFORE = Counts(10.0, {"leader": 5.0, "load": 1.0}, dict.fromkeys(OPERATIONS, 100), 40)
+AFTER = Counts(20.0, {"leader": 7.0, "load": 4.0}, {**BEFORE.operations, "insert": 420}, 140)
 
 
 def test_costs_are_per_job_and_leave_out_the_load() -> None:
@@ -77,42 +33,8 @@ def test_costs_are_per_job_and_leave_out_the_load() -> None:
     assert figures["cpu_ms_per_job"] == figures["leader_cpu_ms_per_job"] == 20
     assert figures["load_cpu_ms_per_job"] == 30
     assert figures["mongodb_ops_per_job"] == figures["mongodb_insert_per_job"] == 3.2
-    assert (figures["mongodb_bytes_in_per_job"], figures["mongodb_bytes_out_per_job"]) == (50, 100)
     at_rest = cost_between(BEFORE, replace(AFTER, jobs=BEFORE.jobs))
     assert not [name for name in at_rest if name.endswith("_per_job")]
-
-
-def test_costs_of_a_job_are_divided_and_nothing_else_is() -> None:
-    one = {"jobs_per_s": 200, "cpu_ms_per_job": 4.0, "replica_cpu_ms_per_job": 2.0, "rabbitmq_cpu_ms_per_job": 0.0}
-    several = {**one, "cpu_ms_per_job": 5.0, "replica_cpu_ms_per_job": 1.0}
-    assert ratios(several, one) == {"cpu_ratio": 1.25, "replica_cpu_ratio": 0.5}
-
-
-def test_every_shard_has_as_many_tenants_in_turns() -> None:
-    tenants = tenants_of_all(64)
-    layout = Layout.even([str(index) for index in range(SHARDS)])
-    assert Counter(tenants).most_common(1)[0][1] == 1
-    assert [layout.index_of(tenant) for tenant in tenants] == list(range(SHARDS)) * (64 // SHARDS)
-    with pytest.raises(InvalidInput, match="--tenants: 6; expected a multiple of 4"):
-        Plan([200], 20, 6, 100, 1, 32)
-
-
-@pytest.mark.parametrize(
-    ("points", "expected"), [([], 0), ([(5, 1)], 0), ([(0, 1), (1, 3), (2, 5)], 2), ([(0, 0), (1, 3), (2, 0)], 0)]
-)
-def test_a_slope_is_that_of_the_nearest_line(points: list[tuple[float, float]], expected: float) -> None:
-    assert slope(points) == pytest.approx(expected)
-
-
-def test_the_share_of_pairs_in_order_equals_looking_at_each_pair() -> None:
-    chance = Random(7)
-    started = [(chance.randrange(60), chance.randrange(11)) for _ in range(400)]
-    right = wrong = 0
-    for (at, key), (other_at, other_key) in combinations(started, 2):
-        right += (at - other_at) * (key - other_key) > 0
-        wrong += (at - other_at) * (key - other_key) < 0
-    assert percent_in_order(started) == round(100 * right / (right + wrong), 2)
-    assert percent_in_order([(1, "b"), (1, "a")]) == 100
 
 
 def test_options_are_read_or_refused() -> None:
