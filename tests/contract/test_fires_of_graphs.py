@@ -10,14 +10,23 @@ from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job_ids
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import JobState
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import AttemptOutcome
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun
+from hascheduler.ports import AttemptOutcome, VerdictRecord
 from hascheduler.schema.schedule import GraphJob, JobGraph, graph_order
 from tests.contract.backends import Backend, on
-from tests.contract.checks import DONE, LOST, REFUSED, applied
-from tests.contract.job_states import dispatch, finish, start, stored
+from tests.contract.checks import (
+    DONE,
+    LOST,
+    REFUSED,
+    a_fire_whose_job_is_not_there_is_not_done,
+    applied,
+    raced,
+    too_large_when_filled,
+)
+from tests.contract.job_states import dispatch, finish, start, stored, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 from tests.unit.dispatch.scene import Scene, processors
 
@@ -190,3 +199,70 @@ async def _changed(backend: Backend, collection: Collection, id: str, **fields: 
     assert found is not None
     await backend.behind.delete(collection, id)
     await backend.behind.insert(collection, {**found, **fields})
+
+
+# Not mongomock: it holds anything, and has no such updates.
+
+
+LARGE_FIRST, LARGE_SECOND = (make_fire(second, tally=FireCounts(fired=second)) for second in (1, 2))
+
+
+async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:
+    document = await stored_schedule(backend, name)
+    return document["cursor_ms"], document["tally"][0], document.get("unstorable", 0)
+
+
+async def verdicts(backend: Backend, name: str = "tick") -> list[tuple[Verdict, int]]:
+    """Newest first."""
+    records = await backend.verdicts.list(
+        ScheduleId(name, "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 100
+    )
+    return [(record.run.verdict, (record.run.first_ms - NOW) // 1_000) for record in records]
+
+
+async def test_no_fire_is_done_without_its_job(backend: Backend) -> None:
+    await a_fire_whose_job_is_not_there_is_not_done(backend.claims, backend.jobs, backend.behind)
+
+
+async def test_the_verdict_is_unstorable_and_the_cursor_goes_on(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
+    assert await backend.jobs.get(LARGE_FIRST.job_id) is None
+    run = VerdictRun("tick", Verdict.UNSTORABLE, LARGE_FIRST.nominal_ms, LARGE_FIRST.nominal_ms, 1)
+    assert await backend.verdicts.list(
+        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
+    ) == [VerdictRecord(run)]
+    assert await counted(backend) == (LARGE_FIRST.nominal_ms, 1, 1)
+
+
+async def test_an_unstorable_fire_applied_by_many_leaders_is_counted_once(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    answers = await raced(applied(backend.claims, LARGE_FIRST, LARGE_SECOND) for _ in range(10))
+    assert answers == [[REFUSED, REFUSED]] * 10
+    assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
+    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.UNSTORABLE, 1)]
+    assert await counted(backend) == (LARGE_SECOND.nominal_ms, 2, 2)
+
+
+async def test_the_others_of_its_group_fire(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    names = [f"other-{number}" for number in range(5)]
+    for name in names:
+        await backend.schedules.create(make_schedule(name))
+    fires = [make_fire(1, schedule=name) for name in names]
+    lost = Dispatch(LARGE_FIRST.job_id, 1, "p1")
+    answers = await applied(backend.claims, *fires[:3], LARGE_FIRST, *fires[3:], lost)
+    assert answers == [DONE, DONE, DONE, REFUSED, DONE, DONE, LOST]
+
+
+async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_before_the_cursor_moves(
+    backend: Backend,
+) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    await applied(backend.claims, LARGE_FIRST)
+    # As after a crash between the record and the cursor, and an edit.
+    before = {"cursor_ms": NOW, "tally": encode_fire_counts(NOTHING_DECIDED), "unstorable": 0}
+    await backend.schedules.edit("tick", 1, {**before, "since_ms": NOW + 1, "payload": "small"})
+    assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
+    assert await backend.jobs.get(LARGE_FIRST.job_id) is None
+    assert await counted(backend) == (LARGE_FIRST.nominal_ms, 1, 1)

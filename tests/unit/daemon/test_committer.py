@@ -7,15 +7,21 @@ from dataclasses import dataclass
 
 from hascheduler.daemon.leadership.fence import Deposed, Fence
 from hascheduler.daemon.loop.committer import Committer
+from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, Requeue, Settlement
-from hascheduler.dispatch.inputs import Settled
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import AccountsRestored, Settled, TermBegan
+from hascheduler.mirror.changes import JobSeen, ProcessorSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JournalEntry
 from hascheduler.schema.schedule import Basis
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.leadership import MemoryJournal
+from hascheduler.testing.memory.leadership import MemoryAccountStore, MemoryJournal
 from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher, running
+from tests.unit.dispatch.nouns import make_job, make_processor, wall
 
 A, B, C = (Dispatch(id, 1, "p") for id in "abc")
 
@@ -165,3 +171,30 @@ async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None
         await one.commit(A, majority=True)
         one.committer.settled([A])
         assert one.committer.applied_through == 3
+
+
+def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> CostCheckpoint:
+    return CostCheckpoint(core, MemoryAccountStore(connection), HandClock(), name="default", term=lambda: term)
+
+
+async def test_the_accounts_of_a_leader_are_those_that_the_next_start_begins_with() -> None:
+    connection = MemoryConnection(MemoryDatabase())
+    core = Dispatcher()
+    core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p")), JobSeen(make_job("a", fairness_key="k"))])
+    assert core.accumulated_cost_ms("default", "k") == 1_000
+    await bookkeeper(core, connection, term=1).save()
+
+    restarted = Dispatcher()
+    accounts = await bookkeeper(restarted, connection, term=None).load()
+    restarted.step(wall(0), [AccountsRestored(accounts)])
+    assert restarted.accumulated_cost_ms("default", "k") == 1_000
+    assert restarted.accumulated_cost_ms("default") == 1_000
+
+
+async def test_a_follower_saves_nothing_and_a_broken_record_counts_as_none() -> None:
+    connection = MemoryConnection(MemoryDatabase())
+    keeper = bookkeeper(Dispatcher(), connection, term=None)
+    await keeper.save()
+    assert connection.database.find(Collection.ACCOUNTS, "default") is None
+    connection.database.insert(Collection.ACCOUNTS, {"_id": "default", "accumulated": 7})
+    assert await keeper.load() == AccountsSnapshot()
