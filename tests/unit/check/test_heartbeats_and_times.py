@@ -24,16 +24,6 @@ from tests.zone_data import other_zone_data
 MARKS = (("one.ab12/4", "00ff"), ("two.cd=e/8", "ffee"))
 
 
-@pytest.mark.parametrize("marks", [(), MARKS[:1], MARKS])
-@pytest.mark.parametrize("last_check", [None, LastCheck(WallMs(5)), LastCheck(WallMs(7), {"overdue": 2, "index": 1})])
-def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], last_check: LastCheck | None) -> None:
-    status = make_replica(marks=marks, last_check=last_check)
-    stored = document_of(status)
-    assert read_document(ReplicaStatus, stored["_id"], stored) == status
-    # The stream delivers a text whole; of an array it may deliver a part.
-    assert isinstance(stored["marks"], str)
-
-
 def test_a_heartbeat_of_an_older_release_has_no_marks_and_no_last_check() -> None:
     stored = document_of(make_replica(marks=MARKS, last_check=LastCheck(WallMs(5))))
     del stored["marks"], stored["audited"]

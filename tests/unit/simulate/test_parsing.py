@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.policy import ON_DEMAND_BONUS_MAX_DEFAULT, PRESETS, IdleKeyStart
+from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.parsing import parse_scenario, scenario_of
 from tests.unit.simulate.scenarios import document, job, processor
 
@@ -30,32 +30,6 @@ def test_the_documented_form_is_read() -> None:
     assert (scenario.definitions[0].tier, scenario.definitions[0].default_cost_ms) == (4, 1_000)
     assert scenario.processors[0].resources == (("cpu", 8),)
     assert scenario.jobs[0].duration_ms == 8_000
-
-
-def test_what_is_left_out_has_its_default() -> None:
-    scenario = scenario_of(document(job("j")))
-    found = scenario.jobs[0]
-    assert (found.target, found.tenant, found.lane, found.fairness_key) == ("j", "default", "default", "")
-    assert (found.priority, found.mode, found.resources, found.submit_at_ms) == (5, "queued", None, 0)
-    assert scenario.policy.name == "balanced"
-    assert (scenario.processors[0].slots, scenario.processors[0].definitions) == (1, frozenset("*"))
-    assert scenario.until_ms is None
-
-
-@pytest.mark.parametrize(
-    ("given", "start", "bonus_max"),
-    [
-        ({}, IdleKeyStart.MIN, ON_DEMAND_BONUS_MAX_DEFAULT),
-        ({"policy": "fair"}, IdleKeyStart.ZERO, ON_DEMAND_BONUS_MAX_DEFAULT),
-        ({"policy": "affinity"}, IdleKeyStart.MIN, None),
-        ({"policy": "affinity", "on_demand_bonus_max": 5_000_000}, IdleKeyStart.MIN, 5_000_000),
-    ],
-)
-def test_a_preset_decides_what_the_file_leaves_open(
-    given: dict[str, Any], start: IdleKeyStart, bonus_max: int | None
-) -> None:
-    config = scenario_of(document(**given)).policy.config()
-    assert (config.idle_key_start, config.on_demand_bonus_max) == (start, bonus_max)
 
 
 _REFUSED: list[tuple[str, dict[str, Any], tuple[str | int, ...]]] = [

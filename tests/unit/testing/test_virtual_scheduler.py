@@ -1,6 +1,7 @@
 """`hascheduler.testing` as a user of it sees it: time that leaps, real handlers, failures on demand."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -92,40 +93,26 @@ def test_the_clock_stands_still_while_a_plain_function_works(scheduler: VirtualS
 
 
 def test_a_handler_that_speaks_to_a_real_socket_gets_its_answer(scheduler: VirtualScheduler) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.readline())
-        writer.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
 
-    ready, port = threading.Event(), []
+        def answer() -> None:
+            with server.accept()[0] as line:
+                line.sendall(line.recv(64))
 
-    async def serve() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port.append(server.sockets[0].getsockname()[1])
-        ready.set()
-        async with server:
-            await server.serve_forever()
+        @scheduler.handler("ask")
+        async def ask(job: JobContext) -> str:
+            async with asyncio.timeout(3_600):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.getsockname()[1])
+                writer.write(b"hello\n")
+                line = await reader.readline()
+                writer.close()
+            return line.decode().strip()
 
-    loop = asyncio.new_event_loop()
-    serving = loop.create_task(serve())
-    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.wait([serving])), daemon=True)
-    thread.start()
-    assert ready.wait(30)
-
-    @scheduler.handler("ask")
-    async def ask(job: JobContext) -> str:
-        async with asyncio.timeout(3_600):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port[0])
-            writer.write(b"hello\n")
-            line = await reader.readline()
-            writer.close()
-        return line.decode().strip()
-
-    try:
+        server.settimeout(30)
+        thread = threading.Thread(target=answer)
+        thread.start()
         assert scheduler.wait(scheduler.submit("ask")).result == "hello"
-    finally:
-        loop.call_soon_threadsafe(serving.cancel)
         thread.join(30)
-        loop.close()
 
 
 def test_a_failure_is_retried_by_the_rule_of_the_definition(scheduler: VirtualScheduler) -> None:
@@ -168,23 +155,6 @@ def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualSc
         job = scheduler.wait(scheduler.submit("charge"))
         assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
     assert len(scheduler.calls("charge")) == 2
-
-
-def test_an_attempt_that_takes_too_long_times_out(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("slow", lambda job: None)
-    scheduler.put_definition("slow", timeout="1s", retry={"attempts": 2})
-    scheduler.take("slow", "5s")
-    job = scheduler.wait(scheduler.submit("slow"))
-    assert (job.state, [attempt.error for attempt in job.attempts]) == (JobState.FAILED, ["timed out after 1s"] * 2)
-    assert scheduler.calls("slow") == []
-
-
-def test_an_overlap_shows_in_the_verdicts(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("slow", lambda job: None)
-    scheduler.take("slow", "90s")
-    add_minutely(scheduler, overlap="skip", job={"definition": "slow"})
-    scheduler.advance("4m")
-    assert [verdict["verdict"] for verdict in scheduler.verdicts("minutely")] == ["fired", "skipped"] * 2
 
 
 def test_who_waits_too_long_learns_what_for(scheduler: VirtualScheduler) -> None:
