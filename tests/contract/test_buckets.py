@@ -77,9 +77,3 @@ async def test_with_another_limit_a_bucket_starts_full(backend: Backend, other: 
     assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
     assert await backend.buckets.take("acme", other, other.count) == 0
     assert await backend.buckets.take("acme", other, 1) > 0
-
-
-async def test_a_bucket_expires_when_it_has_surely_filled_up(backend: Backend) -> None:
-    await backend.buckets.take("acme", THREE_A_DAY, 3)
-    bucket = await stored(backend)
-    assert bucket["expire_at"] - bucket["at"] > timedelta(milliseconds=DAY_MS)

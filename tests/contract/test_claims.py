@@ -31,7 +31,6 @@ from tests.contract.checks import (
     AT,
     DONE,
     LOST,
-    a_dispatch_applied_again_is_done_and_changes_nothing,
     a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost,
     applied,
     of_racing_dispatches_of_one_attempt_one_wins,
@@ -59,10 +58,6 @@ async def test_a_dispatch_claims_a_pending_job(backend: Backend) -> None:
         "dispatched_at_ms": AT,
         "rev": 2,
     }
-
-
-async def test_a_dispatch_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
-    await a_dispatch_applied_again_is_done_and_changes_nothing(backend.claims, backend.jobs)
 
 
 async def test_a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend: Backend) -> None:
@@ -122,41 +117,6 @@ async def _cancel(backend: Backend, id: str) -> list[object]:
 # Batches
 
 
-async def test_settlements_come_in_the_order_of_the_decisions(backend: Backend) -> None:
-    for id in ("new", "free"):
-        await backend.jobs.submit(make_job(id))
-    await bring_to(backend, JobState.RUNNING, "lost")
-    await bring_to(backend, JobState.DISPATCHED, "hopeless")
-    await bring_to(backend, JobState.CANCELLED, "gone")
-    decisions: list[Decision] = [
-        Dispatch("new", 1, "p1"),
-        Dispatch("gone", 1, "p1"),
-        Requeue("lost", 1, "dead"),
-        Fail("hopeless", 1, "used up"),
-        Requeue("nobody", 1, "dead"),
-        make_fire(0, schedule="nothing"),
-        Dispatch("free", 1, "p2"),
-    ]
-    assert await applied(backend.claims, *decisions) == [DONE, LOST, DONE, DONE, LOST, LOST, DONE]
-    assert await applied(backend.claims, *decisions) == [DONE, LOST, DONE, DONE, LOST, LOST, DONE]
-
-
-async def test_decisions_for_one_job_are_applied_in_their_order(backend: Backend) -> None:
-    await backend.jobs.submit(make_job())
-    decisions: list[Decision] = [
-        Dispatch("a", 1, "p1"),
-        Requeue("a", 1, "dead"),
-        Dispatch("a", 2, "p2"),
-        Fail("a", 2, "used up"),
-    ]
-    assert await applied(backend.claims, *decisions) == [DONE] * 4
-    job = await stored(backend)
-    assert (job["state"], job["attempt"], job["rev"]) == (JobState.FAILED, 2, 5)
-    assert [record["number"] for record in job["attempts"]] == [1, 2]
-    assert await applied(backend.claims, *decisions) == [DONE] * 4
-    assert await stored(backend) == job
-
-
 @pytest.mark.parametrize("majority", [False, True])
 async def test_large_batches_are_applied_whole(backend: Backend, majority: bool) -> None:
     await backend.schedules.create(make_schedule())
@@ -201,18 +161,6 @@ async def test_attempts_that_were_not_taken_up_are_counted(backend: Backend, rea
     job = await stored(backend)
     assert (job.get("unstarted", 0), job["losses"]) == (2 if reason == NOT_STARTED else 0, 0)
     assert decode_job("a", job).unstarted == job.get("unstarted", 0)
-
-
-async def test_a_requeue_applied_again_is_done_even_after_the_next_dispatch(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await applied(backend.claims, Requeue("a", 1, "dead"))
-    requeued = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
-    assert await stored(backend) == requeued
-    await dispatch(backend, attempt=2)
-    dispatched = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
-    assert await stored(backend) == dispatched
 
 
 # Fail
@@ -365,14 +313,6 @@ async def test_a_reset_takes_the_cursor_back_and_what_fired_stays(backend: Backe
     basis = decode_schedule("tick", schedule).basis_at(at(10))
     assert await applied(backend.claims, fired(11, basis)) == [DONE]
     assert (await stored_schedule(backend))["cursor_ms"] == at(11)
-
-
-async def test_a_reset_that_is_carried_out_again_changes_nothing(backend: Backend) -> None:
-    await ahead(backend, passed(1, 99), fired(100))
-    assert await applied(backend.claims, RESET) == [DONE]
-    after = await stored_schedule(backend)
-    assert await applied(backend.claims, RESET) == [DONE]
-    assert await stored_schedule(backend) == after
 
 
 async def test_what_was_decided_before_a_reset_is_not_carried_out_after_it(backend: Backend) -> None:

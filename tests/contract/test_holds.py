@@ -1,6 +1,5 @@
 """`HoldStore`, and the release of a hold by the leader."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -24,16 +23,6 @@ async def stored(backend: Backend) -> Any:
     return await backend.behind.find(Collection.HOLDS, KEY)
 
 
-async def test_holds_are_read_back(backend: Backend) -> None:
-    assert await backend.holds.all() == {}
-    assert await backend.holds.get(KEY) is None
-    other = Hold("partition/7f", 9, is_held=False, released=3)
-    for hold in (HOLD, other):
-        assert await backend.holds.put(hold)
-    assert await backend.holds.all() == {KEY: HOLD, "partition/7f": other}
-    assert await backend.holds.get(KEY) == HOLD
-
-
 async def test_a_hold_that_was_broken_by_hand_is_refused_alone_and_left_out_of_many(backend: Backend) -> None:
     await backend.holds.put(HOLD)
     await backend.behind.insert(Collection.HOLDS, {**encode_hold(HOLD), "_id": "cap/all", "held": 1})
@@ -51,11 +40,6 @@ async def test_a_hold_is_put_in_the_place_of_an_earlier_one_alone(backend: Backe
     later = replace(HOLD, rev=9, is_held=False)
     assert await backend.holds.put(later)
     assert await stored(backend) == encode_hold(later)
-
-
-async def test_of_holds_that_are_put_at_once_the_latest_stays(backend: Backend) -> None:
-    await asyncio.gather(*(backend.holds.put(replace(HOLD, rev=rev)) for rev in (7, 9, 8)))
-    assert (await stored(backend))["rev"] == 9
 
 
 async def test_a_release_names_the_revision_that_it_is_of(backend: Backend) -> None:

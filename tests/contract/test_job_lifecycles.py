@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.decisions import Fail, Requeue, Settlement
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.job import JobState, dependency_error, tries
 from hascheduler.model.values.instants import WallMs
@@ -14,7 +14,6 @@ from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,
     Dependent,
-    FinishAnswer,
     HandlerProgress,
     JobSelection,
     KeyedRetry,
@@ -41,51 +40,12 @@ DONE, LOST = Settlement.DONE, Settlement.LOST
 # Tries
 
 
-async def test_a_failed_attempt_is_recorded_and_the_job_waits_for_its_retry(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.DONE
-    job = await stored(backend)
-    assert (job["state"], job["failures"], job["rev"]) == ("pending", 1, before["rev"] + 1)
-    # Sooner where the store has a clock of its own, and that one here is far ahead of it.
-    assert 0 < job["retry_at_ms"] <= RETRY_AT
-    assert (job["processor"], job["error"], job["finished_at_ms"]) == (None, None, None)
-    [record] = job["attempts"]
-    assert (record["number"], record["processor"], record["outcome"], record["error"]) == (1, "p1", "failed", "no luck")
-    assert job["first_started_at_ms"] == before["started_at_ms"]
-
-
 async def test_a_failed_attempt_with_a_cancel_request_cancels_the_job(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING
     await finish(backend, outcome=AGAIN)
     job = await stored(backend)
     assert (job["state"], job["error"]) == ("cancelled", "no luck")
-
-
-async def test_only_attempts_that_ran_count_and_lost_ones_apart_from_those_that_failed(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    assert await applied(backend.claims, Requeue("a", 1, "never started")) == [DONE]
-    assert counts(await stored(backend)) == (0, 0)
-    await dispatch(backend, attempt=2)
-    await start(backend, attempt=2)
-    assert await backend.work.give_back("a", 2, "p1", "drain", AT)
-    assert counts(await stored(backend)) == (0, 0)
-    await dispatch(backend, attempt=3)
-    await start(backend, attempt=3)
-    assert await applied(backend.claims, Requeue("a", 3, "processor lost")) == [DONE]
-    assert counts(await stored(backend)) == (0, 1)
-    await dispatch(backend, attempt=4)
-    await start(backend, attempt=4)
-    assert await applied(backend.claims, Requeue("a", 4, "timed out")) == [DONE]
-    assert counts(await stored(backend)) == (1, 1)
-    assert await applied(backend.claims, Requeue("a", 4, "timed out")) == [DONE]
-    await dispatch(backend, attempt=5)
-    await start(backend, attempt=5)
-    await finish(backend, attempt=5, outcome=AttemptOutcome(JobState.FAILED, error="for good"))
-    job = await stored(backend)
-    assert (*counts(job), job["state"]) == (2, 1, "failed")
-    assert [each["outcome"] for each in job["attempts"]] == ["lost", "given_back", "lost", "failed", "failed"]
 
 
 def counts(job: Mapping[str, Any]) -> tuple[int, int]:
@@ -196,16 +156,6 @@ async def test_a_revived_job_has_all_its_tries_and_its_history(backend: Backend,
     )  # fmt: skip
 
 
-async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    fail = Fail("a", 1, "timed out")
-    assert await applied(backend.claims, fail) == [DONE]
-    assert await backend.jobs.retry("a", AT) == KeyedRetry(RetryAnswer.OK)
-    before = await stored(backend)
-    assert await applied(backend.claims, fail, Requeue("a", 1, "x"), Dispatch("a", 2, "p1")) == [LOST, LOST, LOST]
-    assert await stored(backend) == before
-
-
 async def test_under_one_key_a_job_is_revived_once(backend: Backend) -> None:
     await bring_to(backend, JobState.FAILED)
     key, other = RetryKey("k1", "asked"), RetryKey("k1", "asked for something else")
@@ -235,15 +185,6 @@ async def test_of_many_retries_under_one_key_one_revives(backend: Backend) -> No
     assert (await stored(backend))["revivals"] == 1
 
 
-async def test_the_job_that_holds_a_key_is_found_by_it(backend: Backend) -> None:
-    await backend.jobs.submit(make_job("a", idempotency_key="k", request_hash="h"))
-    found = await backend.jobs.of_key("tenant", "k", AT)
-    assert found == await stored(backend)
-    assert await backend.jobs.of_key("other", "k", AT) is None
-    assert await backend.jobs.of_key("tenant", "other", AT) is None
-    assert await backend.jobs.of_key("tenant", "k", WallMs(NOW + IDEMPOTENCY_MS)) is None
-
-
 # Many at once
 
 
@@ -255,17 +196,6 @@ async def _some_of_each(backend: Backend) -> None:
 
 async def _states(backend: Backend) -> list[str]:
     return sorted(str(job["state"]) for job in (await backend.jobs.list(JobSelection(), None, 100)).documents)
-
-
-async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) -> None:
-    await _some_of_each(backend)
-    which = JobSelection(definition="log")
-    done = [await backend.jobs.cancel_some(which, AT, 3)]
-    while done[-1] != CancelledSome(0, 0):
-        done.append(await backend.jobs.cancel_some(which, AT, 3))
-    assert (sum(each.cancelled for each in done), sum(each.asked for each in done)) == (4, 2)
-    assert await _states(backend) == sorted(["cancelled"] * 6 + ["running", "succeeded", "failed"] * 2)
-    assert (await stored(backend, "running0"))["cancel_requested_at_ms"] == AT
 
 
 async def test_the_jobs_of_tenants_that_are_left_out_match_nothing(backend: Backend) -> None:

@@ -45,17 +45,6 @@ async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: B
     assert await stored(backend) == answers[0].document
 
 
-async def test_jobs_are_listed_newest_first_by_submission_in_pages(backend: Backend) -> None:
-    await _submit_at(backend, {"fire:s:1": 30, "job:1": 20, "job:2": 20, "trigger:s:1": 10, "job:3": 40})
-    first = await backend.jobs.list(JobSelection(), None, 2)
-    assert _ids(first) == ["job:3", "fire:s:1"]
-    await _submit_at(backend, {"trigger:s:2": 50, "job:4": 20})  # newer ones, meanwhile, shift no page
-    second = await backend.jobs.list(JobSelection(), first.next, 3)
-    assert _ids(second) == ["job:4", "job:2", "job:1"]
-    last = await backend.jobs.list(JobSelection(), second.next, 3)
-    assert (_ids(last), last.next) == (["trigger:s:1"], None)
-
-
 @pytest.mark.parametrize(
     ("since", "before", "after", "expected"),
     [
@@ -75,13 +64,6 @@ async def test_a_list_holds_what_was_submitted_within_a_range(
     assert _ids(await backend.jobs.list(which, after, 10)) == expected
     of_states = which.model_copy(update={"states": tuple(JobState), "labels": {"team": "a"}})
     assert _ids(await backend.jobs.list(of_states, after, 10)) == expected
-
-
-async def test_listed_jobs_are_without_their_large_fields(backend: Backend) -> None:
-    await bring_to(backend, JobState.SUCCEEDED)
-    [listed] = (await backend.jobs.list(JobSelection(), None, 3)).documents
-    whole = await stored(backend)
-    assert listed == {name: whole[name] for name in whole if name not in {"payload", "result", "attempts"}}
 
 
 @pytest.mark.parametrize(
@@ -204,40 +186,6 @@ async def test_those_that_match_are_counted_by_state(
     assert set(counts.by_state) == set(which.states or JobState)
 
 
-async def test_no_more_are_counted_than_is_asked_for(backend: Backend) -> None:
-    await some(backend)
-    for which in (JobSelection(), JobSelection(until_ms=WallMs(NOW + 10))):
-        counts = await backend.jobs.counts(which, 2)
-        assert (counts.by_state[F], counts.by_state[P], counts.at_least) == (2, 1, frozenset({F}))
-
-
-@pytest.mark.parametrize("limit", [1, 10])
-@pytest.mark.parametrize(
-    ("which", "expected"),
-    [
-        (JobSelection(id_prefix="fire:"), ["fire:tick-2:1", "fire:tick:2", "fire:tick:1"]),
-        (JobSelection(states=(F,), id_prefix="fire:tick:"), ["fire:tick:2"]),
-        (JobSelection(id_prefix="fire:", until_ms=WallMs(NOW + 5)), ["fire:tick:2", "fire:tick:1"]),
-        (JobSelection(id_prefix="trigger:tick:", schedule="tick-2"), []),
-        (JobSelection(id_prefix="job:02"), ["job:02"]),
-        (JobSelection(id_prefix="^j"), []),
-    ],
-)
-async def test_a_list_may_be_of_ids_that_begin_so(
-    backend: Backend, which: JobSelection, expected: list[str], limit: int
-) -> None:
-    await some(backend)
-    found: list[str] = []
-    after: ListPosition | None = None
-    while True:
-        page = await backend.jobs.list(which, after, limit)
-        found += [str(job["_id"]) for job in page.documents]
-        if page.next is None:
-            break
-        after = page.next
-    assert found == expected
-
-
 async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backend: Backend) -> None:
     await some(backend)
     await put(backend, "job:03", F, 0, error="é" * 5_000)
@@ -248,15 +196,3 @@ async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backe
     assert found.jobs[1] == FailedJob("fire:tick:2", "log", "tenant", "target", "tick", None, "", NOW + 9)
     assert found.jobs[2].error == "late"
     assert found.jobs[3].error == "é" * ERROR_BEGINNING_MAX
-
-
-async def test_of_the_failed_ones_the_newest_are_told(backend: Backend) -> None:
-    await some(backend)
-    for which, expected, complete in (
-        (JobSelection(), ["trigger:tick:x", "fire:tick:2"], False),
-        (JobSelection(schedule="tick"), ["trigger:tick:x", "fire:tick:2"], True),
-        (JobSelection(id_prefix="fire:"), ["fire:tick:2"], True),
-        (JobSelection(until_ms=WallMs(NOW)), [], True),
-    ):
-        found = await backend.jobs.failed(which, 2)
-        assert ([job.id for job in found.jobs], found.complete) == (expected, complete)

@@ -9,7 +9,6 @@ from hascheduler.dispatch.decisions import (
     ReleaseHold,
     Requeue,
     ResetCursor,
-    encode_decisions,
 )
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
@@ -36,30 +35,6 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
     assert await backend.journal.get("default", 1) == entry
     assert await backend.journal.read("default", 0, 2) == [entry]
     assert await backend.journal.tail("default") == entry.head
-
-
-async def test_what_a_fire_carries_is_read_back(backend: Backend) -> None:
-    after = ("fire:tick:1", "fire:tick:1.a")
-    fires = (make_fire(1, keyed_by=("payload.customer", "target")), Dispatch("a", 1, "p1"))
-    more = make_fire(2, after=after, is_graph=True, offsets=(("Europe/Paris", 3_600), ("Asia/Tokyo", 32_400)))
-    await backend.journal.insert(make_entry(1, *fires, more))
-    read = await backend.journal.get("default", 1)
-    assert read is not None
-    # Decisions that differ in these alone are equal.
-    assert [getattr(each, "keyed_by", None) for each in read.decisions] == [("payload.customer", "target"), None, ()]
-    assert [getattr(each, "after", None) for each in read.decisions] == [(), None, after]
-    assert [getattr(each, "is_graph", None) for each in read.decisions] == [False, None, True]
-    assert [getattr(each, "offsets", None) for each in read.decisions] == [(), None, more.offsets]
-
-
-async def test_a_leader_of_the_release_before_reads_an_entry_with_a_reset(backend: Backend) -> None:
-    reset = ResetCursor("tick", LATEST_MS, NOW)
-    decisions = (reset, make_fire(1))
-    assert encode_decisions(decisions) == encode_decisions((make_fire(1),))
-    await backend.journal.insert(make_entry(1, *decisions))
-    read = await backend.journal.get("default", 1)
-    assert read is not None
-    assert read.decisions == (make_fire(1), reset)
 
 
 async def test_a_seq_is_written_once(backend: Backend) -> None:

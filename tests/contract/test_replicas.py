@@ -37,13 +37,6 @@ async def test_a_heartbeat_returns_the_databases_time_or_none(backend: Backend) 
     assert told_ms is None or before_ms <= told_ms <= after_ms
 
 
-async def test_the_document_of_a_replica_is_removed(backend: Backend) -> None:
-    await backend.board.beat(make_replica("r1"))
-    await backend.board.remove("r1")
-    await backend.board.remove("r1")
-    assert await backend.behind.find(Collection.REPLICAS, "r1") is None
-
-
 async def terms(backend: Backend, limit: int = FAILOVERS_MAX, name: str = "default") -> list[int]:
     return [failover.term for failover in await backend.failovers.newest(name, limit)]
 
@@ -56,12 +49,6 @@ async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> 
     assert await backend.failovers.newest("default", 9) == saved[::-1]
     assert await terms(backend, limit=2) == [10, 9]
     assert await terms(backend, name="other") == []
-
-
-async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:
-    await backend.failovers.save(make_failover(first_decision_at_ms=None))
-    await backend.failovers.save(make_failover())
-    assert await backend.failovers.newest("default", 9) == [make_failover()]
 
 
 async def test_the_newest_reports_of_each_name_are_kept(backend: Backend) -> None:

@@ -87,14 +87,6 @@ async def test_only_the_named_rev_is_replaced_or_deleted(nouns: ResourceStore[An
     assert await nouns.delete("a", 2) is True
 
 
-async def test_a_resource_is_created_only_if_the_name_is_free(nouns: ResourceStore[Any], kind: Kind) -> None:
-    document = await nouns.create(kind.make("a", rev=9, **kind.one))
-    assert document is not None
-    assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
-    assert await nouns.create(kind.make("a")) is None
-    assert await nouns.get("a") == document
-
-
 async def test_lists_are_paged_by_name(nouns: ResourceStore[Any], kind: Kind) -> None:
     for name in ("b", "é", "a", "c", "B"):
         await nouns.create(kind.make(name))
@@ -103,26 +95,8 @@ async def test_lists_are_paged_by_name(nouns: ResourceStore[Any], kind: Kind) ->
     assert list(await nouns.list("é", 3)) == []
 
 
-async def test_a_deleted_resource_is_gone_and_starts_again_at_rev_1(nouns: ResourceStore[Any], kind: Kind) -> None:
-    await nouns.create(kind.make("a"))
-    await nouns.replace(kind.make("a"), 1)
-    assert await nouns.delete("a") is True
-    assert await nouns.delete("a") is False
-    assert await nouns.get("a") is None
-    document = await nouns.create(kind.make("a"))
-    assert document is not None
-    assert document["rev"] == 1
-
-
 async def test_of_fifty_that_race_one_creates_and_one_replaces(nouns: ResourceStore[Any], kind: Kind) -> None:
     created = await raced(nouns.create(kind.make("a")) for _ in range(RACERS))
     assert created.count(None) == RACERS - 1
     replaced = await raced(nouns.replace(kind.make("a"), 1) for _ in range(RACERS))
     assert replaced.count(None) == RACERS - 1
-
-
-async def test_a_resource_of_one_kind_is_not_found_as_another_kind(backend: Backend, kind: Kind) -> None:
-    store: ResourceStore[Any] = getattr(backend, kind.store)
-    await store.create(kind.make("a"))
-    for other in set(KINDS) - {kind.store}:
-        assert await getattr(backend, other).get("a") is None

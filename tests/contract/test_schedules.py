@@ -1,10 +1,8 @@
 """`ScheduleStore`: schedules as the API writes them."""
 
 from hascheduler.model.documents.schedule import encode_fire_counts
-from hascheduler.model.documents.trigger import encode_trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.trigger import Once, Trigger
 from tests.contract.backends import Backend, on
 from tests.contract.checks import RACERS, applied, raced
 from tests.factories import NOW, make_fire, make_schedule
@@ -12,27 +10,6 @@ from tests.factories import NOW, make_fire, make_schedule
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
 LATER = WallMs(NOW + 60_000)
-
-
-async def test_a_new_schedule_is_stored_as_it_is(backend: Backend) -> None:
-    schedule = make_schedule(payload={"deep": [1, {"$x": None}]}, labels={"a.b": "$c"})
-    assert await backend.schedules.create(schedule) == schedule
-    assert await backend.schedules.get("tick") == schedule
-
-
-async def test_a_taken_name_changes_nothing(backend: Backend) -> None:
-    first = await backend.schedules.create(make_schedule())
-    assert await backend.schedules.create(make_schedule(payload="other")) is None
-    assert await backend.schedules.get("tick") == first
-
-
-async def test_an_edit_has_the_next_rev_and_leaves_the_rest(backend: Backend) -> None:
-    before = make_schedule()
-    await backend.schedules.create(before)
-    edited = {"payload": {"m": "$now", "$x": [1]}, "labels": {}, "trigger": encode_trigger(Trigger(Once(LATER)))}
-    document = await backend.schedules.edit("tick", 1, edited)
-    assert document == {**before, **edited, "rev": 2}
-    assert await backend.schedules.get("tick") == document
 
 
 async def test_an_edit_of_another_rev_changes_nothing(backend: Backend) -> None:
@@ -57,15 +34,6 @@ async def test_lists_are_paged_by_name(backend: Backend) -> None:
     assert [document["_id"] for document in page] == ["a", "b"]
     assert page[0] == await backend.schedules.get("a")
     assert [document["_id"] for document in await backend.schedules.list("b", 2)] == ["c"]
-
-
-async def test_a_deleted_schedule_is_gone(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    assert await backend.schedules.delete("tick", 2) is False
-    assert await backend.schedules.delete("tick", 1) is True
-    assert await backend.schedules.edit("tick", 1, {"payload": 1}) is None
-    assert await backend.schedules.delete("tick") is False
-    assert await backend.schedules.get("tick") is None
 
 
 async def test_of_fifty_racing_creates_one_wins(backend: Backend) -> None:

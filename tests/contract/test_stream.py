@@ -1,13 +1,10 @@
 """`ChangeSource` and `ChangeStream`: one total order over all mirrored collections, without a gap."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any, cast
 
 import pytest
 
-from hascheduler.dispatch.decisions import Requeue
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import BatchSeen, Change, JobGone, Operation
 from hascheduler.mirror.mirror import Mirror
@@ -15,14 +12,11 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.event import is_position
 from hascheduler.model.job import LIVE, TERMINAL, JobState
-from hascheduler.model.token import digest_of, session_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.stream.source import BATCH_MAX
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.definition import RateLimit
-from hascheduler.schema.noun import document_of
 from tests.contract.backends import Backend, on
-from tests.contract.checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
     a_start_is_gap_free,
@@ -38,7 +32,7 @@ from tests.contract.following import (
     write_everything,
 )
 from tests.contract.job_states import bring_to, dispatch, finish, start
-from tests.factories import NOW, make_definition, make_entry, make_fire, make_job, make_lane, make_schedule, make_token
+from tests.factories import NOW, make_definition, make_entry, make_job, make_lane, make_schedule
 
 # Not mongomock: it has no change streams.
 pytestmark = on("memory", "pymongo", "motor")
@@ -68,17 +62,6 @@ async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backen
         for number in range(10)
     ]
     assert whats(changes[:-1]) == [change for changes_of_one in expected for change in changes_of_one]
-
-
-async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await backend.definitions.create(make_definition("log", max_concurrency=2))
-        await backend.definitions.delete("log")
-        await mark(backend)
-        put, delete, _ = await changes_through(stream, "the end")
-    whole = document_of(make_definition("log", max_concurrency=2, rev=1))
-    assert put == Change(DEFINITIONS, Operation.PUT, whole.pop("_id"), whole)
-    assert delete == Change(DEFINITIONS, Operation.DELETE, "log", {})
 
 
 _WHERE_THEY_SAY_SOMETHING = {
@@ -124,30 +107,6 @@ async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> Non
         await follow_into(mirror, backend.source, stream, "the end")
     assert mirror.nouns(DEFINITIONS)["log"] == definition.model_copy(update={"rev": 2})
     assert mirror.nouns(Collection.LANES)["slow"] == lane.model_copy(update={"rev": 2})
-
-
-async def test_a_write_that_changes_nothing_is_not_delivered(backend: Backend) -> None:
-    await backend.jobs.submit(make_job())
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await backend.jobs.submit(make_job())
-        await backend.jobs.cancel("nobody", NOW)
-        await applied(backend.claims, Requeue("a", 1, "dead"))
-        await mark(backend)
-        assert whats(await changes_through(stream, "the end")) == [(DEFINITIONS, "the end", False)]
-
-
-async def test_of_the_journal_only_inserts_are_delivered(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        for seq in (1, 2):
-            await backend.journal.insert(make_entry(seq))
-        assert await backend.journal.trim("default", 1, WallMs(NOW + 1)) == 1
-        await mark(backend)
-        changes = await changes_through(stream, "the end")
-    assert [change.id for change in changes] == [
-        {"shard": "default", "seq": 1},
-        {"shard": "default", "seq": 2},
-        "the end",
-    ]
 
 
 async def test_a_batch_is_full_while_more_is_there_already(backend: Backend) -> None:
@@ -274,31 +233,6 @@ async def test_the_snapshot_holds_every_live_document(backend: Backend) -> None:
     assert sorted(ids[Collection.JOURNAL], key=str) == newest
 
 
-async def test_a_large_snapshot_comes_in_slices(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    fires = [make_fire(number) for number in range(1, 2_502)]
-    await applied(backend.claims, *fires)
-    async with opened(backend.source) as stream:
-        slices = [changes async for changes in stream.snapshot()]
-    assert max(len(changes) for changes in slices) <= 1_000
-    ids = {change.id for changes in slices for change in changes if change.collection is JOBS}
-    assert ids == {fire.job_id for fire in fires}
-
-
-async def test_a_snapshot_that_is_left_halfway_leaves_nothing_running(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await applied(backend.claims, *(make_fire(number) for number in range(1, 1_502)))
-    before = asyncio.all_tasks()
-    async with (
-        opened(backend.source) as stream,
-        aclosing(cast("AsyncGenerator[Any, None]", stream.snapshot())) as slices,
-    ):
-        async for changes in slices:
-            if any(change.collection is JOBS for change in changes):
-                break
-    assert not [task for task in asyncio.all_tasks() - before if task.get_name().startswith("snapshot")]
-
-
 async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: Backend) -> None:
     followed, fresh = Mirror(), Mirror()
     async with opened(backend.source) as stream:
@@ -317,23 +251,6 @@ async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: B
 
 
 # Where it goes on
-
-
-async def test_resuming_over_and_over_loses_nothing_and_repeats_nothing(backend: Backend) -> None:
-    async with opened(backend.source) as stream:
-        resume = (await stream.next_batch(0)).resume
-    seen: list[object] = []
-    for number in range(10):
-        await mark(backend, f"{number} a")
-        async with opened(backend.source, resume) as stream:
-            await mark(backend, f"{number} b")
-            batch = await stream.next_batch(PATIENCE_MS)
-            seen += [change.id for change in batch.changes]
-            resume = batch.resume
-    await mark(backend)
-    async with opened(backend.source, resume) as stream:
-        seen += [change.id for change in await changes_through(stream, "the end")]
-    assert seen == [*(f"{number} {part}" for number in range(10) for part in "ab"), "the end"]
 
 
 async def test_a_resumed_stream_has_no_snapshot(backend: Backend) -> None:
@@ -401,19 +318,3 @@ async def test_a_resumed_stream_gives_the_positions_that_the_other_would_have_gi
         expected = positions(await changes_through(stream, "the end"))
     async with opened(backend.source, resume) as stream:
         assert positions(await changes_through(stream, "the end")) == expected
-
-
-async def test_a_mirror_learns_of_new_sessions_and_of_those_that_ended_with_their_parent(backend: Backend) -> None:
-    session = make_token(session_id("parent", "1"), expires_at_ms=NOW + 1, session_of=digest_of("parent"))
-    await backend.tokens.create(make_token("parent"))
-    mirror = Mirror()
-    async with opened(backend.source) as stream:
-        mirror.fold(await read_snapshot(stream))
-        await backend.tokens.begin_session(session, 1, NOW)
-        await mark(backend)
-        await follow_into(mirror, backend.source, stream, "the end")
-        assert mirror.nouns(Collection.TOKENS)[session.digest] == session
-        await backend.tokens.revoke("parent", None)
-        await mark(backend, "the very end")
-        await follow_into(mirror, backend.source, stream, "the very end")
-    assert mirror.nouns(Collection.TOKENS) == {}

@@ -1,11 +1,10 @@
 """`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time."""
 
 from dataclasses import replace
-from typing import Any
 
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
+from hascheduler.model.documents.schedule import encode_fire_counts
 from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
@@ -69,23 +68,6 @@ async def test_what_is_counted_is_what_was_carried_out_whatever_its_leader_thoug
     assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
     schedule = await stored_schedule(backend)
     assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_fire_counts(FireCounts(fired=1, missed=5)))
-
-
-async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    full: dict[str, Any] = {"verdict": Verdict.THROTTLED, "because_of": "max_pending"}
-    decisions = [passed(1, 3, **full), passed(4, 5), passed(6, 9, **full)]
-    for _ in range(2):
-        assert await applied(backend.claims, *decisions) == [DONE] * 3
-    assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
-    document = await stored_schedule(backend)
-    assert decode_schedule("tick", document).tally == FireCounts(missed=2, throttled=8)
-    throttled = await records(backend, Verdict.THROTTLED)
-    assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
-        ("throttled", "max_pending", 1), ("throttled", "max_pending", 4), ("throttled", "max_pending", 3),
-    ]  # fmt: skip
-    assert [record.run.count for record in await records(backend, Verdict.MISSED)] == [2]
-    assert len(await records(backend, Verdict.MISSED, Verdict.THROTTLED)) == 4
 
 
 async def test_outcomes_after_a_missing_one_wait_for_it(backend: Backend) -> None:
@@ -155,15 +137,6 @@ async def test_a_malformed_record_does_not_hide_the_others(backend: Backend) -> 
     broken = {"_id": f"tick:{at(2)}", "schedule": "tick", "verdict": "missed", "first_ms": "x"}
     await backend.behind.insert(Collection.VERDICTS, broken)
     assert [record.run.first_ms for record in await records(backend)] == [at(1)]
-
-
-async def test_a_count_of_failures_is_written_and_is_no_edit(backend: Backend) -> None:
-    before = make_schedule()
-    await backend.schedules.create(before)
-    assert await applied(backend.claims, CountFailures("tick", 7, 2)) == [DONE]
-    assert await applied(backend.claims, CountFailures("tick", 7, 2)) == [DONE]
-    assert await backend.schedules.get("tick") == {**before, "failures": 2}
-    assert await applied(backend.claims, CountFailures("nothing", 1, 2)) == [LOST]
 
 
 async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Backend) -> None:

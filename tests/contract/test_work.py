@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch, Requeue, Settlement
-from hascheduler.errors import InvalidInput
+from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.processor import decode_processor
@@ -19,8 +18,6 @@ from hascheduler.ports import (
     FinishAnswer,
     StartedJob,
     StopRequests,
-    Submission,
-    SubmitAnswer,
     TracedJob,
 )
 from hascheduler.schema.definition import Definition
@@ -80,21 +77,6 @@ async def test_a_registration_replaces_the_one_before(backend: Backend) -> None:
     await backend.work.register(make_processor(slots=2, draining=True, parked=7))
     await backend.work.register(make_processor(definitions=("$sleep", "*")))
     assert await registered(backend) == make_processor(definitions=("$sleep", "*"))
-
-
-async def test_a_heartbeat_is_written_beside_the_rest_of_the_registration(backend: Backend) -> None:
-    await backend.work.register(make_processor(slots=3))
-    for _ in range(2):
-        assert await backend.work.beat("p1", 8, draining=True, parked=2) is True
-    assert await registered(backend) == make_processor(slots=3, beat=8, draining=True, parked=2)
-
-
-async def test_a_heartbeat_without_a_registration_is_false_and_makes_none(backend: Backend) -> None:
-    await backend.work.register(make_processor())
-    await backend.work.deregister("p1")
-    await backend.work.deregister("p1")
-    assert await backend.work.beat("p1", 2, draining=False, parked=0) is False
-    assert await registered(backend) is None
 
 
 # Start
@@ -172,12 +154,6 @@ async def test_stop_requests_name_cancelled_and_revoked_attempts(backend: Backen
 
 async def _stored(backend: Backend) -> Any:
     return await backend.behind.find(Collection.PROCESSORS, "p1")
-
-
-async def test_each_touch_raises_the_beat_through_any_replica(backend: Backend) -> None:
-    await backend.work.register(make_processor(beat=7))
-    assert all(await asyncio.gather(*(backend.work.touch("p1") for _ in range(20))))
-    assert (await _stored(backend))["beat"] == 27
 
 
 @pytest.mark.parametrize("draining", [False, True])
@@ -275,13 +251,6 @@ async def test_late_results_are_bounded(backend: Backend) -> None:
     assert [late["processor"] for late in kept] == [f"p{number}" for number in range(12, 15)]
 
 
-async def test_a_result_that_arrives_before_the_request_to_cancel_is_heeded_wins(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await backend.jobs.cancel("a", AT)
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, AT) is FinishAnswer.DONE
-    assert (await stored(backend))["state"] == JobState.SUCCEEDED
-
-
 async def test_of_fifty_racing_finishes_the_first_is_kept_and_all_are_done(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     rev = (await stored(backend))["rev"]
@@ -309,78 +278,10 @@ async def test_a_job_that_is_given_back_waits_for_its_next_attempt(backend: Back
 
 
 JOBS = [f"job-{number:02}" for number in range(20)]
-TOO_LARGE_A_NUMBER = 2**70
-
-
-async def promised(backend: Backend) -> None:
-    """Every third job is promised to another processor."""
-    for id in JOBS:
-        await backend.jobs.submit(make_job(id=id, payload={"of": id}))
-    claims = [Dispatch(id, 1, "p2" if number % 3 == 0 else "p1") for number, id in enumerate(JOBS)]
-    assert await backend.claims.apply(claims, NOW, majority=True) == [Settlement.DONE] * len(JOBS)
-
-
-def ours(number: int) -> bool:
-    return number % 3 != 0
 
 
 async def started(backend: Backend) -> list[StartedJob | None]:
     return await asyncio.gather(*(backend.work.start(id, 1, "p1", WallMs(AT + n)) for n, id in enumerate(JOBS)))
-
-
-async def test_of_many_starts_the_dispatched_jobs_begin_each_with_its_own_payload(backend: Backend) -> None:
-    await promised(backend)
-    answers = await started(backend)
-    assert [answer is not None for answer in answers] == [ours(number) for number in range(len(JOBS))]
-    for id, answer in zip(JOBS, answers, strict=True):
-        job: Any = await backend.jobs.get(id)
-        if answer is None:
-            assert (job["state"], job["started_at_ms"]) == ("dispatched", None)
-        else:
-            assert (answer.id, answer.payload, answer.started_at_ms) == (id, {"of": id}, job["started_at_ms"])
-            assert (job["state"], job["rev"], answer.first_started_at_ms) == ("running", 3, answer.started_at_ms)
-
-
-async def test_many_finishes_each_end_their_own_attempt(backend: Backend) -> None:
-    await promised(backend)
-    await started(backend)
-    outcomes = [
-        SUCCEEDED,
-        AttemptOutcome(JobState.SUCCEEDED, result={"n": 1}),
-        AttemptOutcome(JobState.FAILED, error="boom"),
-        AttemptOutcome(JobState.FAILED, error="again", retry_at_ms=WallMs(AT + 5_000)),
-    ]
-
-    async def finish(number: int, id: str) -> FinishAnswer:
-        return await backend.work.finish(id, 1, "p1", outcomes[number % 4], WallMs(AT + 100))
-
-    for _ in range(2):  # the second time as after unknown answers
-        answers = await asyncio.gather(*(finish(number, id) for number, id in enumerate(JOBS)))
-        expected = [FinishAnswer.DONE if ours(number) else FinishAnswer.LATE for number in range(len(JOBS))]
-        assert answers == expected
-        for number, id in enumerate(JOBS):
-            job: Any = await backend.jobs.get(id)
-            if not ours(number):
-                assert job["state"] == "dispatched"
-                continue
-            outcome = outcomes[number % 4]
-            state = "pending" if outcome.retry_at_ms else outcome.state.value
-            assert (job["state"], job["result"], len(job["attempts"]), job["rev"]) == (state, outcome.result, 1, 4)
-
-
-async def test_concurrent_submits_each_get_their_own_answer(backend: Backend) -> None:
-    """Two are the same by their key, one asks for something else under it, one can't be stored."""
-    jobs = [make_job(id=f"new-{number}") for number in range(10)]
-    keyed = {"idempotency_key": "key", "request_hash": "one"}
-    jobs += [make_job(id="first", **keyed), make_job(id="same", **keyed)]
-    jobs += [make_job(id="other", **{**keyed, "request_hash": "two"}), make_job(id="huge", payload=TOO_LARGE_A_NUMBER)]
-    answers = await asyncio.gather(*map(backend.jobs.submit, jobs), return_exceptions=True)
-    assert isinstance(answers[-1], InvalidInput)
-    results = [answer.answer for answer in answers if isinstance(answer, Submission)]
-    assert results[:11] == [SubmitAnswer.NEW] * 11
-    assert results[11:] == [SubmitAnswer.KNOWN, SubmitAnswer.OTHER]
-    stored = {job.id for job in await backend.jobs.known([job.id for job in jobs])}
-    assert stored == {f"new-{number}" for number in range(10)} | {"first"}
 
 
 # The trace of a job: stored with it, read when its message is sent and when each of its attempts starts

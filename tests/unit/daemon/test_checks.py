@@ -18,7 +18,6 @@ from hascheduler.mirror.mirror import Mark, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 from tests.chance import load_profile
-from tests.factories import make_replica
 from tests.tiers import examples
 from tests.unit.daemon.doubles import running
 from tests.unit.daemon.followers import Cluster, Follower
@@ -100,28 +99,6 @@ def test_where_reading_again_does_not_help_it_is_not_repeated() -> None:
     assert len(wrong.reasons) == 2
 
 
-@pytest.mark.parametrize(
-    ("id", "version", "differs", "reads_again"),
-    [
-        ("leader", "0.2.0", True, True),
-        ("other", "0.2.0", True, False),
-        ("leader", "0.3.0", False, False),
-        ("leader", None, False, False),
-    ],
-)
-def test_only_what_the_leader_of_the_same_version_says_is_taken_to_be_right(
-    id: str, version: str | None, differs: bool, reads_again: bool
-) -> None:
-    cluster = Cluster(6, replicas=1)
-    cluster.settle()
-    [one] = cluster.followers
-    one.leader = "leader"
-    marks = tuple((point, "f" * 16) for point, _ in one.digests.published)
-    assert marks
-    one.digests.seen(make_replica(id, version=version, marks=marks))
-    assert (list(one.digests.differing), len(one.reasons)) == ([id] * differs, int(reads_again))
-
-
 def _as_if_exact(one: Follower, plain: Callable[..., None], mirror: Mirror, marks: Iterable[Mark]) -> None:
     plain(mirror, [replace(mark, is_settled=True, ahead=one.digests._passed) for mark in marks])
 
@@ -190,14 +167,6 @@ async def test_findings_are_shown_as_counts_and_logged_once() -> None:
     assert set(scan.bounds) == {LIGHT}
     assert one.last_check is not None
     assert (one.last_check.at_ms, one.last_check.counts) == (1_000, {})
-
-
-async def test_of_very_many_findings_some_are_logged_and_the_others_counted() -> None:
-    many = [Finding(FindingKind.OVERDUE, f"schedules/{number}", "late", "look") for number in range(100)]
-    with capture_logs() as logs:
-        await checker(Role()).look(Scan(many))
-    assert [line["event"] for line in logs] == ["check_finding"] * 20 + ["check_findings"]
-    assert (logs[-1]["more"], logs[-1]["overdue"]) == (80, 100)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from hascheduler.daemon.outbound import event_log as announcer_module
 from hascheduler.daemon.outbound import event_log as witness_module
 from hascheduler.daemon.outbound.event_log import (
     FOLLOWERS_MAX,
-    NOT_YET_HERE,
     TOO_OLD,
     EventLog,
     EventPublisher,
@@ -22,7 +21,7 @@ from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import Event, EventType, position
-from hascheduler.ports import ChangeSource, ChangeStream, Closing, EventFilter, Lagging, Missed, NewEvents
+from hascheduler.ports import ChangeSource, ChangeStream, Closing, EventFilter, Missed, NewEvents
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
@@ -53,20 +52,6 @@ async def test_a_ring_that_goes_round_holds_the_newest(newest: int) -> None:
                 assert await events_for(follower) == list(range(after + 1, newest + 1))
 
 
-async def test_events_that_another_replica_has_delivered_are_not_repeated() -> None:
-    log = log_of(1)
-    with log.follow(position(3, 1), ALL) as follower:
-        assert await events_for(follower) == []
-        for second in (2, 3, 4):
-            log.append([happened(second)], position(second, 1))
-        assert await events_for(follower) == [4]
-
-
-async def test_an_id_that_no_replica_can_have_delivered_is_missed() -> None:
-    with log_of(1).follow(position(3_000, 1), ALL) as follower:
-        assert await follower.next(0) == Missed(NOT_YET_HERE, position(1, 1))
-
-
 async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_on() -> None:
     log = log_of()
     wanted = happened(2, "k", type=EventType.FAILED, schedule="tick")
@@ -92,37 +77,7 @@ async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenant
         assert (await events_for(everything), await events_for(own)) == ([1], [])
 
 
-async def test_many_events_are_delivered_in_pieces() -> None:
-    log = log_of(events_max=2_000)
-    log.append([happened(second) for second in range(1, 1_501)], position(1_500, 1))
-    with log.follow(position(0, 1), ALL) as follower:
-        first = await follower.next(0)
-        assert isinstance(first, NewEvents)
-        assert first.position == first.events[-1].id
-        assert len(first.events) + len(await events_for(follower)) == 1_500
-
-
-async def test_a_follower_that_is_too_slow_learns_how_much_it_missed() -> None:
-    log = log_of(1, events_max=3)
-    with log.follow(position(0, 1), ALL) as follower:
-        assert await events_for(follower) == [1]
-        log.append([happened(second) for second in (2, 3, 4, 5)], position(5, 1))
-        assert await follower.next(0) == Lagging(1)
-
-
 # Beginning, beginning again, ending
-
-
-async def test_a_resync_is_a_gap_for_everybody() -> None:
-    log = log_of(1)
-    with log.follow(position(0, 1), ALL) as follower:
-        log.restart()
-        assert await follower.next(0) == NewEvents((), position(0, 1))
-        log.begin(position(9, 1))
-        log.append([happened(10)], position(10, 1))
-        assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))
-    with log.follow(position(0, 1), ALL) as follower:
-        assert isinstance(await follower.next(0), Missed)
 
 
 async def test_followers_learn_of_the_end_at_once_and_no_new_one_comes_in() -> None:
@@ -147,15 +102,6 @@ def test_there_is_room_for_so_many_and_a_follower_that_leaves_makes_room() -> No
     with log.follow(None, ALL):
         assert log.followers == FOLLOWERS_MAX
     assert log.followers == FOLLOWERS_MAX - 1
-
-
-async def test_events_are_forgotten_and_who_follows_them_is_told_that_it_is_over() -> None:
-    log = log_of(1)
-    with log.follow(None, ALL) as follower:
-        log.close()
-        log.forget()
-        assert log.first == log.end
-        assert isinstance(await follower.next(0), Closing)
 
 
 class MemoryEventExchange:
@@ -221,19 +167,6 @@ async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_
     assert replica.published() == [11, 12, 13, 14, 15, 16, 17, 30]
 
 
-async def test_a_leader_that_could_not_publish_leaves_it_to_the_next_term() -> None:
-    replica = PublishingReplica(log_of(1, 20))
-    replica.exchange.accepting = False
-    async with running(replica.publisher.run()):
-        await replica.exchange.asked()
-        replica.leads = False
-        replica.exchange.accepting = True
-        replica.append(21)
-        await asyncio.sleep(0.01)
-        replica.leads = True
-        await replica.until_published(1, 20, 21)
-
-
 async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on() -> None:
     replica = PublishingReplica(log_of(1, events_max=3))
     replica.exchange.accepting = False
@@ -260,18 +193,6 @@ async def test_only_the_leader_publishes_and_what_the_broker_refuses_it_publishe
         replica.exchange.accepting = True
         await replica.until_published(1, 2)
     assert replica.published() == [1, 2]
-
-
-async def test_news_wake_those_who_wait_and_an_event_that_comes_twice_is_delivered_once() -> None:
-    log = log_of()
-    with log.follow(None, ALL) as follower:
-        waiting = asyncio.create_task(follower.next(60_000))
-        await asyncio.sleep(0)
-        log.append([happened(2)], position(2, 1))
-        assert await waiting == NewEvents([happened(2)], position(2, 1))
-        log.append([happened(2)], position(2, 1))
-        log.append([happened(3)], position(3, 1))
-        assert await events_for(follower) == [3]
 
 
 JOBS = Collection.JOBS
@@ -340,17 +261,6 @@ class Scene:
         return self.events()
 
 
-async def test_the_log_is_open_as_soon_as_the_mirror_is_complete() -> None:
-    """Not only with the next batch: a client that follows from now on would be sent to list all jobs again."""
-    scene = Scene()
-    await scene.jobs.submit(make_job("before"))
-    await scene.turn()
-    scene.complete = True
-    scene.tail.look([])
-    assert scene.log.is_open
-    assert scene.log.position == scene.position
-
-
 async def test_what_a_job_goes_through_in_one_batch_gives_an_event_a_step() -> None:
     scene = Scene()
     await scene.begin()
@@ -385,22 +295,6 @@ async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_wait
         2,
     )
     assert [event.job for event in events[2:]] == ["j", "k"]
-
-
-async def test_an_end_that_a_fetch_was_ahead_of_says_whose_it_was_and_which_attempt() -> None:
-    scene = Scene(refusals=1)
-    await scene.begin()
-    await scene.jobs.submit(make_job("j"))
-    await scene.turn()
-    await scene.claims.apply([Dispatch("j", 1, "p")], NOW, majority=True)
-    await scene.turn()
-    await scene.jobs.cancel("j", NOW)
-    scene.mirror.want(JOBS, "j")
-    asked = scene.mirror.fold([]).wanted
-    scene.mirror.fold_fetched(asked, await scene.source.fetch(JOBS, ["j"]))
-    await scene.turn()
-    cancelled = (await scene.events_and_one_more())[-1]
-    assert (cancelled.type, cancelled.tenant, cancelled.attempt) == ("cancelled", "tenant", 1)
 
 
 @pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])

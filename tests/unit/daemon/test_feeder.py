@@ -10,7 +10,6 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.loop import feeder as feeder_module
 from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, BatchDelay
 from hascheduler.daemon.loop.feeder import Feeder
-from hascheduler.daemon.loop.stepper import DecisionLag
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Folded
 from hascheduler.model.collection import Collection
@@ -86,17 +85,6 @@ def feeder_of(stream: Any) -> Feeder:
     return Feeder(stream, heartbeat, SystemClock(), BatchDelay(PER_CHANGE_MS, max_ms=20))
 
 
-async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_more_of_the_stream() -> None:
-    stream = BusyStream()
-    feeder = feeder_of(stream)
-    heard: list[tuple[int, bool]] = []
-    sink = Sink(latency_sensitive=True, complete=lambda: heard.append((stream.looks, feeder.complete)))
-    async with running(feeder.run(sink)):
-        while stream.looks < 3:
-            await stream.look()
-        assert heard == [(1, True)]
-
-
 async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream = BusyStream(full=5)
@@ -140,39 +128,3 @@ def after(per_s: int, seconds: int = 5, every_ms: int = 10, neighbours: int = 0)
 def test_the_spacing_grows_with_the_rate_up_to_its_most(per_s: int, spacing_ms: float) -> None:
     pace, now = after(per_s)
     assert pace.spacing_ms(now) == pytest.approx(spacing_ms, rel=0.02)
-
-
-def test_neighbours_that_share_a_load_wait_as_long_as_one_that_has_all_of_it() -> None:
-    (of_all, now), (of_one, _) = after(800), after(200, neighbours=3)
-    assert of_one.spacing_ms(now) == of_all.spacing_ms(now) > 0
-
-
-def test_one_waits_for_what_is_left_of_the_spacing() -> None:
-    pace, now = after(1_000)
-    assert pace.wait_s(now) == pytest.approx(0.010, rel=0.02)
-    assert pace.wait_s(MonoMs(now + 4)) == pytest.approx(0.006, rel=0.05)
-    assert pace.wait_s(MonoMs(now + 11)) == 0
-
-
-def test_a_lag_is_the_mean_of_about_a_second() -> None:
-    lag = DecisionLag()
-    for at_ms in range(0, 3_000, 10):
-        lag.observe(400, MonoMs(at_ms))
-    assert lag.mean_ms(MonoMs(3_000)) == 400
-    lag.observe(0, MonoMs(3_000))
-    assert 390 < (lag.mean_ms(MonoMs(3_000)) or 0) < 400
-    for at_ms in range(3_000, 8_000, 10):
-        lag.observe(20, MonoMs(at_ms))
-    assert 20 <= (lag.mean_ms(MonoMs(8_000)) or 0) < 25
-
-
-def test_where_nothing_is_decided_there_is_no_lag() -> None:
-    lag = DecisionLag()
-    assert lag.mean_ms(MonoMs(0)) is None
-    lag.observe(400, MonoMs(0))
-    assert lag.mean_ms(MonoMs(1_999)) == 400
-    assert lag.mean_ms(MonoMs(2_000)) is None
-    lag.observe(30, MonoMs(60_000))
-    assert lag.mean_ms(MonoMs(60_000)) == 30
-    lag.clear()
-    assert lag.mean_ms(MonoMs(60_000)) is None

@@ -10,7 +10,7 @@ import pytest
 from hascheduler.daemon.leadership.fence import Deposed, Fence
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.leadership import EntryKind, JournalHead
+from hascheduler.model.leadership import JournalHead
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Journal, JournalEntry
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -61,18 +61,6 @@ def terms_fall(journaled: list[tuple[int, int, str]]) -> bool:
     """Whether an entry follows one of a higher term, or one of its own term by another holder: what must never be."""
     pairs = [(term, holder) for _, term, holder in journaled]
     return any(a[0] > b[0] or (a[0] == b[0] and a[1] != b[1]) for a, b in pairwise(pairs))
-
-
-async def test_a_term_begins_behind_the_newest_entry_with_its_applied_through(
-    database: MemoryDatabase,
-) -> None:
-    first = await Replica("a", database).lead(1)
-    assert first.began == JournalHead("default", 1, 1, EntryKind.TERM_BEGAN, "a", 0)
-    written = await append(first, applied_through=1)
-    assert isinstance(written, JournalEntry)
-    assert (written.head.seq, written.head.kind, written.decisions) == (2, EntryKind.DECISIONS, CLAIM)
-    second = await Replica("b", database).lead(5)
-    assert second.began == JournalHead("default", 3, 5, EntryKind.TERM_BEGAN, "b", 1)
 
 
 async def test_a_deposed_leader_cannot_append_and_never_can_again(database: MemoryDatabase) -> None:

@@ -40,19 +40,6 @@ async def test_facts_wait_while_it_is_full_and_news_of_ones_own_does_not() -> No
     assert inbox.take() == [JobGone("late")]
 
 
-async def test_waiting_ends_with_something_to_take_with_a_call_or_with_the_time() -> None:
-    inbox = Inbox()
-    await inbox.wait(0)
-    waiting = asyncio.create_task(inbox.wait(60))
-    await asyncio.sleep(0)
-    inbox.wake()
-    await waiting
-    assert inbox.take() == []
-    inbox.put_now(TrustLost())
-    await inbox.wait(60)
-    assert inbox.take() == [TrustLost()]
-
-
 @pytest.mark.usefixtures("patient")
 async def test_what_can_wait_is_taken_along_with_what_can_not() -> None:
     inbox = Inbox()
@@ -66,28 +53,6 @@ async def test_what_can_wait_is_taken_along_with_what_can_not() -> None:
     assert inbox.take() == [
         JobSeen(dispatched("a", "p")), STARTED, Settled(Dispatch("a", 1, "p"), Settlement.DONE), JobGone("a")
     ]  # fmt: skip
-
-
-@pytest.mark.usefixtures("patient")
-async def test_ends_wait_too_as_long_as_the_core_awaits_none() -> None:
-    inbox = Inbox()
-    inbox.ends_can_wait = True
-    waiting = asyncio.create_task(inbox.wait(3_600))
-    await inbox.put([JobGone("a")])
-    await _turns()
-    assert not waiting.done()
-    inbox.ends_can_wait = False
-    await inbox.put([JobGone("b")])
-    await waiting
-    assert inbox.take() == [JobGone("a"), JobGone("b")]
-
-
-async def test_what_can_wait_does_not_do_so_for_long() -> None:
-    inbox = Inbox()
-    for _ in range(2):
-        await inbox.put([STARTED])
-        await asyncio.wait_for(inbox.wait(3_600), 60)
-        assert inbox.take() == [STARTED]
 
 
 @pytest.mark.usefixtures("patient")

@@ -207,37 +207,6 @@ async def test_another_process_without_a_greeting_before_proves_nothing(standby:
     assert standby.dead == []
 
 
-async def test_a_line_that_breaks_while_the_process_lives_proves_nothing(standby: Standby) -> None:
-    async with process("leader") as one:
-        await greeted_by(standby, one, "leader")
-        for _ in range(3):
-            for line in list(one._connections):
-                line.close()
-            await hears(standby)
-        assert standby.dead == []
-
-
-async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> None:
-    cut = asyncio.Event()
-    visits = 0
-
-    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal visits
-        visits += 1
-        writer.write(b"hascheduler leader\n" if visits == 1 else b"hasched")
-        await writer.drain()
-        writer.close()
-        if visits == 4:
-            cut.set()
-
-    server = await asyncio.start_server(greet, HOST, 0)
-    async with server:
-        standby.watch("leader", server.sockets[0].getsockname()[1])
-        async with asyncio.timeout(10):
-            await cut.wait()
-        assert standby.dead == []
-
-
 @pytest.mark.parametrize(
     "endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", f"{HOST}:-1", "\0:1", "x" * 300 + ":1"]
 )
@@ -249,23 +218,6 @@ async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
     await let_it_think()
     assert standby.looks <= 1
     assert standby.dead == []
-
-
-async def test_the_next_holder_is_watched_as_soon_as_it_is_known(standby: Standby) -> None:
-    async with process("first") as first, process("second") as second:
-        await greeted_by(standby, first, "first")
-        await greeted_by(standby, second, "second")
-    assert await standby.learns_of_a_death() == ["second"]
-
-
-async def test_a_replica_watches_neither_itself_nor_a_free_lease(standby: Standby) -> None:
-    async with process("me") as one:
-        standby.watch("me", one.port)
-        standby.probe.watch(make_lease("", endpoint=f"{HOST}:{one.port}"))
-        await let_it_think()
-        standby.probe.watch(None)
-        await let_it_think()
-    assert (standby.looks, standby.dead) == (0, [])
 
 
 # A process that goes by several ids

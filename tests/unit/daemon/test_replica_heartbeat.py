@@ -61,11 +61,6 @@ async def heartbeat() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]
         yield one, board, clock
 
 
-async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
-    one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()))
-    assert (one.fresh, one.lag_ms, one.echoed(0), one.echoed(1)) == (False, None, True, False)
-
-
 async def test_the_return_of_a_beat_measures_the_lag_and_shows_the_mirror_fresh() -> None:
     async with heartbeat() as (one, board, clock):
         written = await board.next()
@@ -122,20 +117,6 @@ async def test_other_zone_data_are_warned_of_once() -> None:
     assert (line["other"], line["own"], line["others"]) == ("r3", ZONE_DATA_VERSION, "2025b")
 
 
-async def test_a_barrier_hurries_the_next_beat_and_falls_when_it_comes_back() -> None:
-    async with heartbeat() as (one, board, clock):
-        before = await board.next()
-        barrier = one.barrier()
-        assert barrier == before.beat + 1
-        one.seen(before)
-        assert not one.echoed(barrier)
-        after = await board.next()  # at once, long before the retry period is over
-        assert after.beat == barrier
-        one.seen(after)
-        assert one.echoed(barrier)
-        assert clock.now == HandClock().now
-
-
 async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
     async with heartbeat() as (one, board, _):
         first = await board.next()
@@ -145,21 +126,3 @@ async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
         board.away = False
         one.barrier()
         assert (await board.next()).beat == first.beat + 2
-
-
-async def test_a_replica_takes_its_record_away_if_it_can() -> None:
-    board = Board()
-    one = ReplicaHeartbeat(CONFIG, board, trusted(HandClock()))
-    await one.leave()
-    assert board.removed == [CONFIG.replica_id]
-    board.away = True
-    await one.leave()
-
-
-async def test_a_beat_compares_the_clock_with_the_databases() -> None:
-    board, clock = Board(), trusted(HandClock())
-    board.time = WallMs(clock.wall_ms() - 86_400_000)
-    async with running(ReplicaHeartbeat(CONFIG, board, clock).run(status)):
-        await board.next()
-        await asyncio.sleep(0)  # the beat is answered without a wait
-    assert "86400000 ms ahead of the database's" in clock.wrong_because

@@ -6,7 +6,6 @@ from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.model.values.instants import MonoMs, WallMs
 
 SKEW_MAX_MS = 5_000
-DAY_MS = 86_400_000
 
 
 class Machine:
@@ -32,45 +31,6 @@ class Machine:
 
     def off_ms(self, clock: TrustedClock) -> int:
         return clock.wall_ms() - self.true
-
-
-def running(wall_off_ms: int = 0) -> tuple[Machine, TrustedClock]:
-    """One that has been compared."""
-    machine = Machine(wall_off_ms)
-    clock = TrustedClock(machine, SKEW_MAX_MS)
-    machine.beat(clock)
-    return machine, clock
-
-
-@pytest.mark.parametrize("off_ms", [0, 1_500, -1_500, SKEW_MAX_MS, -SKEW_MAX_MS])
-def test_a_wall_clock_that_agrees_with_the_database_is_followed(off_ms: int) -> None:
-    machine, clock = running()
-    machine.wall_off_ms = off_ms
-    machine.beat(clock)
-    assert machine.off_ms(clock) == off_ms
-    assert clock.wrong_because == ""
-
-
-@pytest.mark.parametrize("off_ms", [SKEW_MAX_MS + 1, -SKEW_MAX_MS - 1, DAY_MS, -DAY_MS])
-def test_a_wall_clock_that_is_set_wrong_is_not_followed(off_ms: int) -> None:
-    machine, clock = running()
-    machine.wall_off_ms = off_ms
-    assert machine.off_ms(clock) == 0
-    for _ in range(3):
-        machine.beat(clock)
-        assert machine.off_ms(clock) == 0
-    assert clock.wrong_because == ""
-    machine.wall_off_ms = 7
-    machine.beat(clock)
-    assert machine.off_ms(clock) == 7
-
-
-def test_clocks_that_drift_apart_leave_none_right() -> None:
-    machine, clock = running()
-    for turn in range(1, 8):
-        machine.database_off_ms = -900 * turn
-        machine.beat(clock)
-        assert bool(clock.wrong_because) is (900 * turn > SKEW_MAX_MS)
 
 
 H = 3 * 3_600_000
@@ -115,25 +75,3 @@ def test_clocks_that_agree_again_are_followed_in_whatever_order_they_were_correc
             machine.beat(clock)
             assert clock.is_trusted() is (time_off_ms is not None), step
             assert time_off_ms is None or machine.off_ms(clock) == sign * time_off_ms, step
-
-
-def test_a_slow_exchange_does_not_prove_that_they_agree_again() -> None:
-    machine, clock = running()
-    machine.database_off_ms = -SKEW_MAX_MS - 3_000
-    for took_ms in (0, 4_000, 0, 20_000, 0):
-        machine.beat(clock, took_ms)
-        assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
-
-
-def test_what_the_database_is_off_is_not_learned_while_the_time_is_unknown() -> None:
-    machine, clock = running()
-    for turn in range(1, 8):
-        machine.database_off_ms = -900 * turn
-        machine.beat(clock)
-    assert clock.wrong_because
-    machine.database_off_ms = -DAY_MS
-    machine.beat(clock)
-    assert clock.wrong_because
-    machine.database_off_ms = 0
-    machine.beat(clock)
-    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")

@@ -10,13 +10,10 @@ from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
 from hascheduler.dispatch.queue import class_queues, fifo_buckets, pending_queue
 from hascheduler.dispatch.timers import Timers
-from hascheduler.mirror.changes import JobGone, ProcessorGone
 from hascheduler.model.policy import PRESETS
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, CoreVsOracle
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
-from tests.unit.dispatch.nouns import make_job, wall
-from tests.unit.dispatch.scene import Scene, jobs, processors
 
 RUNS = in_tier(check=1, test=40)
 STEPS = 40
@@ -101,21 +98,6 @@ def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> Non
             assert rivals.core.unschedulable() == expected, f"Rivals({seed}), step {step}"
             # Those that a processor takes, though it lacks a resource for them, are runnable, and unschedulable too.
             assert len(due) - len(expected) <= rivals.core.runnable <= len(due), f"Rivals({seed}), step {step}"
-
-
-def test_jobs_that_begin_later_wait_for_others_or_have_no_processor_are_not_runnable() -> None:
-    scene = Scene(*processors("p", definitions=frozenset({"x"}), slots=1))
-    other = make_job("other", definition="y")
-    scene.at(0, *jobs(make_job("due", definition="x"), make_job("later", definition="x", not_before_ms=wall(5)), other))
-    scene.at(1, *jobs(make_job("next", definition="x"), make_job("third", definition="x", waits_for=("other",))))
-    # One is dispatched.
-    assert (scene.core.pending(), scene.core.runnable) == (5, 1)
-    scene.at(5)
-    assert scene.core.runnable == 2
-    scene.at(6, JobGone("next"))
-    assert scene.core.runnable == 1
-    scene.at(7, ProcessorGone("p"))
-    assert scene.core.runnable == 0
 
 
 # Timers, against a dictionary that is sorted when it is asked

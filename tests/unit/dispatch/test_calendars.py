@@ -1,6 +1,5 @@
 """Schedules on calendars: each nominal time has one verdict, and a calendar that is gone holds its schedules alone."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
-from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.calendar import Calendar, CalendarBody, read_days
@@ -126,26 +124,3 @@ def test_without_its_calendar_a_schedule_is_held_with_that_reason_and_no_other_i
     assert [*times.unreadable] == ["s"]
     times.gone("s")
     assert (times.unreadable, times.users_of("holidays")) == ({}, [])
-
-
-def test_many_schedules_on_a_calendar_that_changes_are_looked_at_in_portions() -> None:
-    calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS}
-    times = DueTimes(calendars)
-    for number in range(30):
-        times.seen(scheduled("0 9 * * *", at(25, 12), name=f"s{number:02}"))
-    times.calendar_changed("holidays")
-    looked = [len([*times.take_due(at(25, 13), 10, lambda _: {})]) for _ in range(4)]
-    assert looked == [10, 10, 10, 0]
-    assert times.next_at() == at(26, 9)
-
-
-def test_an_edit_to_other_calendars_is_not_retroactive() -> None:
-    calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS}
-    schedule = scheduled("0 9 * * *", at(22, 12))
-    edited = with_trigger(schedule, replace(schedule.trigger, calendars=None), at(24, 12))
-    times = DueTimes(calendars)
-    times.seen(edited)
-    assert times.users_of("holidays") == ["s"]  # of the times before the edit
-    outcomes = decided(times, at(25, 9))
-    assert fires(outcomes) == [at(25, 9)]
-    assert runs(outcomes) == [(Verdict.EXCLUDED, at(23, 9), at(24, 9), 2)]

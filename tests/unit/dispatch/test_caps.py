@@ -13,7 +13,7 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, ReleaseHold
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Settled, Step, TermBegan, TrustLost
 from hascheduler.dispatch.rules import Rules
-from hascheduler.mirror.changes import DefinitionSeen, HoldGone, HoldSeen, JobGone, JobSeen, ScheduleSeen
+from hascheduler.mirror.changes import DefinitionSeen, HoldSeen, JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import ALL_JOBS, Hold, definition_key, tier_key
 from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
@@ -151,20 +151,6 @@ def test_all_shards_together_start_what_each_cap_allows(shards: int, more: int) 
         assert sum(started_at_once(index, shards, definition, policy=policy)[1] for index in range(shards)) == cap
 
 
-def test_why_a_job_waits_tells_this_shards_part() -> None:
-    for definition, rule in (
-        (Definition(name="log", max_concurrency=9), BlockReason.DEFINITION),
-        (Definition(name="log", tier=9), BlockReason.TIER),
-        (Definition(name="log", rate_limit=RateLimit(count=9, per_ms=60_000)), BlockReason.RATE),
-    ):
-        scene, count = started_at_once(1, 4, definition)
-        assert count == 2
-        explanation = scene.why("j099", 2)
-        (block,) = [block for block in explanation.blocks if block.rule is rule]
-        assert block.because.startswith(("2 of at most 2 ", "'log' is limited to 2 in 60 s"))
-        assert block.because.endswith(", which is this shard's part of 9")
-
-
 # Caps that one shard has at a time
 
 
@@ -225,15 +211,6 @@ def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised
     assert scene.at(5).decisions == (), "it is promised already"
 
 
-def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None:
-    for shown in (HoldSeen(Hold(CAP, 2, is_held=True, released=2)), HoldSeen(LIFTED), HoldGone(CAP)):
-        scene = scene_of(SINGLE)
-        release = ReleaseHold(CAP, 2)
-        assert release in scene.at(2, HoldSeen(HELD)).decisions
-        assert release not in scene.at(3, Settled(release, Settlement.DONE)).settled
-        assert release in scene.at(4, shown).settled
-
-
 def test_a_release_that_was_overtaken_is_decided_again_for_the_hold_of_by_then() -> None:
     scene = scene_of(SINGLE)
     scene.at(2, HoldSeen(HELD))
@@ -275,10 +252,3 @@ def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> No
     tiers_too = Definition(name="log", max_concurrency=1, tier=4)
     scene = scene_of(tiers_too, HoldSeen(LIFTED))
     assert scene.core.short_of(wall(1)) == frozenset(), "its part of the tier is used up as well"
-
-
-def test_a_core_without_a_free_slot_is_short_of_no_cap() -> None:
-    scene = Scene(DefinitionSeen(SINGLE), HoldSeen(LIFTED), *processors("p", slots=1), **SHARD)
-    scene.at(1, *jobs(*(make_job(f"j{n}", sequence=n) for n in range(9))))
-    assert running_now(scene) == 1
-    assert scene.core.short_of(wall(1)) == frozenset()

@@ -18,7 +18,7 @@ from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.schedule import Overlap, SchedulePolicy
-from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
+from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
 GRACE_MS = CONFIG.timeout_grace_ms
@@ -33,13 +33,6 @@ def test_a_job_that_has_not_begun_in_time_expires() -> None:
     assert scene.began.wake_at_ms == wall(100)
     assert scene.at(99).decisions == ()
     assert scene.at(100).decisions == (Fail("a", 0, "expired before it could begin"),)
-
-
-def test_one_that_is_with_a_processor_or_has_begun_once_does_not() -> None:
-    begun = make_job("b", expires_at_ms=wall(100), first_started_at_ms=wall(1), attempt=1)
-    scene = Scene(*processors("p"), *jobs(dispatched("a", "p", expires_at_ms=wall(100)), begun))
-    assert scene.began.decisions == (Dispatch("b", 2, "p"),)
-    assert scene.at(100).decisions == ()
 
 
 def test_an_attempt_whose_processor_does_not_end_it_is_given_to_another() -> None:
@@ -63,13 +56,6 @@ def test_an_attempt_whose_thread_goes_on_is_its_processor_s_to_end_until_that_is
     assert scene.at(20_001, ProcessorGone("p")).decisions == (Requeue("a", 1, "processor lost"),)
 
 
-def test_what_an_earlier_attempt_was_says_nothing_of_the_next() -> None:
-    """0.2.0 gives the job to another all the same, and leaves the mark where it is."""
-    again = running("a", "p", attempt=2, started_at_ms=wall(0), overdue_attempt=1, overdue_since_ms=wall(-9))
-    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(again))
-    assert scene.at(1_000 + GRACE_MS).decisions == (Requeue("a", 2, "timed out"),)
-
-
 def test_the_total_timeout_ends_a_job_that_runs_and_one_that_waits_for_its_next_try() -> None:
     runs = running("a", "p", started_at_ms=wall(0), first_started_at_ms=wall(0))
     waits = make_job("b", attempt=1, first_started_at_ms=wall(0), retry_at_ms=wall(10**6), failures=1)
@@ -84,12 +70,6 @@ def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_le
     scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(ahead, behind))
     assert scene.at(1_000 + GRACE_MS - 1).decisions == ()
     assert {d.job_id for d in scene.at(1_000 + GRACE_MS).decisions if isinstance(d, Requeue)} == {"a", "b"}
-
-
-def test_a_timeout_that_is_set_later_holds_for_what_runs_already() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p", started_at_ms=wall(0))))
-    assert scene.at(10, define(timeout_ms=1_000)).wake_at_ms == wall(1_000 + GRACE_MS)
-    assert scene.at(20, define()).wake_at_ms is None
 
 
 @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.BUFFER_ONE])
@@ -133,11 +113,6 @@ def expiring(id: str, after_ms: int | None, **rest: Any) -> JobRef:
     return make_job(id, target=id, expires_at_ms=None if after_ms is None else wall(after_ms), **rest)
 
 
-def test_the_job_that_expires_first_goes_first_and_one_that_never_does_goes_last() -> None:
-    waiting = (expiring("never", None, priority=10), expiring("late", 90_000), expiring("soon", 30_000, sequence=9))
-    assert order_of(scene_of(*waiting), 3) == ["soon", "late", "never"]
-
-
 @pytest.mark.parametrize("policy", ["score,deadline", "fairness,deadline", "tier,deadline", "aged_priority,deadline"])
 def test_the_deadline_decides_where_the_criteria_before_it_leave_jobs_equal(policy: str) -> None:
     waiting = (expiring("late", 90_000, sequence=1), expiring("soon", 30_000, sequence=2))
@@ -154,11 +129,3 @@ def test_why_names_the_deadlines_that_decide() -> None:
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
         [value, _] = position.criteria
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")
-
-
-def test_jobs_of_one_aged_priority_go_by_their_deadlines_whatever_their_ages() -> None:
-    """Both have waited for less than the minute after which a priority grows."""
-    old = expiring("old", 90_000, submitted_at_ms=wall(-50_000))
-    assert order_of(scene_of(old, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["young", "old"]
-    older = expiring("old", 90_000, submitted_at_ms=wall(-70_000))
-    assert order_of(scene_of(older, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["old", "young"]

@@ -9,7 +9,6 @@ from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import (
     Input,
     ProcessorLost,
-    Resynced,
     Settled,
     Step,
     TermBegan,
@@ -19,19 +18,16 @@ from hascheduler.dispatch.inputs import (
 )
 from hascheduler.mirror.changes import (
     DefinitionGone,
-    DefinitionSeen,
     JobGone,
     JobSeen,
     ProcessorSeen,
-    ScheduleGone,
     ScheduleSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.definition import Definition
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_processor, make_schedule, running, wall
-from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, jobs, processors, settled
+from tests.unit.dispatch.scene import DOUBT_MS, Scene, jobs, processors, settled
 
 # Who decides
 
@@ -42,23 +38,6 @@ def test_nothing_is_decided_after_trust_is_lost() -> None:
     assert step == Step()
     assert scene.at(60_000) == Step()
     assert scene.core.occupied("p") == 0
-
-
-def test_nothing_is_decided_after_a_resync_until_the_next_term() -> None:
-    scene = Scene(*processors("p"))
-    assert scene.at(100, Resynced(), *jobs(make_job("j")), *processors("p")) == Step()
-    assert scene.at(200, TermBegan(2)).decisions == (Dispatch("j", 1, "p"),)
-
-
-def test_promises_are_forgotten_with_the_trust_and_decided_again_in_the_next_term() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)), *processors("p"))
-    first = scene.at(1_000, *jobs(make_job("j")))
-    assert len(first.decisions) == 3
-    assert scene.at(1_100, TrustLost()) == Step()
-    assert scene.core.occupied("p") == 0
-    second = scene.at(1_200, TermBegan(2))
-    assert second.decisions == first.decisions
-    assert not second.retried
 
 
 # Fires and dispatches
@@ -78,37 +57,6 @@ def test_a_nominal_time_is_fired_once_and_its_job_goes_out_in_the_same_step() ->
     assert step.settled == (first,)
     assert scene.at(1_999).decisions == ()
     assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [fire("s", wall(2_000))]
-
-
-def test_a_fire_whose_job_is_known_already_makes_no_second_one() -> None:
-    """An earlier leader inserted it, and the cursor did not follow."""
-    schedule = make_schedule("s", cursor_ms=wall(0))
-    job = replace(fired_job(schedule, wall(1_000)), rev=7, state=JobState.RUNNING, attempt=2, processor="p")
-    scene = Scene(ScheduleSeen(schedule), *processors("p"), JobSeen(job))
-    assert scene.at(1_000).decisions == (fire("s", wall(1_000)),)
-    step = scene.at(1_100, ScheduleSeen(replace(schedule, cursor_ms=wall(1_000))))
-    assert step.settled == (fire("s", wall(1_000)),)
-    assert scene.core.occupied("p") == 1
-
-
-def test_a_fire_that_lost_takes_its_provisional_job_back() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    first = fire("s", wall(1_000))
-    assert scene.at(1_000).decisions == (first,)
-    step = scene.at(1_100, ScheduleGone("s"), Settled(first, Settlement.LOST))
-    assert step.settled == (first,)
-    assert scene.at(1_200, *processors("p")).decisions == ()
-
-
-def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"))
-    first, dispatch = scene.at(1_000).decisions
-    assert isinstance(first, Fire)
-    step = scene.at(1_100, ScheduleGone("s"), *settled([first, dispatch], Settlement.LOST))
-    assert step.refetch == (first.job_id,)
-    assert scene.at(1_150).decisions == ()
-    scene.at(1_200, JobGone(first.job_id))
-    assert scene.at(1_200 + 2 * ECHO_MS).decisions == ()
 
 
 def test_what_was_read_of_a_lost_fire_frees_no_slot_of_the_same_fire_decided_again() -> None:
@@ -147,20 +95,6 @@ def test_a_dispatch_rides_with_the_fire_or_waits_until_the_job_is_seen() -> None
     found = scene.why(waits.job_id, 2_100)
     assert [block.rule for block in found.blocks] == [BlockReason.IN_DOUBT]
     assert scene.at(2_200, *jobs(make_job(waits.job_id))).decisions == (Dispatch(waits.job_id, 1, "p"),)
-
-
-def test_the_next_attempt_counts_on_from_the_last_where_the_stream_was_read_ahead() -> None:
-    scene = Scene(*jobs(make_job("j")), leading=False)
-    scene.at(100, *jobs(make_job("j", rev=4, attempt=1)))
-    assert scene.at(200, *processors("p"), TermBegan(2)).decisions == (Dispatch("j", 2, "p"),)
-
-
-def test_a_decision_that_ends_before_it_is_applied_is_settled_when_it_is() -> None:
-    """The account of the journal opens an entry only once it is written, perhaps after the job was cancelled."""
-    scene = Scene(*processors("p", slots=1))
-    first = scene.at(100, *jobs(make_job("a")))
-    scene.at(200, JobGone("a"))
-    assert scene.at(300, *settled(first.decisions, Settlement.LOST)).settled == first.decisions
 
 
 # The broker
@@ -226,27 +160,3 @@ def test_nothing_is_decided_because_of_what_can_wait() -> None:
     ended = JobGone("a", JobState.SUCCEEDED)
     assert scene.core.awaits_ends
     assert scene.at(0, ended).decisions == (Dispatch("c", 1, "p"),)
-
-
-def test_an_end_can_wait_where_no_job_waits_for_one() -> None:
-    scene = Scene(*processors("p"), *jobs(make_job("a", target="a"), make_job("b", target="b")))
-    assert len(scene.began.decisions) == 2
-    assert not scene.core.awaits_ends
-    for ended in (JobGone("a", JobState.SUCCEEDED), JobGone("b")):
-        assert can_wait(ended, ends_too=not scene.core.awaits_ends)
-        step = scene.at(0, ended)
-        assert (step.decisions, step.sends) == ((), ())
-
-
-def test_the_end_of_what_a_schedule_made_can_not_wait() -> None:
-    assert not can_wait(JobGone("fire:tick:1000", JobState.FAILED), ends_too=True)
-    assert not can_wait(JobGone("trigger:tick:abc"), ends_too=True)
-
-
-def test_the_end_of_what_holds_a_lock_is_awaited() -> None:
-    git = DefinitionSeen(Definition(name="git", conflict_group="git"))
-    held, waiting = running("a", "p", definition="git"), make_job("b", definition="git")
-    scene = Scene(*processors("p"), git, *jobs(held, waiting))
-    assert scene.began.decisions == ()
-    assert scene.core.awaits_ends
-    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("b", 1, "p"),)

@@ -21,8 +21,8 @@ from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.schema.schedule import GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
-from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
-from tests.unit.dispatch.scene import DOUBT_MS, Scene, processors
+from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
+from tests.unit.dispatch.scene import Scene, processors
 
 FIRST, SECOND, THIRD = (fire_job_id("s", wall(second * 1_000)) for second in (1, 2, 3))
 
@@ -50,17 +50,6 @@ def test_a_long_backlog_that_is_taken_in_portions_overlaps_no_more_than_a_short_
     assert [type(decision) for decision in decisions].count(Fire) == fires
     passed_over = [decision.run.count for decision in decisions if isinstance(decision, RecordVerdict)]
     assert sum(passed_over) == 250 - fires
-
-
-def test_a_serial_job_waits_for_one_that_has_yet_to_be_read() -> None:
-    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.BUFFER_ONE))
-    reapplied = (Fire("s", wall(2_000), schedule.basis_at(wall(1_000))), Dispatch(SECOND, 1, "p"))
-    scene = Scene(
-        ScheduleSeen(schedule), *processors("p", slots=8), JobSeen(make_job(FIRST, serial=True)), leading=False
-    )
-    step = scene.at(2_100, TermBegan(2, reapplied))
-    assert not [decision for decision in step.decisions if isinstance(decision, Dispatch)]
-    assert scene.at(2_200, JobGone(SECOND, JobState.SUCCEEDED)).decisions == (Dispatch(FIRST, 1, "p"),)
 
 
 @pytest.mark.parametrize("overlap", list(Overlap))
@@ -105,21 +94,6 @@ def test_a_later_fire_cancels_those_before_it_and_starts_when_they_have_ended() 
     assert scene.at(2_200, JobGone(FIRST, JobState.CANCELLED)).decisions == (Dispatch(SECOND, 1, "p"),)
 
 
-def test_a_promised_attempt_is_cancelled_when_it_has_been_seen() -> None:
-    scene = scene_with(Overlap.CANCEL_RUNNING)
-    assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
-    assert kinds(scene.at(2_000).decisions) == ["Fire"]
-    step = scene.at(2_100, JobSeen(dispatched(FIRST, "p", serial=True)))
-    assert step.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
-
-
-def test_a_new_leader_cancels_what_its_predecessor_did_not_get_to() -> None:
-    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.CANCEL_RUNNING), cursor_ms=wall(2_000))
-    seen = [JobSeen(running(FIRST, "p", serial=True)), JobSeen(make_job(SECOND, serial=True))]
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=8), *seen)
-    assert scene.began.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
-
-
 # Failures
 
 
@@ -142,27 +116,6 @@ def test_failures_in_a_row_are_written_down_and_too_many_pause_the_schedule() ->
 
 
 # Edits that meet what is under way
-
-
-def test_after_an_edit_nothing_is_decided_until_what_is_promised_is_known() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    [first] = scene.at(1_000).decisions
-    assert isinstance(first, Fire)
-    edited = make_schedule("s", rev=2, since_ms=wall(1_000))
-    assert scene.at(2_000, ScheduleSeen(edited)).decisions == ()
-    step = scene.at(2_100, Settled(first, Settlement.LOST))
-    assert [decision.nominal_ms for decision in step.decisions if isinstance(decision, Fire)] == [wall(2_000)]
-
-
-def test_a_conclusion_that_got_no_answer_holds_up_those_after_it() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    [first] = scene.at(1_000).decisions
-    assert scene.at(2_000, Settled(first, Settlement.UNKNOWN)).decisions == ()
-    step = scene.at(6_000)
-    assert (step.decisions, step.retried) == ((first,), True)
-    step = scene.at(6_100, Settled(first, Settlement.DONE))
-    assert not any(isinstance(decision, RecordVerdict) for decision in step.decisions)
-    assert [d.nominal_ms for d in step.decisions if isinstance(d, Fire)] == [wall(n * 1_000) for n in range(2, 7)]
 
 
 def graph(overlap: Overlap, **more: Any) -> ScheduleRef:
@@ -214,31 +167,6 @@ def scene_after(schedule: ScheduleRef) -> tuple[Scene, Fire]:
     return scene, first
 
 
-@pytest.mark.parametrize("overlap", [Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING])
-def test_nothing_is_decided_before_the_stream_shows_all_jobs_of_the_fire_before(overlap: Overlap) -> None:
-    schedule = graph(overlap)
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
-    step = scene.at(1_000)
-    [first] = fires(step.decisions)
-    step = scene.at(2_000, Settled(first, Settlement.DONE))
-    assert step.decisions == ()
-    assert fires(scene.at(2_020, *inserted(schedule, first)).decisions) == []
-    [second] = fires(scene.at(2_030, advanced(schedule, first)).decisions)
-    assert set(second.after) == {part(FIRST, "a"), part(FIRST, "b"), FIRST}
-
-
-def test_the_graph_that_waits_begins_when_no_job_of_the_earlier_one_is_left() -> None:
-    schedule = graph(Overlap.BUFFER_ONE)
-    scene, _ = scene_after(schedule)
-    [second] = fires(scene.at(2_000).decisions)
-    assert fires(scene.at(2_100, *inserted(schedule, second), advanced(schedule, second)).decisions) == []
-    # One fails, so the last fails; the other runs on, and the earlier graph has not ended.
-    scene.at(2_200, JobSeen(has_run(part(FIRST, "b"))), JobGone(part(FIRST, "a"), JobState.FAILED))
-    assert scene.at(2_300, JobGone(FIRST, JobState.FAILED)).decisions == ()
-    step = scene.at(2_400, JobGone(part(FIRST, "b"), JobState.SUCCEEDED))
-    assert step.decisions == (Dispatch(part(SECOND, "a"), 1, "p"), Dispatch(part(SECOND, "b"), 1, "p"))
-
-
 def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_first() -> None:
     schedule = graph(Overlap.CANCEL_RUNNING)
     scene, _ = scene_after(schedule)
@@ -254,30 +182,6 @@ def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_fir
     assert freed.decisions == (Dispatch(part(SECOND, "a"), 1, "p"), Dispatch(part(SECOND, "b"), 1, "p"))
 
 
-def test_what_was_asked_for_by_hand_is_not_replaced_and_a_trigger_is_waited_for() -> None:
-    schedule = graph(Overlap.CANCEL_RUNNING)
-    by_hand = [part(trigger_job_id("s", "t"), "a"), part(backfill_job_id("s", wall(5)), "a")]
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9), *(JobSeen(has_run(id)) for id in by_hand))
-    [fire] = scene.at(1_000).decisions
-    assert isinstance(fire, Fire)
-    assert fire.after == (by_hand[0],)
-
-
-@pytest.mark.parametrize("is_graph", [True, False])
-def test_a_new_leader_replaces_what_is_older_than_a_fire_that_the_stream_has_yet_to_show(is_graph: bool) -> None:
-    schedule = graph(Overlap.CANCEL_RUNNING, cursor_ms=wall(1_000))
-    if not is_graph:
-        schedule = replace(schedule, graph=None)
-    earlier = [part(FIRST, "a"), FIRST] if is_graph else [FIRST]
-    seen = [JobSeen(has_run(id)) for id in earlier]
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9), *seen, leading=False)
-    reapplied = Fire("s", wall(2_000), schedule.basis_at(wall(1_000)))
-    step = scene.at(2_100, TermBegan(2, (reapplied,)))
-    assert {each for each in step.decisions if isinstance(each, Cancel)} == {
-        Cancel(id, 1, f"replaced by {SECOND}") for id in earlier
-    }
-
-
 def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_newest() -> None:
     schedule = graph(Overlap.CANCEL_RUNNING)
     by_hand = [trigger_job_id("s", f"{number:03}") for number in range(150)]
@@ -290,33 +194,3 @@ def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_new
 
 
 # One graph
-
-
-def test_the_last_job_is_not_dispatched_before_the_stream_shows_what_it_waits_for() -> None:
-    schedule = graph(Overlap.ALLOW)
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
-    step = scene.at(1_000)
-    [first] = fires(step.decisions)
-    assert (len(step.decisions), step.refetch) == (1, ())
-    seen = scene.at(1_001, *inserted(schedule, first))
-    assert seen.decisions == tuple(Dispatch(part(FIRST, ref), 1, "p") for ref in "ab")
-    done = scene.at(1_002, *(JobGone(part(FIRST, ref), JobState.SUCCEEDED) for ref in "ab"))
-    assert done.decisions == (Dispatch(FIRST, 1, "p"),)
-
-
-def test_a_fire_that_is_lost_as_its_schedule_makes_several_jobs_since_is_decided_again() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    [first] = fires(scene.at(1_000).decisions)
-    assert scene.at(1_010, ScheduleSeen(graph(Overlap.ALLOW, rev=2))).decisions == ()
-    assert scene.at(1_020, Settled(first, Settlement.LOST)).decisions == ()
-    again = fires(scene.at(1_020 + DOUBT_MS).decisions)[0]
-    assert (again.nominal_ms, first.is_graph, again.is_graph) == (first.nominal_ms, False, True)
-
-
-def test_a_failed_graph_counts_once() -> None:
-    schedule = graph(Overlap.ALLOW, policy=SchedulePolicy(pause_after_failures=9), cursor_ms=wall(10**9))
-    seen = inserted(schedule, wall(1_000))
-    scene = Scene(ScheduleSeen(schedule), *seen)
-    gone = [JobGone(each.job.id, JobState.FAILED) for each in seen]
-    counts = [each for each in scene.at(1, *gone).decisions if isinstance(each, CountFailures)]
-    assert [count.failures for count in counts] == [1]

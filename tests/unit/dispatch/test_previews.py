@@ -7,21 +7,17 @@ import pytest
 
 from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, BUCKETS, LoadAhead, load_ahead
-from hascheduler.dispatch.schedules.previews import FiresToCome, finished, next_fire
+from hascheduler.dispatch.schedules.previews import finished, next_fire
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.schema.schedule import ScheduleRef
-from hascheduler.schema.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.schema.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.triggers import Upcoming
 from tests.unit.dispatch.nouns import make_schedule, wall
 
 EACH_SECOND = Trigger(Interval(1_000, wall(0)))
-
-
-def fires(trigger: Trigger, fired: int = 0) -> FiresToCome:
-    return FiresToCome("tick", trigger, wall(0), fired)
 
 
 def nominal(upcoming: list[Upcoming]) -> list[int]:
@@ -47,14 +43,6 @@ DECIDED = replace(SCHEDULE, cursor_ms=wall(2_000))
 
 def backfill_id(nominal_ms: int, of: ScheduleId | None = None) -> str:
     return backfill_job_id("tick", nominal_ms, None if of is None else of.created_at_ms)
-
-
-def test_an_undecided_time_is_left_alone_unless_its_fire_is_committed() -> None:
-    plan = plan_backfill(SCHEDULE, TIMES, {}, wall(2_500))
-    assert (plan.job_ids, plan.missing, plan.undecided) == ({}, [], 2)
-    makers = {fire_job_id("tick", TIMES[0]): SCHEDULE.identity}
-    plan = plan_backfill(SCHEDULE, TIMES, makers, wall(2_500))
-    assert (list(plan.job_ids), plan.missing, plan.undecided) == ([TIMES[0]], [], 1)
 
 
 @pytest.mark.parametrize("made_by", [EARLIER, None], ids=["an earlier schedule", "no schedule"])
@@ -128,8 +116,3 @@ def test_what_is_too_much_is_said_by_spans_of_all_and_of_definitions_with_a_cap(
     assert [(each.definition, each.slots, max(each.needed)) for each in found.loads] == [(None, 2, 3), ("log", 1, 1)]
     spans = [list(each.too_much(FROM)) for each in found.loads]
     assert spans == [[(FROM + 6 * BUCKET_MS, FROM + 9 * BUCKET_MS, 3)], []]
-
-
-def test_schedules_whose_times_are_not_known_are_left_out_and_counted() -> None:
-    found = load(schedule(AT_ONE), schedule(Cron("0 1 * * *"), "b", calendars=CalendarUse(only=("nobody-has-it",))))
-    assert (found.left_out, max(found.loads[0].needed)) == (1, 1)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, Fire, Requeue, Settlement
-from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
+from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.dispatch.settlements import classify_outcome, freeing
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
 from tests.factories import make_fire
 from tests.unit.dispatch.nouns import fire, make_job, make_schedule, running, wall
-from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, Scene, echo, jobs, processors, settled
+from tests.unit.dispatch.scene import ECHO_MS, Scene, jobs, processors, settled
 
 # Promises that do not come back
 
@@ -27,19 +27,6 @@ def test_a_promise_that_does_not_come_back_is_decided_again_with_a_majority() ->
     assert scene.at(101 + ECHO_MS).decisions == ()
 
 
-def test_a_promise_kept_with_a_majority_has_the_job_read_and_keeps_its_slot_until_then() -> None:
-    scene = Scene(*processors("p"))
-    first = scene.at(100, *jobs(make_job("j")))
-    scene.at(200, *settled(first.decisions))
-    again = scene.at(100 + ECHO_MS)
-    step = scene.at(200 + ECHO_MS, *settled(again.decisions))
-    assert (step.settled, step.refetch, step.decisions) == ((), ("j",), ())
-    assert scene.core.occupied("p") == 1
-    step = scene.at(300 + ECHO_MS, *echo(first, make_job("j")))
-    assert (step.settled, step.decisions) == (first.decisions, ())
-    assert scene.core.occupied("p") == 1
-
-
 @pytest.mark.parametrize("early", [Settlement.DONE, Settlement.LOST])
 def test_what_becomes_of_a_decision_is_what_becomes_of_its_last_copy(early: Settlement) -> None:
     """The first one is done without a majority, and may be lost with its primary; or it came before an edit."""
@@ -51,26 +38,6 @@ def test_what_becomes_of_a_decision_is_what_becomes_of_its_last_copy(early: Sett
     step = scene.at(3_600_100 + ECHO_MS, *settled(first.decisions, early))
     assert (step.settled, step.decisions, step.refetch) == ((), (), ())
     assert scene.at(3_600_200 + ECHO_MS, *settled(again.decisions)).settled == again.decisions
-
-
-def test_what_follows_a_lost_time_is_lost_with_it_and_both_are_decided_again() -> None:
-    """The schedule was paused when the first was applied, and resumed when the second was."""
-    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)))
-    first, second = scene.at(1_000).decisions[0], scene.at(2_000).decisions[0]
-    step = scene.at(2_100, *settled([first], Settlement.LOST))
-    assert (set(step.settled), step.decisions) == ({first, second}, ())
-    assert scene.at(2_100 + DOUBT_MS).decisions[:2] == (first, second)
-
-
-def test_a_lost_claim_is_read_again_held_back_and_then_tried_again() -> None:
-    scene = Scene(*processors("p", slots=1))
-    first = scene.at(100, *jobs(make_job("a"), make_job("b", sequence=1)))
-    step = scene.at(200, *settled(first.decisions, Settlement.LOST))
-    assert (step.settled, step.refetch) == (first.decisions, ("a",))
-    assert step.decisions == (Dispatch("b", 1, "p"),)
-    assert scene.at(300, JobGone("b")).decisions == ()
-    assert scene.at(199 + DOUBT_MS).decisions == ()
-    assert scene.at(200 + DOUBT_MS).decisions == (Dispatch("a", 1, "p"),)
 
 
 def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_decided_again() -> None:
@@ -107,21 +74,11 @@ def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
     assert step.settled == (Requeue("b", 1, "processor lost"),)
 
 
-def test_the_slot_of_a_reapplied_job_is_free_again_when_the_reading_finds_that_it_has_ended() -> None:
-    first = fire("s", wall(1_000))
-    reapplied = (first, Dispatch(first.job_id, 1, "p"))
-    facts: list[Input] = [ScheduleSeen(make_schedule("s", cursor_ms=FAR)), *processors("p", slots=1)]
-    for news in (JobGone(first.job_id), TrustLost()):
-        scene = Scene(*facts, leading=False)
-        assert scene.at(100, TermBegan(2, reapplied), *jobs(make_job("j"))).decisions == ()
-        scene.at(200, news)
-        assert scene.core.occupied("p") == (1 if news == JobGone(first.job_id) else 0)  # by j, if at all
-
-
 # What the document says of them
 
 
 DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
+
 
 RECORD = {"number": 1, "processor": "p", "outcome": "lost", "error": "died"}
 

@@ -1,23 +1,19 @@
 """What the dispatcher repairs: processors that are lost, attempts that do not start, jobs that are to stop."""
 
-from dataclasses import replace
-
 import pytest
 
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
-from hascheduler.dispatch.capacity.slot_pool import RESTS_MS, SlotPool
+from hascheduler.dispatch.capacity.slot_pool import RESTS_MS
 from hascheduler.dispatch.decisions import (
     LOST_UNSTARTED,
     NOT_STARTED,
     UNREGISTERED,
     Cancel,
-    CancelNotice,
     Decision,
     Dispatch,
     Fail,
     Publish,
     Requeue,
-    Settlement,
 )
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
@@ -30,7 +26,7 @@ from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, make_processor, running, wall
-from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, jobs, processors, settled
+from tests.unit.dispatch.scene import CONFIG, START_MS, Scene, jobs, processors
 
 # Processors that are lost
 
@@ -93,36 +89,6 @@ def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched
     assert scene.at(300, JobGone("a")).settled == (Fail("a", 1, lost),)
 
 
-def test_a_processor_that_comes_back_in_time_keeps_its_jobs() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p")), leading=False)
-    scene.at(100, ProcessorLost("p", 1))
-    scene.at(200, *processors("p", beat=2))
-    assert scene.at(300, TermBegan(1)).decisions == ()
-
-
-def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p"), running("b", "p")))
-    decided = scene.at(100, ProcessorGone("p")).decisions
-    step = scene.at(200, *settled(decided, Settlement.LOST))
-    assert step.refetch == ("a", "b")
-    scene.at(300, JobGone("a"))
-    assert scene.at(199 + DOUBT_MS).decisions == ()
-    assert scene.at(200 + DOUBT_MS).decisions == (Requeue("b", 1, "processor lost"),)
-
-
-SPARED_MS = START_MS - 1_000
-
-
-def test_what_runs_at_a_processor_that_is_not_registered_is_spared_for_a_while() -> None:
-    scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")), unknown_spared_ms=SPARED_MS)
-    step = scene.at(100, ProcessorGone("p"))
-    # What has not started is called back, and stays where it is if it starts in this moment.
-    assert step.decisions == (Requeue("b", 1, UNREGISTERED),)
-    assert step.wake_at_ms == wall(100 + SPARED_MS)
-    assert scene.at(99 + SPARED_MS, *jobs(make_job("b", rev=3, attempt=1, not_before_ms=wall(60_000)))).decisions == ()
-    assert scene.at(100 + SPARED_MS).decisions == (Requeue("a", 1, "processor lost"),)
-
-
 def test_orphans_are_moved_in_portions() -> None:
     scene = Scene(*jobs(*(running(f"j{i}", "p") for i in range(5))), repairs_max=2)
     assert [len(scene.began.decisions), *(len(scene.at(0).decisions) for _ in range(3))] == [2, 2, 1, 0]
@@ -166,20 +132,6 @@ def test_a_processor_is_blamed_only_for_the_time_in_which_it_could_be_told() -> 
 
 
 # Cancelling
-
-
-def test_a_running_job_that_is_asked_to_stop_is_told_once() -> None:
-    asked = running("j", "p", rev=4, cancel_requested_at_ms=wall(50))
-    scene = Scene(*processors("p"), *jobs(running("j", "p")))
-    assert scene.at(100, *jobs(asked)).sends == (CancelNotice("j", 1, "p"),)
-    assert scene.at(200, *jobs(replace(asked, rev=5))).sends == ()
-
-
-def test_a_new_leader_tells_again_what_the_old_one_may_not_have_told() -> None:
-    scene = Scene(*processors("p"), *jobs(running("j", "p", cancel_requested_at_ms=wall(0))), leading=False)
-    assert scene.at(100).sends == ()
-    assert scene.at(200, TermBegan(2)).sends == (CancelNotice("j", 1, "p"),)
-    assert scene.at(300).sends == ()
 
 
 def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> None:
@@ -260,16 +212,6 @@ def test_time_in_which_one_did_not_listen_does_not_count() -> None:
     assert listen(heartbeats, 63_000, 63_250) == [("p", 3)]
 
 
-def test_one_that_left_is_not_missed_and_a_resync_begins_anew() -> None:
-    heartbeats = seen("left", "stays")
-    heartbeats.gone("left")
-    listen(heartbeats, 0, 4_000)
-    heartbeats.clear()
-    heartbeats.seen(make_processor("stays", beat=3), MonoMs(4_000))
-    assert listen(heartbeats, 4_250, 8_750) == []
-    assert listen(heartbeats, 9_000, 9_250) == [("stays", 3)]
-
-
 def test_a_beat_that_may_be_on_its_way_is_waited_for() -> None:
     heartbeats = seen("p")
     for now in range(0, 8_000, 250):
@@ -277,13 +219,6 @@ def test_a_beat_that_may_be_on_its_way_is_waited_for() -> None:
         assert heartbeats.newly_lost(MonoMs(now), listening=True, heard=MonoMs(now - 2_000)) == (
             [("p", 3)] if now == 7_000 else []
         )
-
-
-def test_nobody_is_lost_while_it_is_not_known_what_has_been_heard() -> None:
-    heartbeats = seen("p")
-    for now in range(0, 60_000, 250):
-        assert heartbeats.newly_lost(MonoMs(now), listening=True, heard=None) == []
-    assert listen(heartbeats, 60_250, 60_250) == [("p", 3)]
 
 
 def test_an_outage_of_the_database_is_not_the_death_of_those_who_could_not_write() -> None:
@@ -295,15 +230,6 @@ def test_an_outage_of_the_database_is_not_the_death_of_those_who_could_not_write
     assert heartbeats.newly_lost(MonoMs(20_000), listening=True, heard=MonoMs(20_000)) == []
     heartbeats.seen(make_processor("p", beat=4), MonoMs(20_500))
     assert listen(heartbeats, 20_250, 25_250) == [("dead", 3)]
-
-
-def test_one_that_dies_after_an_outage_is_lost_as_soon_as_any_other() -> None:
-    heartbeats = seen("p")
-    listen(heartbeats, 0, 1_000)
-    heartbeats.newly_lost(MonoMs(60_000), listening=True, heard=MonoMs(1_000))
-    heartbeats.seen(make_processor("p", beat=4), MonoMs(60_000))
-    assert listen(heartbeats, 60_250, 65_000) == []
-    assert listen(heartbeats, 65_250, 65_250) == [("p", 4)]
 
 
 # Rests
@@ -347,11 +273,6 @@ def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
     assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_TAKEN_UP),)
 
 
-def test_one_that_starts_the_last_attempt_that_it_may_have_is_left_alone() -> None:
-    scene = Scene(*processors("q"), *jobs(running("j", "q", attempt=UNSTARTED_MAX + 1, unstarted=UNSTARTED_MAX)))
-    assert [scene.at(span_ms).decisions for span_ms in (0, 60_000)] == [(), ()]
-
-
 def test_a_processor_that_consumes_again_need_not_wait_for_the_end_of_its_rest() -> None:
     scene = missed("a", "b")
     scene.at(MISSED_MS + 1, ProcessorSeen(make_processor("p", beat=2, slots=4, draining=True, consuming=False)))
@@ -368,14 +289,3 @@ def test_the_next_leader_knows_who_rests() -> None:
     assert (step.decisions, replayed.rests) == ((), leader.core.rests)
     assert standby.core.rests == leader.core.rests
     assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()
-
-
-def test_a_lost_processor_comes_back_with_a_later_beat_and_its_slots_as_they_are() -> None:
-    pool = SlotPool()
-    pool.seen(make_processor("a", slots=2, beat=5))
-    pool.occupy("job", "a", ())
-    pool.lost("a", 5)
-    pool.seen(make_processor("a", slots=2, beat=5))
-    assert (pool.is_live("a"), pool.choose("log", ())) == (False, None)
-    pool.seen(make_processor("a", slots=2, beat=6))
-    assert (pool.is_live("a"), pool.choose("log", ()), pool.occupants("a")) == (True, "a", ["job"])

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,14 +16,13 @@ from hascheduler.dispatch.decisions import (
     encode_decisions,
 )
 from hascheduler.dispatch.schedules.fire_admission import FIRE_RATE, MAX_PENDING, FireAllowance
-from hascheduler.dispatch.schedules.time_outcomes import ROOM_WAIT_MS_MAX, decide_due_times
+from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.schema.definition import RateLimit
 from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
 from hascheduler.schema.tenant import Tenant
-from hascheduler.schema.trigger import Interval, Trigger
 from tests.tiers import examples
 from tests.unit.dispatch.chance import Seeded
 from tests.unit.dispatch.nouns import make_schedule, wall
@@ -58,19 +56,6 @@ def run(scene: Scene, until_ms: int, begin_ms: int = 0) -> list[Decision]:
 def limited(*names: str, **limits: object) -> Scene:
     tenant = Tenant(name="default", rev=1, **limits)  # type: ignore[arg-type]
     return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
-
-
-def test_one_that_found_no_room_in_time_is_throttled() -> None:
-    allowance = FireAllowance(0, MAX_PENDING)
-    schedule = make_schedule("s", trigger=Trigger(Interval(10**9, wall(1_000))))
-    for late_ms, expected in ((0, 0), (ROOM_WAIT_MS_MAX, 0), (ROOM_WAIT_MS_MAX + 1, 1)):
-        found = decide_due_times(
-            schedule, wall(0), NOTHING_DECIDED, wall(1_000 + late_ms), live={}, limit=9, allowance=allowance
-        )
-        assert told(found)[Verdict.THROTTLED] == expected
-    impatient = replace(schedule, policy=SchedulePolicy(grace_ms=500, catch_up=CatchUp.ALL))
-    found = decide_due_times(impatient, wall(0), NOTHING_DECIDED, wall(1_501), live={}, limit=9, allowance=allowance)
-    assert told(found) == {Verdict.THROTTLED: 1}
 
 
 def test_a_time_that_has_its_job_already_fires_whatever_room_there_is() -> None:

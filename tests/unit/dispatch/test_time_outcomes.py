@@ -8,7 +8,6 @@ import pytest
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
-from hascheduler.model.job import fire_job_id
 from hascheduler.model.verdict import FireCounts
 from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.schema.trigger import Interval, Trigger, Window
@@ -47,12 +46,6 @@ def _second(at_ms: int) -> str:
     return f"{(at_ms - wall(0)) / 1_000:g}"
 
 
-@pytest.mark.parametrize("catch_up", CatchUp)
-def test_as_long_as_the_first_is_within_the_grace_all_fire(catch_up: CatchUp) -> None:
-    schedule = schedule_of(SchedulePolicy(grace_ms=3_000, catch_up=catch_up))
-    assert in_words(concluded(schedule, 4)) == ["1 fired", "2 fired", "3 fired", "4 fired"]
-
-
 @pytest.mark.parametrize(
     ("catch_up", "catch_up_max", "expected"),
     [
@@ -71,27 +64,6 @@ def test_after_a_minute_without_a_leader_the_catch_up_policy_decides(
     assert in_words(conclusions) == expected
     counted = [c.run.count if isinstance(c, RecordVerdict) else 1 for c in conclusions]
     assert sum(counted) == len(MINUTE)
-
-
-def test_no_grace_at_all_still_fires_what_is_due_this_very_moment() -> None:
-    policy = SchedulePolicy(grace_ms=0, catch_up=CatchUp.NONE)
-    assert in_words(concluded(schedule_of(policy), 1)) == ["1 fired"]
-    assert in_words(concluded(schedule_of(policy), 1.001)) == ["1 missed"]
-
-
-def test_each_conclusion_is_based_on_the_one_before_and_carries_the_tally_after_it() -> None:
-    schedule = schedule_of(SchedulePolicy(grace_ms=0), cursor_ms=wall(1_000), tally=FireCounts(fired=7, missed=1))
-    run, fire = concluded(schedule, 4.5)
-    assert (run.basis, run.tally) == (schedule.basis_at(wall(1_000)), FireCounts(fired=7, missed=1, coalesced=2))
-    assert (fire.basis, fire.tally) == (schedule.basis_at(wall(3_000)), FireCounts(fired=8, missed=1, coalesced=2))
-
-
-def test_a_portion_is_continued_where_it_ended() -> None:
-    schedule = schedule_of()
-    first = concluded(schedule, 5, limit=2)
-    assert in_words(first) == ["1 fired", "2 fired"]
-    rest = decide_due_times(schedule, first[-1].nominal_ms, first[-1].tally, wall(5_000), live={}, limit=9)
-    assert in_words(rest) == ["3 fired", "4 fired", "5 fired"]
 
 
 # Overlap
@@ -116,15 +88,6 @@ def test_jobs_that_have_not_ended_are_in_the_way_as_the_policy_says(
     assert in_words(conclusions) == expected
 
 
-def test_a_skipped_time_names_the_job_that_was_in_its_way() -> None:
-    [run] = concluded(schedule_of(SchedulePolicy(overlap=Overlap.SKIP)), 1, live=["a", "b"])
-    assert isinstance(run, RecordVerdict)
-    assert run.run.because_of == "a"
-    [_, _, run] = concluded(schedule_of(SchedulePolicy(overlap=Overlap.BUFFER_ONE)), 3)
-    assert isinstance(run, RecordVerdict)
-    assert run.run.because_of == fire_job_id("s", wall(2_000))
-
-
 # What is in force
 
 
@@ -133,10 +96,6 @@ def test_times_in_a_window_are_excluded_and_its_end_is_not_in_it() -> None:
     schedule = make_schedule("s", trigger=Trigger(Interval(1_000, wall(0)), exclude=windows))
     expected = ["1 fired", "2-3 excluded", *(f"{n} fired" for n in range(4, 9)), "9 excluded", "10 fired"]
     assert in_words(concluded(schedule, 10)) == expected
-
-
-def test_while_it_is_paused_only_what_came_before_is_decided() -> None:
-    assert in_words(concluded(schedule_of(paused_at_ms=wall(2_500)), 9)) == ["1 fired", "2 fired"]
 
 
 def test_each_stretch_has_its_own_trigger_and_a_paused_one_its_verdict() -> None:
@@ -193,12 +152,6 @@ def test_a_time_whose_job_would_have_expired_is_missed(
 ) -> None:
     schedule = expiring(schedule_of(SchedulePolicy(grace_ms, catch_up)), expires_in_s)
     assert in_words(concluded(schedule, 60.5)) == expected
-
-
-def test_a_time_that_has_its_job_already_is_not_missed_as_that_expired() -> None:
-    schedule = expiring(schedule_of(SchedulePolicy(grace_ms=100_000)), 5)
-    found = concluded(schedule, 60.5, live=[fire_job_id("s", wall(20_000))])
-    assert in_words(found)[:2] == ["1-19 missed", "20 fired"]
 
 
 def expiring(schedule: ScheduleRef, expires_in_s: float) -> ScheduleRef:

@@ -48,25 +48,6 @@ def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
 # Acquiring
 
 
-def test_nothing_is_tried_before_the_lease_or_its_absence_was_seen() -> None:
-    elector = Elector(config(), START)
-    assert elector.wake_at_ms(at(0)) == at(RETRY_MS)
-    assert elector.next_attempt(at(100_000), WALL) is None
-    assert not elector.observed
-    assert not elector.leads(at(100_000))
-    elector.observe(None, at(0))
-    assert elector.observed
-    assert attempt_of(elector, 0).expected is None
-
-
-def test_the_first_lease_is_created_in_term_one() -> None:
-    attempt = attempt_of(candidate(None), 0)
-    assert attempt.expected is None
-    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.transitions) == ("me", 1, 0)
-    assert attempt.proposed.endpoint == "me:1"
-    assert attempt.proposed.lease_duration_ms == LEASE_MS
-
-
 @pytest.mark.parametrize(
     ("record", "waited_ms", "tries"),
     [
@@ -91,84 +72,7 @@ def test_a_lease_is_challenged_when_it_is_free(record: LeaseRecord, waited_ms: i
     assert (elector.next_attempt(at(waited_ms), WALL) is not None) is tries
 
 
-def test_a_challenge_raises_the_term_and_names_what_it_replaces() -> None:
-    held = lease(term=5, renewals=7)
-    attempt = attempt_of(candidate(held), LEASE_MS)
-    assert attempt.expected == held
-    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.renewals) == ("me", 6, 8)
-    assert attempt.proposed.transitions == held.transitions + 1
-
-
-def test_a_lease_expires_only_after_it_has_not_changed_for_its_whole_duration() -> None:
-    elector = candidate(lease(renewals=0))
-    for renewal in range(1, 30):
-        assert elector.next_attempt(at(renewal * 900), WALL) is None
-        elector.observe(lease(renewals=renewal), at(renewal * 900))
-    last = 29 * 900
-    assert elector.next_attempt(at(last + LEASE_MS - 1), WALL) is None
-    assert elector.next_attempt(at(last + LEASE_MS), WALL) is not None
-
-
-def test_seeing_the_same_record_again_is_no_sign_of_life() -> None:
-    elector = candidate(lease())
-    elector.observe(lease(), at(9_000))
-    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
-
-
-def test_a_record_older_than_the_known_one_is_ignored() -> None:
-    newest = lease(term=6, renewals=9)
-    elector = candidate(newest)
-    for older in (
-        lease(term=6, renewals=8),
-        lease("third", term=5, renewals=100),
-        lease(holder="", term=6, renewals=1),
-    ):
-        elector.observe(older, at(5_000))
-    assert elector.record == newest
-    assert elector.next_attempt(at(5_000), WALL) is None
-    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
-
-
-def test_a_failed_challenge_is_repeated_once_a_retry_period() -> None:
-    elector = candidate(lease())
-    attempt = attempt_of(elector, LEASE_MS)
-    elector.concluded(attempt, LeaseAnswer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 10))
-    assert elector.next_attempt(at(LEASE_MS + RETRY_MS - 1), WALL) is None
-    assert elector.next_attempt(at(LEASE_MS + RETRY_MS), WALL) == attempt
-
-
-def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
-    elector = candidate(lease())
-    attempt = attempt_of(elector, LEASE_MS)
-    elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
-    elector.concluded(attempt, LeaseAnswer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
-    assert not elector.leads(at(LEASE_MS + 10))
-    assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
-    assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
-
-
 # Terms
-
-
-def test_the_term_exceeds_whatever_the_journal_has_shown() -> None:
-    elector = candidate(lease(term=5))
-    elector.observe_term(40)
-    assert attempt_of(elector, LEASE_MS).proposed.term == 41
-
-
-def test_a_deleted_lease_is_free_at_once_and_never_lowers_the_term() -> None:
-    elector = candidate(lease(term=12))
-    elector.observe(None, at(100))
-    attempt = attempt_of(elector, 100)
-    assert attempt.expected is None
-    assert attempt.proposed.term == 13
-
-
-def test_a_lease_that_was_deleted_while_one_led_ends_the_leadership() -> None:
-    elector = leader()
-    elector.observe(None, at(500))
-    assert not elector.leads(at(500))
-    assert attempt_of(elector, 500).proposed.term == 2
 
 
 def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None:
@@ -194,14 +98,6 @@ def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
     elector.holder_died("other", at(0))
     assert elector.wake_at_ms(at(10)) <= at(10)
     assert attempt_of(elector, 10).proposed.term == 6
-
-
-def test_another_holder_is_not_dead_because_one_was() -> None:
-    elector = candidate(lease("other"))
-    elector.holder_died("other", at(0))
-    elector.observe(lease("third", term=6), at(10))
-    assert elector.next_attempt(at(10), WALL) is None
-    assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
 
 
 # When to look again
@@ -237,19 +133,6 @@ def test_a_candidate_that_is_not_preferred_lets_others_be_first_with_a_free_leas
         assert attempt_of(elector, 100).expected == record
 
 
-def test_it_waits_after_a_death_and_after_a_lease_that_ran_out_too() -> None:
-    elector = candidate(lease("other"))
-    elector.challenge_delay_ms = 100
-    elector.holder_died("other", at(500))
-    assert elector.next_attempt(at(599), WALL) is None
-    assert attempt_of(elector, 600).proposed.term == 6
-    elector = candidate(lease("other"))
-    elector.challenge_delay_ms = 100
-    assert elector.next_attempt(at(LEASE_MS + 99), WALL) is None
-    assert elector.wake_at_ms(at(LEASE_MS)) == at(LEASE_MS + 100)
-    assert attempt_of(elector, LEASE_MS + 100).proposed.term == 6
-
-
 def test_a_suspected_leader_is_challenged_by_it_before_the_suspicion_ends() -> None:
     elector = candidate(lease("other"))
     elector.challenge_delay_ms = 100
@@ -277,13 +160,6 @@ def test_trust_counts_from_the_start_of_the_write() -> None:
     assert not elector.leads(at(DEADLINE_MS))
 
 
-def test_a_win_that_comes_after_the_deadline_is_worth_nothing() -> None:
-    elector = candidate(None)
-    attempt = attempt_of(elector, 0)
-    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(DEADLINE_MS + 1))
-    assert not elector.leads(at(DEADLINE_MS + 1))
-
-
 def test_a_leader_renews_once_a_retry_period() -> None:
     elector = leader()
     for turn in range(1, 20):
@@ -309,14 +185,6 @@ def test_without_a_won_renewal_trust_stands_to_its_deadline_and_no_longer(answer
     assert elector.next_attempt(at(DEADLINE_MS), WALL) is None
 
 
-def test_a_leader_whose_trust_has_lapsed_takes_its_own_lease_in_a_new_term() -> None:
-    elector = leader()
-    assert elector.next_attempt(at(DEADLINE_MS), WALL) is None
-    attempt = attempt_of(elector, DEADLINE_MS + RETRY_MS)
-    assert attempt.expected == elector.record
-    assert attempt.proposed.term == 2
-
-
 def test_a_renewal_whose_answer_never_came_is_recognised_in_the_stream() -> None:
     elector = leader()
     renewal = attempt_of(elector, RETRY_MS)
@@ -338,45 +206,7 @@ def test_a_take_over_whose_answer_never_came_is_not_believed_but_tried_again() -
     assert again.proposed.term == 7
 
 
-def test_ones_own_older_records_in_the_stream_change_nothing() -> None:
-    elector = leader()
-    first = elector.record
-    renewal = attempt_of(elector, RETRY_MS)
-    elector.concluded(renewal, LeaseAnswer.WON, at(RETRY_MS), at(RETRY_MS + 20))
-    elector.observe(first, at(RETRY_MS + 30))
-    assert elector.leads(at(RETRY_MS + 30))
-    assert elector.record == renewal.proposed
-
-
-def test_seeing_another_holder_ends_the_leadership() -> None:
-    elector = leader()
-    elector.observe(lease("other", term=2, renewals=1), at(500))
-    assert not elector.leads(at(500))
-    assert elector.next_attempt(at(500 + LEASE_MS - 1), WALL) is None
-
-
-def test_a_win_that_another_has_overtaken_is_not_believed() -> None:
-    elector = candidate(None)
-    attempt = attempt_of(elector, 0)
-    elector.observe(lease("other", term=2, renewals=1), at(10))
-    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(20))
-    assert not elector.leads(at(20))
-
-
-def test_a_leader_that_met_another_in_the_journal_stops_and_takes_a_higher_term() -> None:
-    elector = leader()
-    elector.observe_term(9)
-    elector.step_down()
-    assert not elector.leads(at(100))
-    assert attempt_of(elector, RETRY_MS).proposed.term == 10
-
-
 # Giving up
-
-
-def test_only_the_holder_has_something_to_release() -> None:
-    for elector in (Elector(config(), START), candidate(None), candidate(lease())):
-        assert elector.release(at(0), WALL) is None
 
 
 def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:

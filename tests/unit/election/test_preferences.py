@@ -22,16 +22,6 @@ def test_leaders_are_spread_evenly_and_each_replica_is_somewhere_in_each_order(
     assert max(led.values()) - min(led.get(replica, 0) for replica in replicas) <= 1
 
 
-def test_few_shards_move_when_a_replica_goes() -> None:
-    shards, replicas = [f"{index:04d}" for index in range(64)], [f"replica-{number}" for number in range(8)]
-    before, after = preferred_leaders(shards, replicas), preferred_leaders(shards, replicas[:-1])
-    of_the_lost = sum(order[0] == "replica-7" for order in before.values())
-    moved = sum(before[shard][0] != after[shard][0] for shard in shards)
-    assert of_the_lost == 8
-    # Those of the one that went, and some that were kept from their first choice by its bound.
-    assert of_the_lost <= moved < 64 * 2 // 3
-
-
 @given(SHARDS, NAMES, st.integers(2, 5))
 def test_each_shard_has_its_candidates_or_all_that_live_and_all_are_candidates_of_the_home(
     shards: list[str], replicas: set[str], most: int
@@ -41,16 +31,6 @@ def test_each_shard_has_its_candidates_or_all_that_live_and_all_are_candidates_o
     for shard in shards[1:]:
         assert len(set(candidates[shard])) == len(candidates[shard]) == min(most, len(replicas))
     assert all(set(order) == replicas for order in candidates_of(shards, replicas, 0).values())
-
-
-@given(SHARDS, NAMES, st.integers(2, 5))
-def test_one_that_comes_or_goes_changes_one_candidate_of_a_shard_at_most(
-    shards: list[str], replicas: set[str], most: int
-) -> None:
-    before, after = candidates_of(shards, replicas, most), candidates_of(shards, {*replicas, "new"}, most)
-    for shard in shards:
-        assert set(after[shard]) - set(before[shard]) <= {"new"}
-        assert len(set(before[shard]) - set(after[shard])) <= 1
 
 
 @given(SHARDS, NAMES, st.integers(2, 5), st.data())
@@ -72,13 +52,3 @@ def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], r
     assert {shard: set(order) for shard, order in orders.items()} == {
         shard: set(order) for shard, order in candidates_of(shards, replicas, most).items()
     }
-
-
-def test_without_replicas_none_is_preferred() -> None:
-    assert preferred_leaders(["default"], ()) == {"default": ()}
-
-
-def test_leaders_of_64_shards_with_2_candidates_each_are_spread() -> None:
-    orders = preferred_leaders([f"{index:04d}" for index in range(64)], [f"replica-{n}" for n in range(20)], 2)
-    led = Counter(order[0] for order in orders.values())
-    assert max(led.values()) <= 6  # of 3.2 on average

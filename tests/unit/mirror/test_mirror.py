@@ -10,10 +10,8 @@ from hascheduler.mirror.changes import (
     DefinitionSeen,
     JobGone,
     JobSeen,
-    JournalSeen,
     LeaseGone,
     LeaseSeen,
-    Operation,
     ProcessorGone,
     ProcessorSeen,
     Quarantined,
@@ -22,7 +20,6 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.mirror.mirror import QUARANTINE_MAX, Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.job import JobState
 from tests.unit.mirror.nouns import (
@@ -72,25 +69,6 @@ def test_a_job_is_told_from_its_insert_to_its_end() -> None:
     assert mirror.digest == Mirror().digest
 
 
-def test_a_job_that_ends_leaves_whatever_else_its_last_patch_says() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields()))
-    assert mirror.fold([patch(JOBS, "j", rev=2, state="failed", processor=7)]).facts == [JobGone("j", JobState.FAILED)]
-    assert not mirror.quarantine
-
-
-def test_a_state_that_is_no_text_is_no_end() -> None:
-    unknown = Mirror().fold([patch(JOBS, "j", rev=2, state=["failed"])])
-    assert (unknown.facts, unknown.wanted) == ([], [KEY])
-    mirror = mirror_of(put(JOBS, "j", job_fields()))
-    assert kinds(mirror.fold([patch(JOBS, "j", rev=2, state=["failed"])]).facts) == [JobGone, Quarantined]
-
-
-def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
-    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]).facts == [JobGone("j", JobState.FAILED)]
-    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]).facts == [JobGone("j", JobState.FAILED)]
-    assert Mirror().fold([delete(JOBS, "j")]).facts == [JobGone("j")]
-
-
 @pytest.mark.parametrize(
     ("collection", "fields", "seen", "gone"),
     [
@@ -110,40 +88,6 @@ def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any
     assert mirror.digest == empty
 
 
-def test_an_older_version_tells_nothing() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5, priority=9)))
-    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]).facts == []
-    assert mirror.nouns(JOBS)["j"].priority == 9
-    assert mirror.fold([]).wanted == []
-
-
-def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
-    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(cursor_ms=1_000)))
-    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)]).facts) == [ScheduleSeen]
-    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]).facts == []
-    assert mirror.nouns(SCHEDULES)["s"].cursor_ms == 2_000
-    assert mirror.fold([]).wanted == []
-
-
-def test_a_gap_in_the_revisions_has_the_document_read() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
-    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
-    assert mirror.nouns(JOBS)["j"].rev == 1
-    assert mirror.fold([]).wanted == [KEY]
-    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
-    assert mirror.nouns(JOBS)["j"].rev == 4
-
-
-def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
-    mirror = Mirror()
-    for shard, seq in (("a", 4), ("b", 1), ("a", 6), ("a", 5)):
-        mirror.fold([put(Collection.JOURNAL, journal_id(shard, seq), entry_fields(term=seq))])
-    heads = [mirror.journal_head(shard) for shard in ("a", "b", "c")]
-    assert [head and head.seq for head in heads] == [6, 1, None]
-    again = mirror.fold([put(Collection.JOURNAL, journal_id("a", 7), entry_fields(term=7))]).facts
-    assert kinds(again) == [JournalSeen]
-
-
 # What can't be followed is asked for
 
 
@@ -161,10 +105,6 @@ def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> 
     assert mirror.fold([]).wanted == []
 
 
-def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
-    assert Mirror().fold_fetched([], [put(JOBS, "j", job_fields())]).facts == []
-
-
 # Written by hand
 
 
@@ -177,22 +117,7 @@ def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> Non
     ]
 
 
-def test_a_read_tells_what_changed_under_the_same_revision() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
-    mirror.want(JOBS, "j")
-    facts = mirror.fold_fetched(mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=5, priority=10))]).facts
-    assert facts == [JobSeen(decode_job("j", job_fields(rev=5, priority=10)))]
-
-
 # Digests
-
-
-def test_heartbeats_leave_the_digest_alone() -> None:
-    mirror = mirror_of(put(JOBS, "a", job_fields()))
-    before = mirror.digest
-    mirror.fold([put(Collection.PROCESSORS, "p", processor_fields()), patch(Collection.PROCESSORS, "p", beat=2)])
-    mirror.fold([put(Collection.LEASES, "default", lease_fields())])
-    assert mirror.digest == before
 
 
 def test_a_document_that_cannot_be_read_is_set_aside_with_the_reason_and_the_others_go_on() -> None:
@@ -226,11 +151,3 @@ def test_the_quarantine_is_bounded_and_keeps_the_newest() -> None:
     assert len(mirror.quarantine) == QUARANTINE_MAX
     assert (JOBS, "j9") not in mirror.quarantine
     assert (JOBS, f"j{QUARANTINE_MAX + 9}") in mirror.quarantine
-
-
-def test_what_was_read_beside_the_stream_makes_the_mirror_ahead() -> None:
-    mirror = Mirror()
-    mirror.fold([Change(SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)])
-    assert mirror.ahead == 1
-    mirror.fold_fetched([], [])
-    assert mirror.ahead == 2

@@ -13,7 +13,6 @@ from hascheduler.mirror.sums import UNHASHED_MAX, Digest
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from tests.factories import NOW, make_job, make_schedule
-from tests.unit.mirror.nouns import held, job_fields, put, schedule_fields
 
 
 def _sum(members: dict[str, int]) -> str:
@@ -91,34 +90,3 @@ def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) 
         mirror.fold([change])
         check(mirror)
     assert mirror.nouns(Collection.JOBS) or mirror.nouns(Collection.SCHEDULES)
-
-
-def test_live_copies_in_a_silently_held_partition_are_not_counted() -> None:
-    mirror = Mirror()
-    paused = schedule_fields(paused_at_ms=5)
-
-    def counted() -> tuple[dict[str, int], int]:
-        return dict(mirror.live_counts.jobs), mirror.live_counts.schedules_paused
-
-    mirror.fold([put(Collection.JOBS, "before", job_fields()), put(Collection.SCHEDULES, "before", paused)])
-    mirror.fold([put(Collection.JOBS, "theirs", job_fields(tenant="other"))])
-    assert counted() == ({"pending": 2}, 1)
-    mirror.fold([held("tenant", 1)])
-    assert counted() == ({"pending": 1}, 0)
-    mirror.fold([put(Collection.JOBS, "copy", job_fields()), put(Collection.SCHEDULES, "copy", paused)])
-    mirror.fold([Change(Collection.JOBS, DELETE, "before", {})])
-    assert counted() == ({"pending": 1}, 0)
-    mirror.fold([held("tenant", 2, is_silent=False)])
-    assert counted() == ({"pending": 2}, 2)
-    mirror.fold([held("tenant", 3), Change(Collection.HOLDS, DELETE, held("tenant", 3).id, {})])
-    assert counted() == ({"pending": 2}, 2)
-
-
-def test_names_without_a_live_job_leave_the_tables() -> None:
-    mirror = Mirror()
-    mirror.fold([job("a"), job("b")])
-    assert mirror.live_counts.of_tenant == {"tenant": {"pending": 2}}
-    mirror.fold([job("a", 2, "running"), job("b", 2, "failed")])
-    assert mirror.live_counts.of_tenant == {"tenant": {"running": 1}}
-    mirror.fold([job("a", 3, "succeeded")])
-    assert (mirror.live_counts.of_definition, mirror.live_counts.of_lane, mirror.live_counts.of_tenant) == ({}, {}, {})

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
+from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Single, Times, Trigger
 from hascheduler.triggers import (
@@ -88,20 +88,9 @@ def test_its_times_are_the_union_of_those_of_its_patterns(case: tuple[Trigger, i
         assert (next_nominal(trigger, before), latest_nominal(trigger, after - 1)) == (after, before)
 
 
-def test_a_time_that_two_patterns_name_is_one() -> None:
-    trigger = Trigger(AnyOf((Cron("0 * * * *"), Cron("0 */2 * * *"), Interval(HOUR_MS, WallMs(0)), Once(T0))))
-    assert count_nominal(trigger, T0 - 1, T0 + 10 * HOUR_MS) == 11
-
-
 def test_ten_patterns_of_each_minute_are_counted_over_a_century() -> None:
     minutes = tuple(Cron(f"{first}-59 * * * *") for first in range(10))
     assert count_nominal(Trigger(AnyOf(minutes)), -1, parse_instant("2069-12-31T23:59:59Z")) == 52_596_000
-
-
-@pytest.mark.parametrize("apart_ms", [0, 1, 500])
-def test_intervals_apart_by_less_than_a_second_never_meet(apart_ms: int) -> None:
-    trigger = Trigger(AnyOf((Interval(HOUR_MS, WallMs(T0)), Interval(HOUR_MS // 2, WallMs(T0 + apart_ms)))))
-    assert count_nominal(trigger, T0 - 1, T0 + DAY_MS - 1) == (48 if apart_ms == 0 else 72)
 
 
 def test_no_time_is_due_before_an_earlier_one() -> None:
@@ -117,20 +106,6 @@ def test_no_time_is_due_before_an_earlier_one() -> None:
         assert all(0 <= due - nominal <= 50 * MINUTE_MS for nominal, due in shown)
         alone = Trigger(Cron("0 * * * *"), jitter_ms=50 * MINUTE_MS)
         assert any(due_ms(name, alone, nominal) < due for nominal, due in shown), "some wait for an earlier one"
-
-
-def test_the_stored_form_is_read_back() -> None:
-    parts = (Cron("0 9 * * mon-fri", PARIS), Interval(HOUR_MS, WallMs(5)), Times((WallMs(1), WallMs(2))), Once(T0))
-    use = CalendarUse(("business-days",), (), "UTC")
-    for trigger in (Trigger(AnyOf(parts), jitter_ms=5, max_fires=9), Trigger(AnyOf(parts), calendars=use)):
-        assert decode_trigger(encode_trigger(trigger)) == trigger
-    assert encode_trigger(Trigger(AnyOf(parts[:2]))) == {
-        "type": "any",
-        "of": [
-            {"type": "cron", "expression": "0 9 * * mon-fri", "timezone": PARIS},
-            {"type": "interval", "every_ms": HOUR_MS, "anchor_ms": 5},
-        ],
-    }
 
 
 @pytest.mark.parametrize(
@@ -180,9 +155,3 @@ def test_what_makes_no_sense_is_refused_at_its_place(
     with pytest.raises(InvalidInput) as refused:
         check_trigger(Trigger(AnyOf(parts), **more))
     assert refused.value.path == path
-
-
-def test_calendars_take_the_one_zone_of_the_expressions() -> None:
-    check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat", PARIS))), calendars=CalendarUse(("a",))))
-    check_trigger(Trigger(AnyOf((DAILY, Interval(HOUR_MS, WallMs(0)))), calendars=CalendarUse(("a",))))
-    check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat"))), calendars=CalendarUse(("a",), (), "Asia/Tokyo")))

@@ -7,10 +7,10 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.schema.noun import read_request
-from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.schema.trigger_bodies import HasTrigger, show_trigger
-from hascheduler.triggers import check_trigger, next_nominal, read_pattern, remarks
-from hascheduler.triggers.requests import checked_trigger, read_trigger, trigger_of
+from hascheduler.triggers import check_trigger, remarks
+from hascheduler.triggers.requests import read_trigger, trigger_of
 
 DAY_MS = 86_400_000
 T0 = parse_instant("2027-01-01T00:00Z")
@@ -143,31 +143,6 @@ def test_what_makes_no_sense_is_refused_where_it_is_wrong(
     assert len(str(refusal.value)) < 400
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        Cron("*/5 9-17 * * mon-fri", "America/New_York"),
-        Cron("0 0 29 2 1"),
-        Cron("0 0 L feb *"),
-        Cron("30 2 * * * 15", "Australia/Lord_Howe"),
-        Cron("@daily", "Etc/GMT+12"),
-        Cron("0 0 15W,LW,L-3 * ?", "europe/paris"),
-        Interval(100, T0),
-        Once(at(20_000)),
-        Times((at(1),)),
-    ],
-)
-def test_what_makes_sense_is_taken(pattern: Pattern) -> None:
-    check_trigger(Trigger(pattern))
-    check_trigger(Trigger(pattern, jitter_ms=99, start_at_ms=at(0), end_at_ms=at(20_001), max_fires=1))
-
-
-def test_a_cron_that_was_broken_by_hand_is_refused_when_its_times_are_asked_for() -> None:
-    for cron in (Cron("nonsense"), Cron("0 0 * * *", "Mars/X")):
-        with pytest.raises(InvalidInput):
-            next_nominal(Trigger(cron), T0)
-
-
 # Remarks
 
 
@@ -238,33 +213,6 @@ def test_what_is_plain_is_left_alone(expression: str) -> None:
     assert remarks(Trigger(Cron(expression))) == remarks(Trigger(Interval(1_000, WallMs(0)))) == ()
 
 
-def test_what_is_suggested_has_none_itself() -> None:
-    for expression, _ in SAID:
-        for remark in remarks(Trigger(Cron(expression))):
-            if "did you mean" in remark:
-                suggested = Trigger(Cron(remark.split("'")[-2]))
-                check_trigger(suggested)
-                assert remarks(suggested) == ()
-
-
-@pytest.mark.parametrize(
-    ("expression", "timezone", "pattern"),
-    [
-        ("@every 90s", "UTC", Interval(90_000, WallMs(7))),
-        (" @EVERY  1h30m", "Europe/Paris", Interval(5_400_000, WallMs(7))),
-        ("@every soon", "UTC", Cron("@every soon", "UTC")),
-        ("@every 1ms", "UTC", Cron("@every 1ms", "UTC")),
-        ("@daily", "europe/PARIS", Cron("@daily", "Europe/Paris")),
-        ("@daily", "etc/gmt+12", Cron("@daily", "Etc/GMT+12")),
-        ("@daily", "mars/x", Cron("@daily", "mars/x")),
-    ],
-)
-def test_a_zone_has_its_own_spelling_and_gos_every_is_an_interval(
-    expression: str, timezone: str, pattern: Cron | Interval
-) -> None:
-    assert read_pattern(expression, timezone, WallMs(7)) == pattern
-
-
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 _LATER = "2031-01-01T00:00:00Z"
 
@@ -315,32 +263,3 @@ def test_it_refuses_what_the_api_refuses(body: Any, where: str) -> None:
     assert ".".join(str(part) for part in refused.value.path) == where
     with pytest.raises(InvalidInput):
         read_request(HasTrigger, {"trigger": body})
-
-
-_HOURLY = {"type": "cron", "expression": "0 * * * *"}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"type": "interval", "every": "0.05s"}, "every: 0.05s is too short; expected at least 100ms"),
-        ({"type": "interval", "every": 0.05}, "every: 0.05s is too short; expected at least 100ms"),
-        ({"type": "cron", "expression": "@every 0.05s"}, "expression: 0.05s is too short; expected at least 100ms"),
-        ({"type": "interval", "every": "90s", "jitter": "1.5m"},
-         "jitter: 1.5m is as long as the time between two fires, or longer; expected less than 90s"),
-        ({**_HOURLY, "jitter": "90m"},
-         "jitter: 90m is as long as the time between two fires, or longer; expected less than 1h"),
-        ({"type": "once", "at": "2031-01-01T00:00:00Z", "jitter": 100_000}, "jitter: 100000s is too long"),
-        ({"type": "any", "of": [_HOURLY, {"type": "interval", "every": "5000s"}]},
-         "of.1.every: 5000s among other patterns; expected 1m to 1d"),
-        ({"type": "any", "of": [_HOURLY, {**_HOURLY, "expression": "30 * * * *"}], "jitter": "90m"},
-         "jitter: 90m is as long as the time between two fires of one pattern, or longer; expected less than 1h"),
-    ],
-)  # fmt: skip
-def test_a_span_of_a_trigger_is_refused_as_it_was_written(given: Any, said: str) -> None:
-    with pytest.raises(InvalidInput) as of_file:
-        checked_trigger(given, NOW)
-    with pytest.raises(InvalidInput) as of_request:
-        trigger_of(read_request(HasTrigger, {"trigger": given}).trigger, None, NOW)
-    assert str(of_file.value).startswith(f"trigger.{said}")
-    assert str(of_request.value) == str(of_file.value)

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import LATEST_MS, WallMs, parse_instant
-from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
-from hascheduler.triggers import count_nominal, due_ms, excluded_until, latest_nominal, next_nominal, upcoming
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger
+from hascheduler.triggers import count_nominal, latest_nominal, next_nominal, upcoming
 from tests.tiers import examples
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu")
@@ -126,13 +126,6 @@ def _found_slowly(text: str, day: datetime) -> int | None:
     return min(weekdays, key=lambda one: abs(one - number)) if text.endswith("W") else number
 
 
-def test_long_stretches_are_counted_at_once() -> None:
-    trigger = Trigger(Cron("* * * * * *", "Europe/Paris"))
-    assert count_nominal(trigger, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365 * 86_400
-    fixed = Trigger(Cron("0 2 * * *", "Europe/Paris"))
-    assert count_nominal(fixed, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365
-
-
 @pytest.mark.parametrize(
     ("expression", "after", "expected"),
     [
@@ -177,40 +170,6 @@ def test_long_stretches_are_counted_at_once() -> None:
 )
 def test_the_dialect(expression: str, after: str, expected: str) -> None:
     assert next_nominal(Trigger(Cron(expression.replace("\t", " "))), parse_instant(after)) == parse_instant(expected)
-
-
-@given(st.text(max_size=8), st.integers(1, 10**7), INSTANTS)
-def test_jitter_is_within_its_bound_and_always_the_same(name: str, jitter_ms: int, nominal_ms: int) -> None:
-    trigger = Trigger(Interval(10**8, WallMs(0)), jitter_ms=jitter_ms)
-    due = due_ms(name, trigger, nominal_ms)
-    assert nominal_ms <= due <= nominal_ms + jitter_ms
-    assert due_ms(name, Trigger(Once(WallMs(1)), jitter_ms=jitter_ms), nominal_ms) == due
-
-
-def test_a_window_holds_its_first_millisecond_and_not_its_last() -> None:
-    trigger = Trigger(Once(T0), exclude=(Window(WallMs(10), WallMs(20)), Window(WallMs(20), WallMs(30))))
-    assert [excluded_until(trigger, at_ms) for at_ms in (9, 10, 19, 20, 29, 30)] == [None, 20, 20, 30, 30, None]
-
-
-@given(
-    TRIGGERS, INSTANTS, st.lists(st.tuples(INSTANTS, st.integers(1, 10**10)), max_size=3), st.none() | st.integers(1, 9)
-)
-def test_what_is_upcoming_is_what_will_fire(
-    trigger: Trigger, after_ms: int, windows: list[tuple[int, int]], max_fires: int | None
-) -> None:
-    exclude = tuple(Window(WallMs(from_ms), WallMs(from_ms + span_ms)) for from_ms, span_ms in sorted(windows))
-    assume(all(before.to_ms <= after.from_ms for before, after in pairwise(exclude)))
-    whole = Trigger(trigger.pattern, trigger.jitter_ms, trigger.start_at_ms, trigger.end_at_ms, max_fires, exclude)
-    shown = list(islice(upcoming("s", whole, after_ms, fired=1), 40))
-    assert [one.nominal_ms for one in shown] == listed(trigger, after_ms, 40)[: len(shown)]
-    assert all(one.excluded == (excluded_until(whole, one.nominal_ms) is not None) for one in shown)
-    assert all(one.due_ms == due_ms("s", whole, one.nominal_ms) for one in shown)
-    fires = sum(not one.excluded for one in shown)
-    if max_fires is not None:
-        assert fires <= max_fires - 1
-    if len(shown) < 40 and len(shown) < len(listed(trigger, after_ms, 40)):
-        assert max_fires is not None
-        assert fires == max_fires - 1
 
 
 def test_a_day_of_notes_says_which_times_are_odd() -> None:
