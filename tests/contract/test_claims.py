@@ -1,4 +1,4 @@
-"""`ClaimStore`: dispatches, and batches of all kinds; fires and requeues have suites of their own."""
+"""`ClaimStore`: dispatches, requeues, fails and resets; a write about another attempt or state changes nothing."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""`ClaimStore` and a fire that makes a graph of jobs: all of them or none, and the last one is the fire."""
+"""`ClaimStore` and fires that make a graph of jobs, all or none, or a job that no database can hold."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A job between its submission and its end: retries and back-off, priorities, revival, changes of many jobs."""
+"""A job between its submission and its end: retries, priorities, revival, and the jobs that depend on it."""
 
 from collections.abc import Mapping
 from typing import Any

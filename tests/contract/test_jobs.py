@@ -1,16 +1,19 @@
-"""`JobStore`: jobs as the API reads and changes them."""
+"""`JobStore`: jobs as the API reads and changes them; a value that no database can hold is refused."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     ERROR_BEGINNING_MAX,
+    AttemptOutcome,
     CancelAnswer,
     FailedJob,
     JobCounts,
@@ -23,7 +26,7 @@ from hascheduler.ports import (
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.checks import RACERS, raced
 from tests.contract.job_states import bring_to, dispatch, stored
-from tests.factories import NOW, make_job
+from tests.factories import NOW, make_job, make_schedule
 
 # Not mongomock: it lacks $replaceWith, which a cancel is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -196,3 +199,50 @@ async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backe
     assert found.jobs[1] == FailedJob("fire:tick:2", "log", "tenant", "target", "tick", None, "", NOW + 9)
     assert found.jobs[2].error == "late"
     assert found.jobs[3].error == "é" * ERROR_BEGINNING_MAX
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def finish(backend: Backend, processor: str, value: Any) -> Awaitable[object]:
+    return backend.work.finish("a", 1, processor, AttemptOutcome(JobState.SUCCEEDED, result=value), AT)
+
+
+WRITES: dict[str, Callable[[Backend, Any], Awaitable[object]]] = {
+    "a new schedule": lambda backend, value: backend.schedules.create(make_schedule("new", payload=value)),
+    "an edit": lambda backend, value: backend.schedules.edit("tick", 1, {"payload": value}),
+    "a job": lambda backend, value: backend.jobs.submit(make_job("new", payload=value)),
+    "a result": lambda backend, value: finish(backend, "p1", value),
+    "a late result": lambda backend, value: finish(backend, "p2", value),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(2**63, id="65 bits"),
+        pytest.param({"a\0b": 1}, id="NUL in a name"),
+        pytest.param("\ud800", id="half a surrogate pair"),
+        pytest.param({1: 2}, id="a name that is no text"),
+        pytest.param({1, 2}, id="a set"),
+        pytest.param(nested(250), id="too deep"),
+    ],
+)
+async def test_what_no_database_can_hold_is_refused_and_nothing_is_written(
+    backend: Backend, value: Any, write: str
+) -> None:
+    async def stored() -> list[Any]:
+        places = ((of, id) for of in (Collection.SCHEDULES, Collection.JOBS) for id in ("new", "tick", "a"))
+        return [await backend.behind.find(of, id) for of, id in places]
+
+    await backend.schedules.create(make_schedule("tick"))
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored()
+    with pytest.raises(InvalidInput):
+        await WRITES[write](backend, value)
+    assert await stored() == before

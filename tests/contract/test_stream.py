@@ -1,4 +1,4 @@
-"""`ChangeSource` and `ChangeStream`: one total order over all mirrored collections, without a gap."""
+"""`ChangeSource` and `ChangeStream`: one total order without a gap; where a stream begins, resumes and ends."""
 
 import asyncio
 from typing import Any, cast
@@ -13,7 +13,6 @@ from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.event import is_position
 from hascheduler.model.job import LIVE, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.stream.source import BATCH_MAX
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.definition import RateLimit
 from tests.contract.backends import Backend, on
@@ -107,22 +106,6 @@ async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> Non
         await follow_into(mirror, backend.source, stream, "the end")
     assert mirror.nouns(DEFINITIONS)["log"] == definition.model_copy(update={"rev": 2})
     assert mirror.nouns(Collection.LANES)["slow"] == lane.model_copy(update={"rev": 2})
-
-
-async def test_a_batch_is_full_while_more_is_there_already(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        many = 2 * BATCH_MAX + BATCH_MAX // 2
-        for start in range(0, many, 500):
-            await backend.jobs.submit_many([make_job(f"job-{number}") for number in range(start, start + 500)])
-        await mark(backend)
-        seen, batches = 0, []
-        while seen <= many:
-            batch = await stream.next_batch(PATIENCE_MS)
-            seen += len(batch.changes)
-            batches.append(batch)
-    assert [batch.is_full for batch in batches] == [len(batch.changes) == BATCH_MAX for batch in batches]
-    assert batches[0].is_full
-    assert not batches[-1].is_full
 
 
 async def test_a_cancelled_wait_loses_nothing(backend: Backend) -> None:

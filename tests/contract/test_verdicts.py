@@ -1,7 +1,5 @@
 """`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time."""
 
-from dataclasses import replace
-
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import encode_fire_counts
@@ -57,17 +55,6 @@ async def test_a_recorded_run_applied_again_is_done_and_changes_nothing(backend:
     assert answers == [[DONE]] * 5
     assert await backend.schedules.get("tick") == schedule
     assert [record.run.count for record in await records(backend)] == [1, 5]
-
-
-async def test_what_is_counted_is_what_was_carried_out_whatever_its_leader_thought_of_the_times_before(
-    backend: Backend,
-) -> None:
-    """A decision that is applied late may have been made before the times ahead of it were decided otherwise."""
-    await backend.schedules.create(make_schedule())
-    latest = replace(passed(6, 6), tally=FireCounts(1, 2, 3))
-    assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
-    schedule = await stored_schedule(backend)
-    assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_fire_counts(FireCounts(fired=1, missed=5)))
 
 
 async def test_outcomes_after_a_missing_one_wait_for_it(backend: Backend) -> None:

@@ -1,4 +1,4 @@
-"""`WorkStore`: registrations, starts and stop requests; every write names the attempt."""
+"""`WorkStore`: heartbeats, starts and stop requests; how attempts end, and the trace that they run in."""
 
 import asyncio
 from typing import Any
@@ -8,7 +8,6 @@ import pytest
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job, new_job_document
-from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.job import OCCUPYING, JobState
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
@@ -66,17 +65,6 @@ def _values(value: Any) -> list[Any]:
 
 
 # The processor
-
-
-async def registered(backend: Backend, id: str = "p1") -> object:
-    document = await backend.behind.find(Collection.PROCESSORS, id)
-    return None if document is None else decode_processor(document["_id"], document)
-
-
-async def test_a_registration_replaces_the_one_before(backend: Backend) -> None:
-    await backend.work.register(make_processor(slots=2, draining=True, parked=7))
-    await backend.work.register(make_processor(definitions=("$sleep", "*")))
-    assert await registered(backend) == make_processor(definitions=("$sleep", "*"))
 
 
 # Start

@@ -82,23 +82,6 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
     assert len(wrong.reasons) == 1
 
 
-def test_where_reading_again_does_not_help_it_is_not_repeated() -> None:
-    cluster = Cluster(4)
-    cluster.settle()
-    wrong = cluster.followers[2]
-    for _ in range(5):
-        missing_one_schedule(cluster, wrong)
-        cluster.settle()
-        assert list(wrong.digests.differing)
-        wrong.start()
-        cluster.settle()
-    assert len(wrong.reasons) == 1
-    cluster.clock.now += 11 * MINUTE_MS
-    missing_one_schedule(cluster, wrong)
-    cluster.settle()
-    assert len(wrong.reasons) == 2
-
-
 def _as_if_exact(one: Follower, plain: Callable[..., None], mirror: Mirror, marks: Iterable[Mark]) -> None:
     plain(mirror, [replace(mark, is_settled=True, ahead=one.digests._passed) for mark in marks])
 

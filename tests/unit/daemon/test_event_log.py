@@ -1,4 +1,4 @@
-"""The log of events, its followers, and who publishes them."""
+"""The log of events, its followers, who publishes them, and the way from the stream into it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from hascheduler.errors import Overloaded, StoreUnavailable
 from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.event import Event, EventType, position
+from hascheduler.model.event import Event, position
 from hascheduler.ports import ChangeSource, ChangeStream, Closing, EventFilter, Missed, NewEvents
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -29,14 +29,6 @@ from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.factories import NOW, make_job
 from tests.unit.daemon.doubles import running
 from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
-
-
-async def test_without_an_id_a_follower_gets_events_from_now_on() -> None:
-    log = log_of(1, 2)
-    with log.follow(None, ALL) as follower:
-        assert await events_for(follower) == []
-        log.append([happened(3), happened(4)], position(5, 1))
-        assert await follower.next(0) == NewEvents([happened(3), happened(4)], position(5, 1))
 
 
 @pytest.mark.parametrize("newest", range(1, 25))
@@ -50,24 +42,6 @@ async def test_a_ring_that_goes_round_holds_the_newest(newest: int) -> None:
                 assert await events_for(follower) == []
             else:
                 assert await events_for(follower) == list(range(after + 1, newest + 1))
-
-
-async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_on() -> None:
-    log = log_of()
-    wanted = happened(2, "k", type=EventType.FAILED, schedule="tick")
-    filters = [
-        EventFilter(frozenset({EventType.FAILED})),
-        EventFilter(job="k"),
-        EventFilter(schedule="tick"),
-        EventFilter(definition="other"),
-        EventFilter(tenant="nobody"),
-    ]
-    answers = []
-    for which in filters:
-        with log.follow(position(0, 1), which) as follower:
-            log.append([happened(1), wanted, happened(3)], position(4, 1))
-            answers.append(await follower.next(0))
-    assert answers == [*[NewEvents([wanted], position(4, 1))] * 3, *[NewEvents((), position(4, 1))] * 2]
 
 
 async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenants() -> None:
@@ -165,6 +139,19 @@ async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_
     async with running(replica.publisher.run()):
         await replica.until_published(30)
     assert replica.published() == [11, 12, 13, 14, 15, 16, 17, 30]
+
+
+async def test_a_leader_that_could_not_publish_leaves_it_to_the_next_term() -> None:
+    replica = PublishingReplica(log_of(1, 20))
+    replica.exchange.accepting = False
+    async with running(replica.publisher.run()):
+        await replica.exchange.asked()
+        replica.leads = False
+        replica.exchange.accepting = True
+        replica.append(21)
+        await asyncio.sleep(0.01)
+        replica.leads = True
+        await replica.until_published(1, 20, 21)
 
 
 async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on() -> None:
@@ -321,20 +308,3 @@ async def test_more_than_may_wait_goes_out_as_it_is(monkeypatch: pytest.MonkeyPa
         scene.database.update(JOBS, scene.database.find(JOBS, name) or {}, {"state": "failed", "rev": 5})
         await scene.turn()
     assert [event.job for event in scene.events()] == ["a", "b", "c"]
-
-
-async def test_a_resync_ends_what_waits_and_the_tail_starts_over() -> None:
-    scene = Scene()
-    await scene.begin()
-    scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
-    scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 5})
-    await scene.turn()
-    scene.complete, scene.mirror = False, Mirror()
-    scene.tail.restarted()
-    assert not scene.log.is_open
-    await scene.jobs.submit(make_job("meanwhile"))
-    await scene.turn()
-    scene.complete = True
-    await scene.jobs.submit(make_job("after"))
-    await scene.turn()
-    assert [event.job for event in scene.events()] == ["after"]

@@ -1,4 +1,4 @@
-"""Proof of death, on real sockets."""
+"""Proof of death, on real sockets, and what follows from the proof of a processor's death."""
 
 import asyncio
 from collections import defaultdict
@@ -205,6 +205,27 @@ async def test_another_process_without_a_greeting_before_proves_nothing(standby:
         await standby.looks_again(2)
     await standby.looks_again(3)
     assert standby.dead == []
+
+
+async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> None:
+    cut = asyncio.Event()
+    visits = 0
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal visits
+        visits += 1
+        writer.write(b"hascheduler leader\n" if visits == 1 else b"hasched")
+        await writer.drain()
+        writer.close()
+        if visits == 4:
+            cut.set()
+
+    server = await asyncio.start_server(greet, HOST, 0)
+    async with server:
+        standby.watch("leader", server.sockets[0].getsockname()[1])
+        async with asyncio.timeout(10):
+            await cut.wait()
+        assert standby.dead == []
 
 
 @pytest.mark.parametrize(

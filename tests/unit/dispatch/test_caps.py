@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hascheduler.dispatch.capacity import rate_limits
 from hascheduler.dispatch.capacity.rate_limits import KeyRates, groups_of
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, ReleaseHold, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, ReleaseHold
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.dispatch.inputs import Settled, Step, TermBegan, TrustLost
+from hascheduler.dispatch.inputs import Step, TermBegan, TrustLost
 from hascheduler.dispatch.rules import Rules
 from hascheduler.mirror.changes import DefinitionSeen, HoldSeen, JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobRef, JobState
@@ -209,15 +209,6 @@ def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised
     assert ended(scene, 3, 1) == ()
     assert ended(scene, 4, 1) == (ReleaseHold(CAP, 2),)
     assert scene.at(5).decisions == (), "it is promised already"
-
-
-def test_a_release_that_was_overtaken_is_decided_again_for_the_hold_of_by_then() -> None:
-    scene = scene_of(SINGLE)
-    scene.at(2, HoldSeen(HELD))
-    later = HoldSeen(Hold(CAP, 3, is_held=True))
-    step = scene.at(3, Settled(ReleaseHold(CAP, 2), Settlement.LOST), later)
-    assert step.decisions == (ReleaseHold(CAP, 3),)
-    assert ReleaseHold(CAP, 2) in step.settled
 
 
 def test_a_successor_releases_what_its_predecessor_did_not() -> None:

@@ -6,19 +6,16 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
+from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue
 from hascheduler.dispatch.explanation import Explanation, Overdue
 from hascheduler.dispatch.inputs import Input
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone, ScheduleSeen
-from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.job import JobRef, JobState, fire_job_id
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone
+from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import Criterion, criteria
-from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.retry import RetryPolicy
-from hascheduler.schema.schedule import Overlap, SchedulePolicy
-from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
+from tests.unit.dispatch.nouns import make_job, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
 GRACE_MS = CONFIG.timeout_grace_ms
@@ -72,24 +69,6 @@ def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_le
     assert {d.job_id for d in scene.at(1_000 + GRACE_MS).decisions if isinstance(d, Requeue)} == {"a", "b"}
 
 
-@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.BUFFER_ONE])
-def test_the_job_of_a_fire_that_waited_too_long_is_failed_and_never_runs(overlap: Overlap) -> None:
-    """No processor has room for it, or an earlier job of its schedule runs on."""
-    plain = make_schedule("s", every_ms=10_000, policy=SchedulePolicy(overlap=overlap))
-    schedule = replace(plain, template=replace(plain.template, expires_in_ms=3_000))
-    earlier = running(fire_job_id("s", wall(-10_000)), "p", schedule_created_at_ms=schedule.created_at_ms)
-    first_ms = WallMs(wall(0) // 10_000 * 10_000 + 10_000)
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=1), *jobs(earlier))
-    due_ms = first_ms - wall(0)
-    [fire] = scene.at(due_ms).decisions
-    assert isinstance(fire, Fire)
-    made = fired_job(schedule, first_ms)
-    assert made.expires_at_ms == first_ms + 3_000
-    scene.at(due_ms + 10, JobSeen(made), ScheduleSeen(replace(schedule, cursor_ms=first_ms)))
-    assert scene.at(due_ms + 2_999).decisions == ()
-    assert scene.at(due_ms + 3_000).decisions == (Fail(fire.job_id, 0, "expired before it could begin"),)
-
-
 def scene_of(*waiting: JobRef, policy: str = "deadline", lanes: tuple[Lane, ...] = ()) -> Scene:
     """A leader with one slot, which a job ``runs`` has, and these that wait."""
     scene = Scene(*map(LaneSeen, lanes), *processors("p", slots=1), policy=PolicyConfig(criteria(policy)))
@@ -129,3 +108,11 @@ def test_why_names_the_deadlines_that_decide() -> None:
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
         [value, _] = position.criteria
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")
+
+
+def test_jobs_of_one_aged_priority_go_by_their_deadlines_whatever_their_ages() -> None:
+    """Both have waited for less than the minute after which a priority grows."""
+    old = expiring("old", 90_000, submitted_at_ms=wall(-50_000))
+    assert order_of(scene_of(old, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["young", "old"]
+    older = expiring("old", 90_000, submitted_at_ms=wall(-70_000))
+    assert order_of(scene_of(older, expiring("young", 30_000), policy="aged_priority,deadline"), 2) == ["old", "young"]

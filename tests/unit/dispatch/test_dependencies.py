@@ -1,24 +1,13 @@
 """Jobs that wait for others: without a slot, until the last of them has succeeded, or never."""
 
-import gc
-import tracemalloc
-from collections.abc import Sequence
-from typing import Any
-
-import bson
 import pytest
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail
-from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, TermBegan
-from hascheduler.mirror.changes import BatchSeen, Change, JobGone, JobSeen, Operation
-from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import JOB_FIELDS, new_job_document
+from hascheduler.mirror.changes import BatchSeen, JobGone, JobSeen
 from hascheduler.model.job import JobState
-from tests.factories import make_job as new_job
-from tests.unit.dispatch.nouns import make_job, running, wall
+from tests.unit.dispatch.nouns import make_job, running
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 OK, FAILED, CANCELLED = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
@@ -146,31 +135,3 @@ def test_a_new_leader_reads_few_of_the_batches_that_go_on_at_once_and_all_in_the
     assert read[100] == batches[249], "whose dependents may run goes first"
     read += scene.at(3).refetch
     assert sorted(read) == sorted(batches)
-
-
-@pytest.mark.parametrize("members", [10, 1_000])
-def test_what_a_job_that_waits_for_a_batch_takes_does_not_depend_on_the_size_of_the_batch(members: int) -> None:
-    """Of the mirror and of the core, leader and standby: their memory, counted by allocations."""
-    documents = [new_job_document(new_job(f"m{number}", batch=X)) for number in range(members)]
-    dependents = [new_job_document(new_job(f"w{n}", depends_on=(X,), waits_for=(X,))) for n in range(300)]
-    for first in ([TermBegan(1)], []):
-        mirror, core = Mirror(), Dispatcher()
-        core.step(wall(0), first)
-        core.step(wall(1), seen_of(mirror, documents))
-        gc.collect()
-        tracemalloc.start()
-        core.step(wall(2), seen_of(mirror, dependents))
-        grown, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert grown < 300 * 2_000
-        assert core.dependencies == 300
-
-
-def seen_of(mirror: Mirror, documents: Sequence[dict[str, Any]]) -> list[Input]:
-    """What the core sees of them, as the driver gives them: each with texts of its own."""
-    changes = []
-    for document in documents:
-        stored = bson.decode(bson.encode(document))
-        lean = {name: stored[name] for name in JOB_FIELDS if name in stored}
-        changes.append(Change(Collection.JOBS, Operation.PUT, stored["_id"], lean))
-    return [fact for fact in mirror.fold(changes).facts if isinstance(fact, JobSeen)]

@@ -1,4 +1,4 @@
-"""Jobs of one schedule that must not run beside each other, and those that a later fire replaces."""
+"""Jobs of one schedule that must not run beside each other or that a later fire replaces; fires that make graphs."""
 
 from dataclasses import replace
 from typing import Any

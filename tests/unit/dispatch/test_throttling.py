@@ -58,17 +58,6 @@ def limited(*names: str, **limits: object) -> Scene:
     return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
 
 
-def test_a_time_that_has_its_job_already_fires_whatever_room_there_is() -> None:
-    """An earlier leader inserted it: a second verdict beside its job would be wrong."""
-    made = fire_job_id("s", wall(3_000))
-    found = decide_due_times(
-        make_schedule("s"), wall(0), NOTHING_DECIDED, wall(5_000), live={made: None}, limit=9,
-        allowance=FireAllowance(0, MAX_PENDING),
-    )  # fmt: skip
-    shown = [(type(each), each.nominal_ms) for each in found]
-    assert shown == [(RecordVerdict, wall(2_000)), (Fire, wall(3_000)), (RecordVerdict, wall(4_000))]
-
-
 def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:
     scene = limited("a", "b", fire_rate=RateLimit(count=2, per_ms=1_000))
     decisions = run(scene, 10_000)

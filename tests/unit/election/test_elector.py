@@ -1,13 +1,16 @@
-"""When an elector challenges, in which term, and how it holds, loses and gives up its lease."""
+"""When an elector challenges, and how it holds and loses its lease; which replica should lead which shard."""
 
+from collections import Counter
 from contextlib import nullcontext
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer
+from hascheduler.election.preferences import candidates_of, preferred_leaders
 from hascheduler.errors import InvalidInput
 from hascheduler.model.leadership import LeaseRecord
-from hascheduler.model.values.instants import MonoMs
 from tests.unit.election.candidates import (
     DEADLINE_MS,
     LEASE_MS,
@@ -46,6 +49,12 @@ def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
 
 
 # Acquiring
+
+
+def test_what_is_not_known_yet_is_looked_for_in_a_retry_period() -> None:
+    elector = Elector(config(), START)
+    assert elector.wake_at_ms(at(0)) == at(RETRY_MS)
+    assert elector.next_attempt(at(100_000), WALL) is None
 
 
 @pytest.mark.parametrize(
@@ -103,24 +112,6 @@ def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
 # When to look again
 
 
-@pytest.mark.parametrize(
-    "record", [None, lease(), lease(holder=""), lease(holder="me"), lease(lease_duration_ms=30_000)]
-)
-def test_it_does_not_sleep_through_its_own_appointments(record: LeaseRecord | None) -> None:
-    elector = candidate(record)
-    attempt = None
-    now = 0
-    for _ in range(5):
-        attempt = elector.next_attempt(at(now), WALL)
-        if attempt is not None:
-            break
-        wake_at = elector.wake_at_ms(at(now))
-        assert wake_at > at(now)
-        assert elector.next_attempt(MonoMs(wake_at - 1), WALL) is None
-        now = wake_at - START
-    assert attempt is not None
-
-
 # Candidates that leave the first try to others
 
 
@@ -158,21 +149,6 @@ def test_trust_counts_from_the_start_of_the_write() -> None:
     assert elector.term == 1
     assert elector.leads(at(DEADLINE_MS - 1))
     assert not elector.leads(at(DEADLINE_MS))
-
-
-def test_a_leader_renews_once_a_retry_period() -> None:
-    elector = leader()
-    for turn in range(1, 20):
-        now = turn * RETRY_MS
-        assert elector.next_attempt(at(now - 1), WALL) is None
-        attempt = attempt_of(elector, now)
-        assert attempt.expected == elector.record
-        assert attempt.proposed.renewals == attempt.expected.renewals + 1  # type: ignore[union-attr]
-        assert attempt.proposed.term == 1
-        assert attempt.proposed.acquired_at_ms == elector.record.acquired_at_ms  # type: ignore[union-attr]
-        elector.concluded(attempt, LeaseAnswer.WON, at(now), at(now + 20))
-        assert elector.leads(at(now + DEADLINE_MS - 1))
-        assert not elector.leads(at(now + DEADLINE_MS))
 
 
 @pytest.mark.parametrize("answer", [LeaseAnswer.UNKNOWN, LeaseAnswer.LOST])
@@ -224,3 +200,50 @@ def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() 
     assert attempt_of(standby, 510).proposed.term == 2
     assert elector.next_attempt(at(500 + 2 * RETRY_MS - 1), WALL) is None
     assert attempt_of(elector, 500 + 2 * RETRY_MS).proposed.term == 2
+
+
+NAMES = st.sets(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=8)
+SHARDS = st.integers(1, 24).map(lambda count: [f"{index:04d}" for index in range(count)])
+
+
+@given(SHARDS, NAMES)
+def test_leaders_are_spread_evenly_and_each_replica_is_somewhere_in_each_order(
+    shards: list[str], replicas: set[str]
+) -> None:
+    orders = preferred_leaders(shards, replicas)
+    assert list(orders) == shards
+    assert all(sorted(order) == sorted(replicas) for order in orders.values())
+    led = Counter(order[0] for order in orders.values())
+    assert max(led.values()) - min(led.get(replica, 0) for replica in replicas) <= 1
+
+
+@given(SHARDS, NAMES, st.integers(2, 5))
+def test_each_shard_has_its_candidates_or_all_that_live_and_all_are_candidates_of_the_home(
+    shards: list[str], replicas: set[str], most: int
+) -> None:
+    candidates = candidates_of(shards, replicas, most)
+    assert set(candidates[shards[0]]) == replicas
+    for shard in shards[1:]:
+        assert len(set(candidates[shard])) == len(candidates[shard]) == min(most, len(replicas))
+    assert all(set(order) == replicas for order in candidates_of(shards, replicas, 0).values())
+
+
+@given(SHARDS, NAMES, st.integers(2, 5), st.data())
+def test_lists_that_differ_leave_no_shard_without_one_that_takes_itself_for_a_candidate(
+    shards: list[str], replicas: set[str], most: int, data: st.DataObject
+) -> None:
+    """Whatever else a replica sees, it sees itself: the first of all for a shard is among the first of any list."""
+    taken: Counter[str] = Counter()
+    for name in replicas:
+        seen = data.draw(st.sets(st.sampled_from(sorted(replicas)))) | {name}
+        candidates = candidates_of(shards, seen, most)
+        taken.update(shard for shard in shards if name in candidates[shard])
+    assert all(taken[shard] >= min(most, len(replicas)) for shard in shards)
+
+
+@given(SHARDS, NAMES, st.integers(2, 5))
+def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], replicas: set[str], most: int) -> None:
+    orders = preferred_leaders(shards, replicas, most)
+    assert {shard: set(order) for shard, order in orders.items()} == {
+        shard: set(order) for shard, order in candidates_of(shards, replicas, most).items()
+    }

@@ -202,23 +202,6 @@ def test_a_replica_that_stood_still_itself_judges_none_by_the_past_that_it_hears
     assert (standby.comebacks, standby.resting_ms()) == ([], 0)
 
 
-def test_a_leader_that_was_followed_spares_its_successor_for_a_minute_and_no_other() -> None:
-    standby = Standby(lease=lease("me"))
-    standby.lives(10 * RETRY_MS)
-    standby.followed_by("third")
-    standby.lives(10 * RETRY_MS)
-    assert not standby.stops("third").lives(AFTER_MS, 100).suspects()
-    standby.goes_on("third")
-    standby.lives(50_000)
-    assert standby.stops("third").lives(2 * AFTER_MS, 100).suspects()
-
-    standby = Standby(lease=lease("me"))
-    standby.followed_by("third")
-    standby.followed_by("other")
-    standby.lives(10 * RETRY_MS)
-    assert standby.stops("other").lives(AFTER_MS, 100).suspects()
-
-
 # What the elector makes of it
 
 

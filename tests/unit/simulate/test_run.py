@@ -1,4 +1,4 @@
-"""The real core on virtual time: golden scenarios, the examples of the package, and what dies."""
+"""The real core on virtual time: golden scenarios and examples, the figures of a run and its picture."""
 
 import json
 import re

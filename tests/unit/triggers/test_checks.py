@@ -1,4 +1,4 @@
-"""Triggers that make no sense are refused where they are wrong, and what may not be meant is said."""
+"""Triggers that make no sense are refused where they are wrong, in requests and files alike."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hascheduler.schema.noun import read_request
 from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.schema.trigger_bodies import HasTrigger, show_trigger
 from hascheduler.triggers import check_trigger, remarks
-from hascheduler.triggers.requests import read_trigger, trigger_of
+from hascheduler.triggers.requests import checked_trigger, read_trigger, trigger_of
 
 DAY_MS = 86_400_000
 T0 = parse_instant("2027-01-01T00:00Z")
@@ -263,3 +263,23 @@ def test_it_refuses_what_the_api_refuses(body: Any, where: str) -> None:
     assert ".".join(str(part) for part in refused.value.path) == where
     with pytest.raises(InvalidInput):
         read_request(HasTrigger, {"trigger": body})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"type": "interval", "every": "0.05s"}, "every: 0.05s"),
+        ({"type": "interval", "every": "90s", "jitter": "1.5m"}, "jitter: 1.5m"),
+        (
+            {"type": "any", "of": [{"type": "once", "at": _LATER}, {"type": "interval", "every": "5000s"}]},
+            "of.1.every: 5000s",
+        ),
+    ],
+)
+def test_a_span_is_refused_as_it_was_written(given: Any, said: str) -> None:
+    with pytest.raises(InvalidInput) as of_file:
+        checked_trigger(given, NOW)
+    with pytest.raises(InvalidInput) as of_request:
+        trigger_of(read_request(HasTrigger, {"trigger": given}).trigger, None, NOW)
+    assert str(of_file.value).startswith(f"trigger.{said} ")
+    assert str(of_request.value) == str(of_file.value)

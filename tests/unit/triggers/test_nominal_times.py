@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import LATEST_MS, WallMs, parse_instant
-from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.triggers import count_nominal, latest_nominal, next_nominal, upcoming
 from tests.tiers import examples
 
@@ -170,6 +170,11 @@ def _found_slowly(text: str, day: datetime) -> int | None:
 )
 def test_the_dialect(expression: str, after: str, expected: str) -> None:
     assert next_nominal(Trigger(Cron(expression.replace("\t", " "))), parse_instant(after)) == parse_instant(expected)
+
+
+def test_no_more_times_are_to_come_than_max_fires_leaves() -> None:
+    trigger = Trigger(Interval(1_000, WallMs(0)), max_fires=4, exclude=(Window(WallMs(2_000), WallMs(3_000)),))
+    assert [one.nominal_ms for one in upcoming("s", trigger, 0, fired=1)] == [1_000, 2_000, 3_000, 4_000]
 
 
 def test_a_day_of_notes_says_which_times_are_odd() -> None:
