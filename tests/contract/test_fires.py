@@ -136,15 +136,6 @@ async def test_a_schedule_recreated_at_or_after_the_nominal_time_is_another_one(
     assert await backend.schedules.get("tick") == again
 
 
-async def test_the_cursor_of_a_recreated_schedule_is_not_moved_by_an_old_fire(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await applied(backend.claims, FIRST)
-    await backend.schedules.delete("tick")
-    again = await backend.schedules.create(make_schedule(now=FIRST.nominal_ms))
-    assert await applied(backend.claims, FIRST) == [DONE]
-    assert await backend.schedules.get("tick") == again
-
-
 async def test_a_schedule_that_makes_no_job_does_not_keep_the_others_from_firing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await backend.behind.insert(

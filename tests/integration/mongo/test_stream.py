@@ -7,7 +7,7 @@ import pytest
 from bson.raw_bson import RawBSONDocument
 
 from hascheduler.errors import HistoryLost
-from hascheduler.mirror.changes import Change, Operation, Quarantined
+from hascheduler.mirror.changes import Change, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
@@ -37,15 +37,6 @@ async def received(stream: MongoChangeStream, count: int) -> list[Change]:
         changes += batch.changes
     assert len(changes) == count
     return changes
-
-
-async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
-    await database.jobs.insert_one({"_id": "a", "rev": 1})
-    await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [1]}})
-    await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [2]}, "$inc": {"rev": 1}})
-    put, patch = await received(stream, 2)
-    assert (put.operation, put.fields) == (Operation.PUT, {"rev": 1})
-    assert (patch.operation, patch.fields) == (Operation.PATCH, {"rev": 2})
 
 
 async def test_a_document_that_is_hard_to_decode_is_quarantined_and_the_others_go_on(

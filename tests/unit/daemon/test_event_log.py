@@ -167,21 +167,6 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
     assert replica.published() == [1, 4, 5, 6, 7]
 
 
-async def test_only_the_leader_publishes_and_what_the_broker_refuses_it_publishes_again() -> None:
-    replica = PublishingReplica(log_of(1), leads=False)
-    replica.exchange.accepting = False
-    async with running(replica.publisher.run()):
-        await asyncio.sleep(0.01)
-        assert replica.published() == []
-        replica.leads = True
-        await replica.exchange.asked()
-        replica.append(2)
-        await replica.exchange.asked()
-        replica.exchange.accepting = True
-        await replica.until_published(1, 2)
-    assert replica.published() == [1, 2]
-
-
 JOBS = Collection.JOBS
 
 

@@ -92,6 +92,16 @@ def feeder_of(stream: Any) -> Feeder:
     return Feeder(stream, heartbeat, SystemClock(), BatchDelay(PER_CHANGE_MS, max_ms=20))
 
 
+async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
+    stream = BusyStream(full=5)
+    async with running(feeder_of(stream).run(Sink(latency_sensitive=False))):
+        while stream.looks < 6:
+            await stream.look()
+        await asyncio.sleep(0.1)
+        assert stream.looks == 6
+
+
 @pytest.mark.parametrize(("waited_for", "expects_lease"), [(True, False), (False, True), (False, False)])
 async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
     monkeypatch: pytest.MonkeyPatch, *, waited_for: bool, expects_lease: bool
@@ -111,20 +121,6 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
         await stream.look()
         await asyncio.sleep(0.1)
         assert stream.looks == 2
-
-
-def after(per_s: int, seconds: int = 5, every_ms: int = 10, neighbours: int = 0) -> tuple[BatchDelay, MonoMs]:
-    """A pace that events have passed at that rate."""
-    pace, now = BatchDelay(per_event_ms=0.01, max_ms=20, neighbours=neighbours), 0
-    for now in range(0, seconds * 1_000, every_ms):
-        pace.passed(per_s * every_ms // 1_000, MonoMs(now))
-    return pace, MonoMs(now)
-
-
-@pytest.mark.parametrize(("per_s", "spacing_ms"), [(0, 0), (100, 1), (200, 2), (1_000, 10), (2_000, 20), (9_000, 20)])
-def test_the_spacing_grows_with_the_rate_up_to_its_most(per_s: int, spacing_ms: float) -> None:
-    pace, now = after(per_s)
-    assert pace.spacing_ms(now) == pytest.approx(spacing_ms, rel=0.02)
 
 
 def test_a_lag_is_the_mean_of_about_a_second() -> None:

@@ -133,6 +133,14 @@ async def test_one_that_is_cancelled_while_it_hands_over_keeps_no_term_in_which_
     await room.until(lambda: room.leases.stored is not None and room.leases.stored.holder == "")
 
 
+async def test_who_resigned_does_not_lead_again(room: Room) -> None:
+    await room.leader.resign()
+    answered = room.leases.answered
+    room.clock.now += 100 * RETRY_MS
+    await asyncio.sleep(5 * RETRY_MS / 1_000)
+    assert room.leases.answered == answered
+
+
 async def test_renewals_without_an_answer_for_as_long_as_a_leader_may_be_silent_put_it_out_of_touch(room: Room) -> None:
     room.leases.is_cut = True
     await room.renews()

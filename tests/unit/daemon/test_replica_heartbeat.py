@@ -106,6 +106,15 @@ async def test_other_zone_data_are_warned_of_once() -> None:
     assert (line["other"], line["own"], line["others"]) == ("r3", ZONE_DATA_VERSION, "2025b")
 
 
+async def test_a_replica_takes_its_record_away_if_it_can() -> None:
+    board = Board()
+    one = ReplicaHeartbeat(CONFIG, board, trusted(HandClock()))
+    await one.leave()
+    assert board.removed == [CONFIG.replica_id]
+    board.away = True
+    await one.leave()
+
+
 SKEW_MAX_MS = 5_000
 
 

@@ -3,8 +3,6 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
@@ -101,39 +99,6 @@ def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> Non
 
 
 # Timers, against a dictionary that is sorted when it is asked
-
-
-NAMES = st.sampled_from("abcdef")
-INSTANTS = st.integers(0, 9) | st.integers(0, 9).map(lambda number: number * 10**5)
-"""Some close together, some minutes apart."""
-ORDERS = st.lists(
-    st.tuples(st.just("set"), NAMES, INSTANTS)
-    | st.tuples(st.just("clear"), NAMES, INSTANTS)
-    | st.tuples(st.just("take"), st.integers(0, 4), INSTANTS),
-    max_size=60,
-)
-
-
-@given(ORDERS)
-def test_timers_equal_the_naive_model(orders: list[tuple[str, str | int, int]]) -> None:
-    timers = Timers()
-    model: dict[str, int] = {}
-    for order, what, instant in orders:
-        match order, what:
-            case "set", str(name):
-                timers.set(name, instant)
-                model[name] = instant
-            case "clear", str(name):
-                timers.clear(name)
-                model.pop(name, None)
-            case "take", int(limit):
-                due = sorted((at, name) for name, at in model.items() if at <= instant)[:limit]
-                assert list(timers.take_due(instant, limit)) == [(name, at) for at, name in due]
-                for _, name in due:
-                    del model[name]
-        assert timers.next_at() == min(model.values(), default=None)
-        assert len(timers) == len(model)
-        assert all((name in timers) is (name in model) for name in "abcdef")
 
 
 def test_names_that_move_again_and_again_leave_nothing_behind() -> None:

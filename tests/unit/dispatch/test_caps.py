@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hascheduler.dispatch.capacity import rate_limits
 from hascheduler.dispatch.capacity.rate_limits import KeyRates, groups_of
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, ReleaseHold
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, ReleaseHold, Settlement
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.dispatch.inputs import Step, TermBegan, TrustLost
+from hascheduler.dispatch.inputs import Settled, Step, TermBegan, TrustLost
 from hascheduler.dispatch.rules import Rules
-from hascheduler.mirror.changes import DefinitionSeen, HoldSeen, JobGone, JobSeen, ScheduleSeen
+from hascheduler.mirror.changes import DefinitionSeen, HoldGone, HoldSeen, JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import ALL_JOBS, Hold, definition_key, tier_key
 from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
@@ -151,6 +151,20 @@ def test_all_shards_together_start_what_each_cap_allows(shards: int, more: int) 
         assert sum(started_at_once(index, shards, definition, policy=policy)[1] for index in range(shards)) == cap
 
 
+def test_why_a_job_waits_tells_this_shards_part() -> None:
+    for definition, rule in (
+        (Definition(name="log", max_concurrency=9), BlockReason.DEFINITION),
+        (Definition(name="log", tier=9), BlockReason.TIER),
+        (Definition(name="log", rate_limit=RateLimit(count=9, per_ms=60_000)), BlockReason.RATE),
+    ):
+        scene, count = started_at_once(1, 4, definition)
+        assert count == 2
+        explanation = scene.why("j099", 2)
+        (block,) = [block for block in explanation.blocks if block.rule is rule]
+        assert block.because.startswith(("2 of at most 2 ", "'log' is limited to 2 in 60 s"))
+        assert block.because.endswith(", which is this shard's part of 9")
+
+
 # Caps that one shard has at a time
 
 
@@ -202,13 +216,13 @@ def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
     assert [block.because for block in explanation.blocks] == ["1 of at most 1 jobs of 'log' run"]
 
 
-def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised() -> None:
-    scene = scene_of(Definition(name="log", max_concurrency=2), HoldSeen(Hold(CAP, 1, is_held=False)))
-    assert running_now(scene) == 2
-    assert scene.at(2, HoldSeen(HELD)).decisions == ()
-    assert ended(scene, 3, 1) == ()
-    assert ended(scene, 4, 1) == (ReleaseHold(CAP, 2),)
-    assert scene.at(5).decisions == (), "it is promised already"
+def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None:
+    for shown in (HoldSeen(Hold(CAP, 2, is_held=True, released=2)), HoldSeen(LIFTED), HoldGone(CAP)):
+        scene = scene_of(SINGLE)
+        release = ReleaseHold(CAP, 2)
+        assert release in scene.at(2, HoldSeen(HELD)).decisions
+        assert release not in scene.at(3, Settled(release, Settlement.DONE)).settled
+        assert release in scene.at(4, shown).settled
 
 
 def test_a_successor_releases_what_its_predecessor_did_not() -> None:

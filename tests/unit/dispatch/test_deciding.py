@@ -141,21 +141,6 @@ def test_what_a_decision_may_wait_for_can_not(seen: Input) -> None:
     assert not can_wait(seen)
 
 
-def test_nothing_is_decided_because_of_what_can_wait() -> None:
-    waiting = [make_job(id, target=id, submitted_at_ms=wall(at)) for at, id in enumerate("abcd")]
-    scene = Scene(*processors("p"), *jobs(*waiting))
-    claims: list[Decision] = list(scene.began.decisions)
-    assert claims == [Dispatch("a", 1, "p"), Dispatch("b", 1, "p")]
-    shown = jobs(*(state(id, "p", target=id) for state in (dispatched, running) for id in "ab"))
-    for seen in [*settled(claims), *shown]:
-        assert can_wait(seen)
-        step = scene.at(0, seen)
-        assert (step.decisions, step.sends, step.refetch) == ((), (), ())
-    ended = JobGone("a", JobState.SUCCEEDED)
-    assert scene.core.awaits_ends
-    assert scene.at(0, ended).decisions == (Dispatch("c", 1, "p"),)
-
-
 # Promises that do not come back
 
 

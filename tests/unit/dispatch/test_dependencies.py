@@ -21,13 +21,6 @@ def scene_of(*facts: Input) -> Scene:
     return Scene(*processors("p", slots=4), *jobs(running("a", "p"), running("b", "p")), *facts)
 
 
-@pytest.mark.parametrize("state", [FAILED, CANCELLED])
-def test_where_that_is_to_be_ignored_it_goes_on_when_all_have_ended(state: JobState) -> None:
-    scene = scene_of(waiting(ignores=True))
-    assert scene.at(1, JobGone("a", state)).decisions == ()
-    assert scene.at(2, JobGone("b", OK)).decisions == (Dispatch("w", 1, "p"),)
-
-
 def test_what_is_not_known_as_live_is_read_once_and_by_a_leader_alone() -> None:
     scene = Scene(*processors("p"), waiting("w", "gone"), leading=False)
     assert scene.at(0).refetch == ()

@@ -5,20 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, ResetCursor, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import reset_cursor, with_trigger
-from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms, undecided
 from hascheduler.errors import Conflict
 from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.schema.schedule import PAST_MAX, SchedulePolicy, ScheduleRef, TriggerPeriod
-from hascheduler.schema.trigger import Cron, Interval, Once, Trigger, Window
-from hascheduler.triggers import due_ms
-from tests.tiers import examples
+from hascheduler.schema.trigger import Cron, Interval, Once, Trigger
 from tests.unit.dispatch.database import SCHEDULES, Database
 from tests.unit.dispatch.leadership import Leadership, Luck
 from tests.unit.dispatch.nouns import fire, make_schedule, wall
@@ -67,34 +63,7 @@ def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -
 
 
 INSTANTS = st.integers(0, 20_000).map(WallMs) | st.just(LATEST_MS)
-PATTERNS = (
-    st.builds(Interval, st.integers(100, 5_000), INSTANTS) | st.builds(Once, INSTANTS) | st.just(Cron("* * * * * */7"))
-)
 JITTERS, BOUNDS, MAX_FIRES = st.sampled_from([0, 90]), st.none() | INSTANTS, st.none() | st.integers(1, 2)
-WINDOWS = st.tuples(INSTANTS, st.integers(1, 9_000)).map(lambda at: (Window(at[0], WallMs(at[0] + at[1])),))
-PLAIN = st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES)
-TRIGGERS = PLAIN | st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES, WINDOWS)
-PAST = st.builds(TriggerPeriod, TRIGGERS, INSTANTS, INSTANTS, st.booleans()).map(lambda period: (period,))
-DRAWN = st.builds(make_schedule, st.just("s"), trigger=PLAIN, since_ms=INSTANTS) | st.builds(
-    make_schedule, st.just("s"), trigger=TRIGGERS, since_ms=INSTANTS, paused_at_ms=BOUNDS, past=st.just(()) | PAST
-)
-
-
-def first_of_all(schedule: ScheduleRef, cursor_ms: WallMs, tally: FireCounts) -> int | None:
-    for times in undecided(schedule, cursor_ms, LATEST_MS):
-        first_ms = None if times.is_exhausted(tally) else times.first()
-        if first_ms is not None:
-            is_out = times.verdict is not None
-            return times.through_ms + 1 if is_out else due_ms(schedule.name, times.trigger, first_ms)
-    return None
-
-
-@given(DRAWN, INSTANTS, st.integers(0, 2).map(FireCounts))
-@settings(max_examples=examples(400))
-def test_it_is_about_the_first_undecided_time(schedule: ScheduleRef, cursor_ms: WallMs, tally: FireCounts) -> None:
-    assert next_decision_ms(schedule, cursor_ms, tally) == first_of_all(schedule, cursor_ms, tally)
-
-
 # A schedule that fired ahead of time is reset, and its times fire again
 
 

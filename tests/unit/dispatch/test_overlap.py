@@ -7,14 +7,12 @@ import pytest
 
 from hascheduler.dispatch.decisions import (
     Cancel,
-    CancelNotice,
     CountFailures,
     Dispatch,
     Fire,
     RecordVerdict,
-    Settlement,
 )
-from hascheduler.dispatch.inputs import Settled, TermBegan
+from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
@@ -77,21 +75,6 @@ def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_
         assert (fires, [run.count for run in verdicts]) == ([SECOND], [1])
     else:
         assert fires == [SECOND, THIRD]
-
-
-def test_a_later_fire_cancels_those_before_it_and_starts_when_they_have_ended() -> None:
-    scene = scene_with(Overlap.CANCEL_RUNNING)
-    assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
-    going = running(FIRST, "p", serial=True)
-    scene.at(1_100, JobSeen(going))
-    step = scene.at(2_000)
-    assert kinds(step.decisions) == ["Fire", "Cancel"]
-    assert step.decisions[1] == Cancel(FIRST, 1, f"replaced by {SECOND}")
-    asked = replace(going, rev=4, cancel_requested_at_ms=wall(2_000))
-    step = scene.at(2_100, Settled(step.decisions[1], Settlement.DONE), JobSeen(asked), shown(SECOND))
-    assert step.decisions == ()
-    assert step.sends == (CancelNotice(FIRST, 1, "p"),)
-    assert scene.at(2_200, JobGone(FIRST, JobState.CANCELLED)).decisions == (Dispatch(SECOND, 1, "p"),)
 
 
 # Failures

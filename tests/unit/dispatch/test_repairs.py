@@ -9,16 +9,15 @@ from hascheduler.dispatch.decisions import (
     NOT_STARTED,
     UNREGISTERED,
     Cancel,
-    Decision,
     Dispatch,
     Fail,
     Publish,
     Requeue,
 )
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
+from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan
 from hascheduler.dispatch.live_jobs.deadlines import NEVER_TAKEN_UP
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone, ProcessorSeen
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone
 from hascheduler.model.job import UNSTARTED_MAX, JobRef
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import MonoMs
@@ -109,26 +108,6 @@ def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
     assert (step.sends, step.decisions) == ((), (Requeue("j", 1, NOT_STARTED),))
     recalled = make_job("j", rev=3, attempt=1, unstarted=1)
     assert scene.at(3 * START_MS + 1, *jobs(recalled)).decisions == (Dispatch("j", 2, "q"),)
-
-
-def test_a_processor_is_blamed_only_for_the_time_in_which_it_could_be_told() -> None:
-    scene = Scene(*processors("p"), *jobs(dispatched("j", "p")))
-    scene.at(100, TransportSeen(False))
-    for span_ms in range(1_000, 60_000, 1_000):
-        step = scene.at(span_ms)
-        assert (step.sends, step.decisions) == ((), ())
-    unblocked = 60_000
-    scene.at(unblocked, TransportSeen(True))
-    told: list[object] = []
-    moved: list[Decision] = []
-    span_ms = unblocked
-    while not moved:
-        span_ms += 500
-        step = scene.at(span_ms)
-        told += step.sends
-        moved += step.decisions
-    assert len(told) >= 2
-    assert unblocked + CONFIG.move_after_ms <= span_ms <= unblocked + CONFIG.move_after_ms + START_MS
 
 
 # Cancelling
@@ -263,13 +242,6 @@ def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
     assert scene.began.decisions == (Dispatch("j", UNSTARTED_MAX, "q"),)
     scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX, UNSTARTED_MAX)))
     assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_TAKEN_UP),)
-
-
-def test_a_processor_that_consumes_again_need_not_wait_for_the_end_of_its_rest() -> None:
-    scene = missed("a", "b")
-    scene.at(MISSED_MS + 1, ProcessorSeen(make_processor("p", beat=2, slots=4, draining=True, consuming=False)))
-    step = scene.at(MISSED_MS + 2, ProcessorSeen(make_processor("p", beat=3, slots=4)))
-    assert step.decisions == (Dispatch("a", 2, "p"),)
 
 
 def test_the_next_leader_knows_who_rests() -> None:

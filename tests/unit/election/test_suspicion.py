@@ -192,16 +192,6 @@ def test_one_that_is_late_again_within_a_minute_was_short_of_cpu_all_the_time() 
     assert standby.resting_ms() == REST_MS
 
 
-def test_a_replica_that_stood_still_itself_judges_none_by_the_past_that_it_hears_at_once() -> None:
-    standby = on_time()
-    standby.now += 8_000
-    standby.beat_of("third")
-    standby.beat_of("other")
-    standby.followed_by("third")
-    standby.beat_of("other")
-    assert (standby.comebacks, standby.resting_ms()) == ([], 0)
-
-
 # What the elector makes of it
 
 

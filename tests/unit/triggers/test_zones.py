@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.model.values.instants import parse_instant
+from hascheduler.model.values.instants import format_instant, parse_instant
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.schema.trigger import Cron, Trigger
-from hascheduler.triggers import clock_changes, next_nominal
+from hascheduler.triggers import clock_changes, count_nominal, next_nominal
 from hascheduler.triggers.zones import zone_of
-from tests.zone_data import fixed_zone, write_zone_data
+from tests.zone_data import fixed_zone
 
 # Each: the zone, from (UTC, excluded), and for some expressions the local times that follow, with their offsets.
 NIGHTS = [
@@ -64,6 +64,15 @@ def test_the_night_of_a_clock_change(timezone: str, after: str, expression: str,
         nominal_ms = following
         found.append(local(cron, nominal_ms))
     assert found == expected
+
+
+def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
+    trigger = Trigger(Cron("*/10 2 * * *", "Europe/Paris"))
+    second_pass = parse_instant("2027-10-31T01:15Z")  # 02:15, the second time
+    following = next_nominal(trigger, second_pass)
+    assert following is not None
+    assert format_instant(following) == "2027-11-01T01:00:00.000Z"
+    assert count_nominal(trigger, parse_instant("2027-10-31T00:00Z") - 1, second_pass) == 6
 
 
 @pytest.mark.parametrize(
@@ -182,10 +191,3 @@ def test_older_files_of_the_machine_change_no_time(tmp_path: Path) -> None:
     assert told == _told(_ASKED, PYTHONTZPATH="")
     assert told[:2] == ["57600000", "2027-01-04T09:00:00-07:00"]
     assert told[-1] == ZONE_DATA_VERSION
-
-
-def test_other_data_are_another_package(tmp_path: Path) -> None:
-    write_zone_data(tmp_path, {_ZONE: -8 * 3_600})
-    told = _told(_ASKED, PYTHONPATH=f"{tmp_path}")
-    assert told[:2] == ["61200000", "2027-01-04T09:00:00-08:00"]
-    assert told[-1] == "2099z"
