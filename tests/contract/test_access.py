@@ -90,14 +90,6 @@ async def test_a_token_of_another_tenant_keeps_its_sessions(backend: Backend) ->
     assert await backend.tokens.revoke("token-1", "acme") is True
 
 
-async def test_one_session_ends_alone(backend: Backend) -> None:
-    await backend.tokens.create(make_token("token-1"))
-    await begin(backend, session(1), session(2))
-    assert await backend.tokens.revoke(session(1).id, "acme") is True
-    assert await backend.tokens.revoke(session(1).id, "acme") is False
-    assert await ids(backend) == [session(2).id, "token-1"]
-
-
 T0 = WallMs(1_893_456_000_000)
 
 

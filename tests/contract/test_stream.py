@@ -189,9 +189,6 @@ async def test_a_snapshot_has_the_jobs_with_few_dependencies_and_those_with_many
     assert len(snapshot) == len(counts)
 
 
-# Not mongomock: it has no change streams.
-
-
 # Where it begins
 
 

@@ -14,7 +14,7 @@ from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.tenants import MongoTenantStore
-from hascheduler.ports.tenants import MARK, Key, Version, marked
+from hascheduler.ports.tenants import Key, Version, marked
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
@@ -184,19 +184,6 @@ async def test_what_changes_without_a_revision_makes_another_version(shard: Shar
 
 
 # Writes
-
-
-async def test_documents_arrive_as_they_are_with_the_mark_of_their_copy(shard: Shard) -> None:
-    before: Any = {MARK: 4}
-    documents = dict(ALL) | dict([job("b", payload={"$a.b": [{"n": 1}], "deep": {"x": None}}, **before)])
-    await shard.store.put(HOLD, documents, mark=7)
-    for key, document in documents.items():
-        assert await shard.find(key) == {**document, MARK: 7}
-    assert {each.mark for each in (await shard.store.versions_of([*documents])).values()} == {7}
-    read = await shard.store.read([*documents, Key("jobs", "gone")])
-    assert read.keys() == documents.keys()
-    await shard.store.put(HOLD, {key: dict(each) | {"rev": 9} for key, each in read.items() if key.id == "b"}, mark=0)
-    assert MARK not in (await shard.find(key) or {MARK})
 
 
 @pytest.mark.parametrize("stored", [

@@ -2,14 +2,14 @@
 
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.documents.schedule import encode_fire_counts
-from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, applied, raced
-from tests.contract.job_states import dispatch, stored_schedule
+from tests.contract.job_states import stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
@@ -87,24 +87,6 @@ async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_th
     assert await applied(backend.claims, make_fire(1), make_fire(2)) == [DONE, LOST]
     schedule = await stored_schedule(backend)
     assert schedule["cursor_ms"] == at(1)
-
-
-async def test_fired_times_are_read_from_their_jobs_and_all_verdicts_come_newest_first(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await backend.schedules.create(make_schedule("tick-other"))
-    skipped = passed(3, 3, Verdict.SKIPPED, because_of="fire:tick:x")
-    await applied(backend.claims, passed(1, 1), make_fire(2), skipped, make_fire(4))
-    await applied(backend.claims, passed(1, 1, schedule="tick-other"), make_fire(2, schedule="tick-other"))
-    await dispatch(backend, make_fire(2).job_id)
-    found = await records(backend)
-    assert [record.run.first_ms for record in found] == [at(4), at(3), at(2), at(1)]
-    assert [record.run.verdict for record in found] == ["fired", "skipped", "fired", "missed"]
-    assert [record.job_state for record in found] == [JobState.PENDING, None, JobState.DISPATCHED, None]
-    assert found[1].run == skipped.run
-    assert await records(backend, Verdict.SKIPPED, Verdict.MISSED) == [found[1], found[3]]
-    assert await records(backend, Verdict.FIRED) == [found[0], found[2]]
-    assert await records(backend, before=3, limit=1) == [found[2]]
-    assert await records(backend, limit=2) == found[:2]
 
 
 async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Backend) -> None:

@@ -31,7 +31,7 @@ from tests.contract.checks import (
     raced,
 )
 from tests.contract.job_states import SUCCEEDED, attempt_record, bring_to, dispatch, finish, start, stored
-from tests.factories import NOW, make_job, make_processor
+from tests.factories import NOW, make_job
 
 # Not mongomock: it lacks $replaceWith, which a registration is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -62,9 +62,6 @@ async def test_a_handler_gets_plain_values_and_integers_of_64_bits_whole(backend
 def _values(value: Any) -> list[Any]:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [value, *(each for item in inner for each in _values(item))]
-
-
-# The processor
 
 
 # Start
@@ -138,18 +135,6 @@ async def test_stop_requests_name_cancelled_and_revoked_attempts(backend: Backen
         revoked=frozenset((id, 1) for id in ("requeued", "elsewhere", "ended", "second", "nobody")),
     )
     assert await backend.work.stop_requests("p1", []) == StopRequests(frozenset(), frozenset())
-
-
-async def _stored(backend: Backend) -> Any:
-    return await backend.behind.find(Collection.PROCESSORS, "p1")
-
-
-@pytest.mark.parametrize("draining", [False, True])
-async def test_a_touch_leaves_draining_as_it_is_unless_it_sets_it(backend: Backend, draining: bool) -> None:
-    await backend.work.register(make_processor(draining=draining))
-    for given, expected in ((None, draining), (not draining, not draining), (None, not draining)):
-        assert await backend.work.touch("p1", draining=given)
-        assert (await _stored(backend))["draining"] is expected
 
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.

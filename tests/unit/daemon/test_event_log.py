@@ -15,7 +15,6 @@ from hascheduler.daemon.outbound.event_log import (
     EventPublisher,
     EventTail,
 )
-from hascheduler.dispatch.decisions import Dispatch, Requeue
 from hascheduler.errors import Overloaded, StoreUnavailable
 from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
@@ -231,19 +230,6 @@ class Scene:
                 assert isinstance(events, NewEvents)
                 assert events.events
         return self.events()
-
-
-async def test_what_a_job_goes_through_in_one_batch_gives_an_event_a_step() -> None:
-    scene = Scene()
-    await scene.begin()
-    await scene.jobs.submit(make_job("j"))
-    await scene.claims.apply([Dispatch("j", 1, "p")], NOW, majority=True)
-    await scene.claims.apply([Requeue("j", 1, "lost")], NOW, majority=True)
-    await scene.jobs.reprioritize("j", 9)
-    await scene.jobs.cancel("j", NOW)
-    await scene.turn()
-    assert scene.types() == ["submitted", "dispatched", "returned", "reprioritized", "cancelled"]
-    assert [event.id for event in scene.events()] == sorted({event.id for event in scene.events()})
 
 
 async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_waits() -> None:

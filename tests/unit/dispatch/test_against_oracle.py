@@ -98,7 +98,7 @@ def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> Non
             assert len(due) - len(expected) <= rivals.core.runnable <= len(due), f"Rivals({seed}), step {step}"
 
 
-# Timers, against a dictionary that is sorted when it is asked
+# Timers
 
 
 def test_names_that_move_again_and_again_leave_nothing_behind() -> None:

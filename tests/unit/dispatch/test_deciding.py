@@ -100,9 +100,6 @@ def test_a_dispatch_rides_with_the_fire_or_waits_until_the_job_is_seen() -> None
     assert scene.at(2_200, *jobs(make_job(waits.job_id))).decisions == (Dispatch(waits.job_id, 1, "p"),)
 
 
-# The broker
-
-
 # Which inputs can wait for others
 
 

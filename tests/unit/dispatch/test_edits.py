@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, ResetCursor, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import reset_cursor, with_trigger
 from hascheduler.errors import Conflict
-from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.schema.schedule import PAST_MAX, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.schema.trigger import Cron, Interval, Once, Trigger
@@ -59,11 +58,6 @@ def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -
     assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
 
 
-# What comes next is about the first undecided time, asked with or without a period
-
-
-INSTANTS = st.integers(0, 20_000).map(WallMs) | st.just(LATEST_MS)
-JITTERS, BOUNDS, MAX_FIRES = st.sampled_from([0, 90]), st.none() | INSTANTS, st.none() | st.integers(1, 2)
 # A schedule that fired ahead of time is reset, and its times fire again
 
 

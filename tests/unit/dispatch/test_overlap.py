@@ -174,6 +174,3 @@ def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_new
     scene = Scene(ScheduleSeen(schedule), *others, *processors("p", slots=9))
     [fire] = fires(scene.at(1_000).decisions)
     assert fire.after == (by_hand[7], *reversed(by_hand[51:]))
-
-
-# One graph

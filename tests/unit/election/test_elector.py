@@ -109,9 +109,6 @@ def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
     assert attempt_of(elector, 10).proposed.term == 6
 
 
-# When to look again
-
-
 # Candidates that leave the first try to others
 
 

@@ -174,9 +174,3 @@ def test_nothing_of_a_silently_held_partition_is_an_event_until_the_hold_is_lift
     assert types(stream.tell(put(JOBS, "theirs", job_fields(tenant="other")))) == ["submitted"]
     assert stream.tell(held("tenant", 2, is_held=False)) == []
     assert types(stream.tell(patch(JOBS, known, rev=3, priority=7))) == ["reprioritized"]
-
-
-def test_a_partition_that_is_held_aloud_makes_its_events() -> None:
-    stream = Stream()
-    stream.tell(held("tenant", 1, is_silent=False))
-    assert types(stream.tell(put(JOBS, "a", job_fields()))) == ["submitted"]

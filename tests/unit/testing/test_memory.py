@@ -18,7 +18,7 @@ from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, 
 from tests.contract.backends import Backend, memory_backend
 from tests.contract.following import PATIENCE_MS, changes_through, opened
 from tests.contract.job_states import bring_to, stored
-from tests.factories import NOW, make_definition, make_entry, make_job, make_processor, make_replica
+from tests.factories import NOW, make_definition, make_job, make_processor, make_replica
 
 # The database
 
@@ -37,15 +37,6 @@ def backend(connection: MemoryConnection) -> Backend:
 def other(connection: MemoryConnection) -> Backend:
     """The same database by another way."""
     return memory_backend(MemoryConnection(connection.database))
-
-
-async def test_a_call_whose_answer_is_lost_was_carried_out(connection: MemoryConnection, backend: Backend) -> None:
-    connection.fail_next(carried_out=True)
-    with pytest.raises(StoreUnavailable):
-        await backend.journal.insert(make_entry(1))
-    # As the port says: the repeat is refused, and the stored entry is one's own.
-    assert await backend.journal.insert(make_entry(1)) is False
-    assert await backend.journal.get("default", 1) == make_entry(1)
 
 
 @pytest.mark.parametrize(("carried_out", "state"), [(False, JobState.PENDING), (True, JobState.DISPATCHED)])
