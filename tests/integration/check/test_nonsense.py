@@ -15,7 +15,7 @@ from hascheduler.check.finding import FindingKind
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, connect, open_database
 from tests.integration.check.healthy import AT_ONCE, Healthy
-from tests.integration.check.test_bounds import demand_index
+from tests.integration.check.test_motion import demand_index
 from tests.sent_commands import SentCommands
 from tests.unit.shards.test_check import ONE, TWO, Stored, keys
 

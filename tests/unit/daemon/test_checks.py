@@ -152,6 +152,14 @@ async def test_findings_are_shown_as_counts_and_logged_once() -> None:
     assert (one.last_check.at_ms, one.last_check.counts) == (1_000, {})
 
 
+async def test_of_very_many_findings_some_are_logged_and_the_others_counted() -> None:
+    many = [Finding(FindingKind.OVERDUE, f"schedules/{number}", "late", "look") for number in range(100)]
+    with capture_logs() as logs:
+        await checker(Role()).look(Scan(many))
+    assert [line["event"] for line in logs] == ["check_finding"] * 20 + ["check_findings"]
+    assert (logs[-1]["more"], logs[-1]["overdue"]) == (80, 100)
+
+
 @pytest.mark.parametrize(
     ("error", "event"), [(StoreUnavailable("away"), "check_unavailable"), (ValueError("odd"), "check_failed")]
 )

@@ -10,6 +10,7 @@ from hascheduler.daemon.outbound import event_log as announcer_module
 from hascheduler.daemon.outbound import event_log as witness_module
 from hascheduler.daemon.outbound.event_log import (
     FOLLOWERS_MAX,
+    NOT_YET_HERE,
     TOO_OLD,
     EventLog,
     EventPublisher,
@@ -41,6 +42,11 @@ async def test_a_ring_that_goes_round_holds_the_newest(newest: int) -> None:
                 assert await events_for(follower) == []
             else:
                 assert await events_for(follower) == list(range(after + 1, newest + 1))
+
+
+async def test_an_id_that_no_replica_can_have_delivered_is_missed() -> None:
+    with log_of(1).follow(position(3_000, 1), ALL) as follower:
+        assert await follower.next(0) == Missed(NOT_YET_HERE, position(1, 1))
 
 
 async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenants() -> None:
@@ -164,6 +170,18 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
         replica.append(7)
         await replica.until_published(7)
     assert replica.published() == [1, 4, 5, 6, 7]
+
+
+async def test_news_wake_those_who_wait_and_an_event_that_comes_twice_is_delivered_once() -> None:
+    log = log_of()
+    with log.follow(None, ALL) as follower:
+        waiting = asyncio.create_task(follower.next(60_000))
+        await asyncio.sleep(0)
+        log.append([happened(2)], position(2, 1))
+        assert await waiting == NewEvents([happened(2)], position(2, 1))
+        log.append([happened(2)], position(2, 1))
+        log.append([happened(3)], position(3, 1))
+        assert await events_for(follower) == [3]
 
 
 JOBS = Collection.JOBS

@@ -106,6 +106,17 @@ async def test_other_zone_data_are_warned_of_once() -> None:
     assert (line["other"], line["own"], line["others"]) == ("r3", ZONE_DATA_VERSION, "2025b")
 
 
+async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
+    async with heartbeat() as (one, board, _):
+        first = await board.next()
+        board.away = True
+        one.barrier()
+        assert (await board.next()).beat == first.beat + 1
+        board.away = False
+        one.barrier()
+        assert (await board.next()).beat == first.beat + 2
+
+
 async def test_a_replica_takes_its_record_away_if_it_can() -> None:
     board = Board()
     one = ReplicaHeartbeat(CONFIG, board, trusted(HandClock()))

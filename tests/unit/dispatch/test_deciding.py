@@ -302,3 +302,12 @@ def test_one_that_was_decided_again_is_over_when_it_is_refused_with_a_majority()
     assert again.retried
     step = scene.at(100_010, *settled(first.decisions, Settlement.REFUSED))
     assert step.settled == first.decisions
+
+
+def test_what_follows_a_lost_time_is_lost_with_it_and_both_are_decided_again() -> None:
+    """The schedule was paused when the first was applied, and resumed when the second was."""
+    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)))
+    first, second = scene.at(1_000).decisions[0], scene.at(2_000).decisions[0]
+    step = scene.at(2_100, *settled([first], Settlement.LOST))
+    assert (set(step.settled), step.decisions) == ({first, second}, ())
+    assert scene.at(2_100 + DOUBT_MS).decisions[:2] == (first, second)

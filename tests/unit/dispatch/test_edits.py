@@ -21,6 +21,11 @@ from tests.unit.dispatch.nouns import fire, make_schedule, wall
 SECOND, MINUTE = Trigger(Interval(1_000, wall(0))), Trigger(Interval(60_000, wall(0)))
 
 
+def test_the_same_trigger_is_no_edit() -> None:
+    schedule = make_schedule("s", trigger=SECOND)
+    assert with_trigger(schedule, SECOND, wall(2_500)) == schedule
+
+
 def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
     schedule = make_schedule("s", trigger=SECOND)
 
@@ -109,6 +114,14 @@ def test_what_has_not_fired_is_decided_again_and_what_may_have_fired_is_not(
     else:
         assert after.since_ms == cursor_ms
         assert after.past == ((TriggerPeriod(EACH_SECOND, wall(10_000), free_ms),) if free_through > 10 else ())
+
+
+@pytest.mark.parametrize(
+    "schedule", [ahead(10), ahead(9), ahead(110, paused_at_ms=wall(5_000)), replace(ahead(110), reset_at_ms=None)]
+)
+def test_a_reset_that_has_nothing_to_do_changes_nothing_but_its_request(schedule: ScheduleRef) -> None:
+    done = reset_cursor(schedule, [run(1, 99)])
+    assert (done.schedule, list(done.withdrawn)) == (replace(schedule, reset_at_ms=None), [])
 
 
 class Story:

@@ -19,7 +19,7 @@ from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
 from hascheduler.schema.schedule import GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
-from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
+from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, processors
 
 FIRST, SECOND, THIRD = (fire_job_id("s", wall(second * 1_000)) for second in (1, 2, 3))
@@ -75,6 +75,14 @@ def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_
         assert (fires, [run.count for run in verdicts]) == ([SECOND], [1])
     else:
         assert fires == [SECOND, THIRD]
+
+
+def test_a_promised_attempt_is_cancelled_when_it_has_been_seen() -> None:
+    scene = scene_with(Overlap.CANCEL_RUNNING)
+    assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
+    assert kinds(scene.at(2_000).decisions) == ["Fire"]
+    step = scene.at(2_100, JobSeen(dispatched(FIRST, "p", serial=True)))
+    assert step.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
 
 
 # Failures

@@ -17,7 +17,7 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan
 from hascheduler.dispatch.live_jobs.deadlines import NEVER_TAKEN_UP
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone, ProcessorSeen
 from hascheduler.model.job import UNSTARTED_MAX, JobRef
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import MonoMs
@@ -242,6 +242,13 @@ def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
     assert scene.began.decisions == (Dispatch("j", UNSTARTED_MAX, "q"),)
     scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX, UNSTARTED_MAX)))
     assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_TAKEN_UP),)
+
+
+def test_a_processor_that_consumes_again_need_not_wait_for_the_end_of_its_rest() -> None:
+    scene = missed("a", "b")
+    scene.at(MISSED_MS + 1, ProcessorSeen(make_processor("p", beat=2, slots=4, draining=True, consuming=False)))
+    step = scene.at(MISSED_MS + 2, ProcessorSeen(make_processor("p", beat=3, slots=4)))
+    assert step.decisions == (Dispatch("a", 2, "p"),)
 
 
 def test_the_next_leader_knows_who_rests() -> None:

@@ -244,3 +244,7 @@ def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], r
     assert {shard: set(order) for shard, order in orders.items()} == {
         shard: set(order) for shard, order in candidates_of(shards, replicas, most).items()
     }
+
+
+def test_without_replicas_none_is_preferred() -> None:
+    assert preferred_leaders(["default"], ()) == {"default": ()}

@@ -192,6 +192,23 @@ def test_one_that_is_late_again_within_a_minute_was_short_of_cpu_all_the_time() 
     assert standby.resting_ms() == REST_MS
 
 
+def test_a_leader_that_was_followed_spares_its_successor_for_a_minute_and_no_other() -> None:
+    standby = Standby(lease=lease("me"))
+    standby.lives(10 * RETRY_MS)
+    standby.followed_by("third")
+    standby.lives(10 * RETRY_MS)
+    assert not standby.stops("third").lives(AFTER_MS, 100).suspects()
+    standby.goes_on("third")
+    standby.lives(50_000)
+    assert standby.stops("third").lives(2 * AFTER_MS, 100).suspects()
+
+    standby = Standby(lease=lease("me"))
+    standby.followed_by("third")
+    standby.followed_by("other")
+    standby.lives(10 * RETRY_MS)
+    assert standby.stops("other").lives(AFTER_MS, 100).suspects()
+
+
 # What the elector makes of it
 
 
@@ -206,3 +223,9 @@ def test_a_suspected_holder_is_challenged_at_once_and_only_in_the_version_that_w
     elector.concluded(attempt, LeaseAnswer.LOST, at(3_000), at(3_005))
     elector.observe(lease(term=5, renewals=8), at(3_010))
     assert elector.next_attempt(at(3_010 + RETRY_MS), WALL) is None
+
+
+def test_a_suspicion_of_another_than_the_holder_is_none_of_the_lease() -> None:
+    elector = candidate(lease())
+    elector.holder_stands_still("third", at(3_000))
+    assert elector.next_attempt(at(3_000), WALL) is None
