@@ -1,18 +1,24 @@
-"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time."""
+"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time, of one schedule and of all."""
+
+from typing import Any
+
+import pytest
 
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import encode_fire_counts
+from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from hascheduler.ports import VerdictRecord
+from hascheduler.ports import ListPosition, VerdictPage, VerdictRecord, VerdictSelection
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, applied, raced
 from tests.contract.job_states import stored_schedule
-from tests.factories import NOW, make_fire, make_job, make_schedule
+from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
-pytestmark = on("memory", "mongomock", "pymongo", "motor")
+of_one = on("memory", "mongomock", "pymongo", "motor")
 
 TICK = ScheduleId("tick", "tenant", NOW)
 
@@ -34,6 +40,7 @@ async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, lim
     return list(await backend.verdicts.list(TICK, frozenset(verdicts or Verdict), NOW, before_ms, limit))
 
 
+@of_one
 async def test_a_recorded_run_moves_the_cursor_and_the_counts(backend: Backend) -> None:
     before = make_schedule()
     await backend.schedules.create(before)
@@ -45,6 +52,7 @@ async def test_a_recorded_run_moves_the_cursor_and_the_counts(backend: Backend) 
     assert await backend.schedules.get("tick") == expected
 
 
+@of_one
 async def test_a_recorded_run_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, passed(1, 5))
@@ -56,6 +64,7 @@ async def test_a_recorded_run_applied_again_is_done_and_changes_nothing(backend:
     assert [record.run.count for record in await records(backend)] == [1, 5]
 
 
+@of_one
 async def test_a_run_of_a_schedule_that_is_gone_is_lost_unless_it_was_recorded_before(backend: Backend) -> None:
     assert await applied(backend.claims, passed(1, 2)) == [LOST]
     assert await records(backend) == []
@@ -65,6 +74,7 @@ async def test_a_run_of_a_schedule_that_is_gone_is_lost_unless_it_was_recorded_b
     assert await applied(backend.claims, passed(1, 2), passed(3, 4)) == [DONE, LOST]
 
 
+@of_one
 async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     assert await applied(backend.claims, make_fire(1), passed(2, 2)) == [DONE, DONE]
@@ -79,6 +89,7 @@ async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_noth
     assert await backend.jobs.get(make_fire(5).job_id) is None
 
 
+@of_one
 async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(backend: Backend) -> None:
     # As after a crash between the insert and the cursor.
     await backend.schedules.create(make_schedule())
@@ -89,6 +100,7 @@ async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_th
     assert schedule["cursor_ms"] == at(1)
 
 
+@of_one
 async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Backend) -> None:
     before = make_schedule()
     await backend.schedules.create(before)
@@ -103,6 +115,7 @@ async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Ba
     assert await backend.schedules.get("tick") == paused
 
 
+@of_one
 async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_leave_that(backend: Backend) -> None:
     """The event of missed times is made from that change alone."""
     await backend.schedules.create(make_schedule())
@@ -113,3 +126,99 @@ async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_lea
         await applied(backend.claims, more)
         schedule = await stored_schedule(backend)
         assert schedule["missed"] == [at(6), at(8), 3]
+
+
+of_all = on("memory", "pymongo")
+EACH = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
+
+
+async def decided(
+    backend: Backend, schedule: str, first: int, decided_at: int, verdict: Verdict = Verdict.MISSED
+) -> None:
+    run = VerdictRun(schedule, verdict, at(first), at(first), 1)
+    await backend.behind.insert(Collection.VERDICTS, verdict_document(run, at(decided_at), NOW))
+
+
+def schedule(name: str, tenant: str = "acme", **labels: str) -> dict[str, Any]:
+    return make_schedule(name, template=make_template(tenant=tenant), labels=labels)
+
+
+async def three_schedules(backend: Backend) -> None:
+    """a and b are of tenant acme, c is another's; the times of b were decided last."""
+    for name, tenant, team in (("a", "acme", "x"), ("b", "acme", "y"), ("c", "other", "x")):
+        await backend.schedules.create(schedule(name, tenant, team=team))
+    await decided(backend, "a", 1, 10)
+    await decided(backend, "c", 2, 10, Verdict.SKIPPED)
+    await decided(backend, "a", 3, 20, Verdict.THROTTLED)
+    await decided(backend, "b", 1, 30)
+    await decided(backend, "c", 4, 30)
+
+
+def shown(page: VerdictPage) -> list[tuple[str, str]]:
+    return [(one.run.schedule, one.run.verdict.value) for one in page.verdicts]
+
+
+@of_all
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (VerdictSelection(verdicts=EACH), ["c4", "b1", "a3", "c2", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,)), ["c4", "b1", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.SKIPPED, Verdict.THROTTLED)), ["a3", "c2"]),
+        (VerdictSelection(verdicts=EACH, since_ms=at(11), until_ms=at(30)), ["a3"]),
+        (VerdictSelection(verdicts=EACH, tenant="acme"), ["b1", "a3", "a1"]),
+        (VerdictSelection(verdicts=EACH, tenant="nobody"), []),
+        (VerdictSelection(verdicts=EACH, labels={"team": "x"}), ["c4", "a3", "c2", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,), tenant="acme", labels={"team": "x"}), ["a1"]),
+        (VerdictSelection(verdicts=EACH, text="A"), ["a3", "a1"]),
+        (VerdictSelection(verdicts=EACH, text="(a\0"), []),
+    ],
+)
+@pytest.mark.parametrize("limit", [1, 2, 10])
+async def test_pages_hold_what_is_selected_the_newest_decision_first(
+    backend: Backend, which: VerdictSelection, expected: list[str], limit: int
+) -> None:
+    await three_schedules(backend)
+    found: list[str] = []
+    after: ListPosition | None = None
+    while True:
+        page = await backend.verdicts.of_all(which, after, limit)
+        assert len(page.verdicts) <= limit
+        found += [f"{one.run.schedule}{(one.run.first_ms - NOW) // 1_000}" for one in page.verdicts]
+        if page.next is None:
+            break
+        after = page.next
+    assert found == expected
+
+
+@of_all
+async def test_a_record_of_an_earlier_schedule_by_that_name_is_of_no_tenant(backend: Backend) -> None:
+    await three_schedules(backend)
+    await backend.schedules.delete("a")
+    await backend.schedules.create({**schedule("a", "other"), "created_at_ms": at(5)})
+    assert ("a", "missed") not in shown(
+        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="other"), None, 9)
+    )
+    assert ("a", "missed") not in shown(
+        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="acme"), None, 9)
+    )
+    assert ("a", "missed") in shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9))
+
+
+@of_all
+async def test_an_unstorable_one_that_has_a_job_after_all_has_fired(backend: Backend) -> None:
+    await backend.schedules.create(schedule("a"))
+    await decided(backend, "a", 1, 10, Verdict.UNSTORABLE)
+    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == [("a", "unstorable")]
+    await backend.jobs.submit(make_job(f"fire:a:{at(1)}", schedule="a", tenant="acme"))
+    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == []
+
+
+@of_all
+@pytest.mark.parametrize("broken", [{"verdict": 5}, {"decided_at_ms": "now"}, {"first_ms": None}, {"schedule": None}])
+async def test_a_record_that_was_broken_by_hand_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:
+    await three_schedules(backend)
+    run = VerdictRun("a", Verdict.MISSED, at(7), at(7), 1)
+    await backend.behind.insert(Collection.VERDICTS, {**verdict_document(run, at(40), NOW), **broken})
+    for which in (VerdictSelection(verdicts=EACH), VerdictSelection(verdicts=EACH, tenant="acme")):
+        assert len((await backend.verdicts.of_all(which, None, 9)).verdicts) in (5, 3)
