@@ -23,6 +23,7 @@ from hascheduler.mirror.changes import (
     JobGone,
     JobSeen,
     ProcessorSeen,
+    ScheduleGone,
     ScheduleSeen,
 )
 from hascheduler.model.documents.fired_job import fired_job
@@ -60,6 +61,17 @@ def test_a_nominal_time_is_fired_once_and_its_job_goes_out_in_the_same_step() ->
     assert step.settled == (first,)
     assert scene.at(1_999).decisions == ()
     assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [fire("s", wall(2_000))]
+
+
+def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"))
+    first, dispatch = scene.at(1_000).decisions
+    assert isinstance(first, Fire)
+    step = scene.at(1_100, ScheduleGone("s"), *settled([first, dispatch], Settlement.LOST))
+    assert step.refetch == (first.job_id,)
+    assert scene.at(1_150).decisions == ()
+    scene.at(1_200, JobGone(first.job_id))
+    assert scene.at(1_200 + 2 * ECHO_MS).decisions == ()
 
 
 def test_what_was_read_of_a_lost_fire_frees_no_slot_of_the_same_fire_decided_again() -> None:

@@ -142,18 +142,6 @@ def test_a_job_whose_processor_dies_runs_again(scheduler: VirtualScheduler, when
     assert (job.failures, job.losses) == (0, 1)
 
 
-def test_a_lost_processor_burns_no_try_and_a_job_that_kills_its_processors_ends(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("charge", lambda job: job.attempt)
-    scheduler.put_definition("charge", retry={"attempts": 1, "lost_attempts": 3})
-    scheduler.crash_next("charge", "before", times=2)
-    job = scheduler.wait(scheduler.submit("charge"))
-    assert (job.state, job.failures, job.losses, job.attempt) == (JobState.SUCCEEDED, 0, 2, 3)
-    scheduler.crash_next("charge", "before", times=5)
-    job = scheduler.wait(scheduler.submit("charge"))
-    assert (job.state, job.failures, job.losses, job.attempt) == (JobState.FAILED, 0, 3, 3)
-    assert job.error == "processor lost; 3 attempts lost, as many as lost_attempts allows"
-
-
 def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualScheduler) -> None:
     scheduler.handle("charge", lambda job: None)
     for of in ("start", "finish"):
