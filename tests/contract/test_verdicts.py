@@ -1,4 +1,4 @@
-"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time, of one schedule and all."""
+"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time, of one and of all."""
 
 from typing import Any
 

@@ -237,3 +237,14 @@ def test_without_its_calendar_a_schedule_is_held_with_that_reason_and_no_other_i
     assert [*times.unreadable] == ["s"]
     times.gone("s")
     assert (times.unreadable, times.users_of("holidays")) == ({}, [])
+
+
+def test_many_schedules_on_a_calendar_that_changes_are_looked_at_in_portions() -> None:
+    calendars = {"business-days": BUSINESS_DAYS, "holidays": HOLIDAYS}
+    times = DueTimes(calendars)
+    for number in range(30):
+        times.seen(scheduled("0 9 * * *", at(25, 12), name=f"s{number:02}"))
+    times.calendar_changed("holidays")
+    looked = [len([*times.take_due(at(25, 13), 10, lambda _: {})]) for _ in range(4)]
+    assert looked == [10, 10, 10, 0]
+    assert times.next_at() == at(26, 9)

@@ -248,3 +248,89 @@ def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], r
 
 def test_without_replicas_none_is_preferred() -> None:
     assert preferred_leaders(["default"], ()) == {"default": ()}
+
+
+def test_a_record_older_than_the_known_one_is_ignored() -> None:
+    newest = lease(term=6, renewals=9)
+    elector = candidate(newest)
+    for older in (
+        lease(term=6, renewals=8),
+        lease("third", term=5, renewals=100),
+        lease(holder="", term=6, renewals=1),
+    ):
+        elector.observe(older, at(5_000))
+    assert elector.record == newest
+    assert elector.next_attempt(at(5_000), WALL) is None
+    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
+
+
+def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
+    elector = candidate(lease())
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
+    elector.concluded(attempt, LeaseAnswer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    assert not elector.leads(at(LEASE_MS + 10))
+    assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
+    assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
+
+
+def test_the_term_exceeds_whatever_the_journal_has_shown() -> None:
+    elector = candidate(lease(term=5))
+    elector.observe_term(40)
+    assert attempt_of(elector, LEASE_MS).proposed.term == 41
+
+
+def test_a_deleted_lease_is_free_at_once_and_never_lowers_the_term() -> None:
+    elector = candidate(lease(term=12))
+    elector.observe(None, at(100))
+    attempt = attempt_of(elector, 100)
+    assert attempt.expected is None
+    assert attempt.proposed.term == 13
+
+
+def test_another_holder_is_not_dead_because_one_was() -> None:
+    elector = candidate(lease("other"))
+    elector.holder_died("other", at(0))
+    elector.observe(lease("third", term=6), at(10))
+    assert elector.next_attempt(at(10), WALL) is None
+    assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
+
+
+def test_a_win_that_comes_after_the_deadline_is_worth_nothing() -> None:
+    elector = candidate(None)
+    attempt = attempt_of(elector, 0)
+    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(DEADLINE_MS + 1))
+    assert not elector.leads(at(DEADLINE_MS + 1))
+
+
+def test_ones_own_older_records_in_the_stream_change_nothing() -> None:
+    elector = leader()
+    first = elector.record
+    renewal = attempt_of(elector, RETRY_MS)
+    elector.concluded(renewal, LeaseAnswer.WON, at(RETRY_MS), at(RETRY_MS + 20))
+    elector.observe(first, at(RETRY_MS + 30))
+    assert elector.leads(at(RETRY_MS + 30))
+    assert elector.record == renewal.proposed
+
+
+def test_seeing_another_holder_ends_the_leadership() -> None:
+    elector = leader()
+    elector.observe(lease("other", term=2, renewals=1), at(500))
+    assert not elector.leads(at(500))
+    assert elector.next_attempt(at(500 + LEASE_MS - 1), WALL) is None
+
+
+def test_a_win_that_another_has_overtaken_is_not_believed() -> None:
+    elector = candidate(None)
+    attempt = attempt_of(elector, 0)
+    elector.observe(lease("other", term=2, renewals=1), at(10))
+    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(20))
+    assert not elector.leads(at(20))
+
+
+def test_a_leader_that_met_another_in_the_journal_stops_and_takes_a_higher_term() -> None:
+    elector = leader()
+    elector.observe_term(9)
+    elector.step_down()
+    assert not elector.leads(at(100))
+    assert attempt_of(elector, RETRY_MS).proposed.term == 10

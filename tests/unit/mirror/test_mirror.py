@@ -217,3 +217,27 @@ def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) 
         mirror.fold([change])
         check(mirror)
     assert mirror.nouns(Collection.JOBS) or mirror.nouns(Collection.SCHEDULES)
+
+
+def test_an_older_version_tells_nothing() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5, priority=9)))
+    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]).facts == []
+    assert mirror.nouns(JOBS)["j"].priority == 9
+    assert mirror.fold([]).wanted == []
+
+
+def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
+    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(cursor_ms=1_000)))
+    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)]).facts) == [ScheduleSeen]
+    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]).facts == []
+    assert mirror.nouns(SCHEDULES)["s"].cursor_ms == 2_000
+    assert mirror.fold([]).wanted == []
+
+
+def test_a_gap_in_the_revisions_has_the_document_read() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
+    assert mirror.nouns(JOBS)["j"].rev == 1
+    assert mirror.fold([]).wanted == [KEY]
+    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
+    assert mirror.nouns(JOBS)["j"].rev == 4

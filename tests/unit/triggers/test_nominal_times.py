@@ -280,3 +280,10 @@ def test_a_step_from_a_weekday_on_goes_through_sunday_as_in_crontab(first: int) 
         if first < 7:
             named = f"0 9 * * {['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'][first]}/{step}"
             assert _ours(named, "UTC", begin, month) == _ours(expression, "UTC", begin, month)
+
+
+def test_long_stretches_are_counted_at_once() -> None:
+    trigger = Trigger(Cron("* * * * * *", "Europe/Paris"))
+    assert count_nominal(trigger, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365 * 86_400
+    fixed = Trigger(Cron("0 2 * * *", "Europe/Paris"))
+    assert count_nominal(fixed, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365
