@@ -229,3 +229,11 @@ def test_a_suspicion_of_another_than_the_holder_is_none_of_the_lease() -> None:
     elector = candidate(lease())
     elector.holder_stands_still("third", at(3_000))
     assert elector.next_attempt(at(3_000), WALL) is None
+
+
+def test_beats_that_are_on_time_raise_no_doubt() -> None:
+    standby = on_time()
+    assert standby.suspicion.doubtful_in_ms(at(standby.now)) == AFTER_MS * 5 // 8 > RETRY_MS
+    standby.stops().lives(AFTER_MS * 5 // 8, 50)
+    assert standby.suspicion.doubtful_in_ms(at(standby.now)) == 0
+    assert standby.suspicion.suspicious_in_ms(at(standby.now)) == AFTER_MS - AFTER_MS * 5 // 8

@@ -174,3 +174,13 @@ def test_nothing_of_a_silently_held_partition_is_an_event_until_the_hold_is_lift
     assert types(stream.tell(put(JOBS, "theirs", job_fields(tenant="other")))) == ["submitted"]
     assert stream.tell(held("tenant", 2, is_held=False)) == []
     assert types(stream.tell(patch(JOBS, known, rev=3, priority=7))) == ["reprioritized"]
+
+
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+def test_a_failed_job_that_begins_anew_is_revived(operation: Operation) -> None:
+    """No mirror has it any more, so a patch does not say whose it is; the document is read anyway."""
+    stream = Stream()
+    changed = {**REVIVED_FIELDS, "attempt": 4}
+    [event] = stream.tell(told_as(operation, "j", 9, {**job_fields(), **changed}, changed))
+    assert (event.type, event.attempt, event.is_identified) == (EventType.REVIVED, 4, operation is Operation.PUT)
+    assert bool(stream.mirror.fold([]).wanted) is (operation is Operation.PATCH)
