@@ -297,3 +297,15 @@ async def test_more_than_may_wait_goes_out_as_it_is(monkeypatch: pytest.MonkeyPa
         scene.database.update(JOBS, scene.database.find(JOBS, name) or {}, {"state": "failed", "rev": 5})
         await scene.turn()
     assert [event.job for event in scene.events()] == ["a", "b", "c"]
+
+
+async def test_a_resync_is_a_gap_for_everybody() -> None:
+    log = log_of(1)
+    with log.follow(position(0, 1), ALL) as follower:
+        log.restart()
+        assert await follower.next(0) == NewEvents((), position(0, 1))
+        log.begin(position(9, 1))
+        log.append([happened(10)], position(10, 1))
+        assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))
+    with log.follow(position(0, 1), ALL) as follower:
+        assert isinstance(await follower.next(0), Missed)
