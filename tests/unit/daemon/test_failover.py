@@ -173,3 +173,17 @@ async def test_one_that_can_not_be_stored_does_not_hold_up_the_next(
             await eventually(lambda: store.newest("default", 9), "the second is stored")
     assert [line["term"] for line in logs if line["event"] == "failover_write_failed"] == [2]
     assert [one.term for one in await store.newest("default", 9)] == [3]
+
+
+def test_the_gap_after_a_term_of_its_own_begins_with_the_end_of_that_one(room: Room) -> None:
+    room.at(0).challenged(RENEWED)
+    room.at(10).deciding(2)
+    room.at(20).ended(2)
+    room.at(25).challenged(MINE)
+    room.at(35).ended(3)
+    room.at(40).deciding(4)
+    room.at(45).journaled(2)
+    assert [(one.term, one.cause, one.gap_ms, one.first_decision_at_ms) for one in room.reported] == [
+        (2, Cause.LAPSED, 210, None),
+        (4, Cause.LAPSED, 20, None),
+    ]
