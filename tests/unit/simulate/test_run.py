@@ -12,7 +12,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.examples import example_names, example_note, example_text
 from hascheduler.simulate.parsing import parse_scenario, scenario_of
-from hascheduler.simulate.report import WaitFigures, report
+from hascheduler.simulate.report import WaitFigures, report, start_shifts
 from hascheduler.simulate.run import RunOutcome, as_document, run
 from tests.unit.simulate.scenarios import dispatched, document, job, outcome_of, processor
 
@@ -298,3 +298,9 @@ def test_a_group_is_unfolded_where_it_stands() -> None:
     assert {each.target for each in found[1:6]} == {"t"}
     numbered = scenario_of(document(job("g", count=2))).jobs
     assert [(each.id, each.target) for each in numbered] == [("g-1", "g-1"), ("g-2", "g-2")]
+
+
+def test_starts_are_compared_job_by_job() -> None:
+    first = outcome_of(*JOBS, policy="affinity", until=8)
+    assert start_shifts(first, outcome_of(*JOBS, policy="arrival", until=14)) == ({"a": 0, "b": -2_000, "c": 9_000}, 0)
+    assert start_shifts(first, outcome_of(*JOBS, policy="arrival", until=8)) == ({"a": 0, "b": -2_000}, 1)
