@@ -68,14 +68,6 @@ async def of_racing_dispatches_of_one_attempt_one_wins(claims: ClaimStore, jobs:
     assert answers[decisions.index(Dispatch("a", 1, job["processor"]))] == [DONE]
 
 
-async def a_dispatch_applied_again_is_done_and_changes_nothing(claims: ClaimStore, jobs: JobStore) -> None:
-    await jobs.submit(make_job())
-    assert await applied(claims, Dispatch("a", 1, "p1")) == [DONE]
-    job = await jobs.get("a")
-    assert await applied(claims, Dispatch("a", 1, "p1"), at_ms=WallMs(AT + 5)) == [DONE]
-    assert await jobs.get("a") == job
-
-
 async def a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(claims: ClaimStore, jobs: JobStore) -> None:
     await jobs.submit(make_job())
     assert await jobs.cancel("a", AT) is CancelAnswer.CANCELLED

@@ -65,12 +65,6 @@ async def test_it_changes_by_compare_and_set_and_its_new_owner_wants_it_no_more(
     assert await turns.get() == CapTurn(KEY, 3, "0001", wanted=frozenset({"default", "0002"}))
 
 
-async def test_no_document_is_changed_that_is_not_there(turns: Stored) -> None:
-    turn = CapTurn(KEY, 1, "default")
-    assert not await turns.store.replace(turn, replace(turn, rev=2, is_giving=True))
-    assert await turns.get() is None
-
-
 async def test_read_are_those_of_the_keys_and_those_that_others_want_of_the_owners(turns: Stored) -> None:
     for key in ("cap/all", "cap/tier/1", "cap/tier/2"):
         await turns.store.want(key, "0001", "default")

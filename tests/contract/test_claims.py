@@ -1,4 +1,7 @@
-"""`ClaimStore`: dispatches, and batches of all kinds; fires and requeues have suites of their own."""
+"""`ClaimStore`: dispatches, requeues, fails and resets; a write about another attempt or state changes nothing."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,24 +13,31 @@ from hascheduler.dispatch.decisions import (
     Decision,
     Dispatch,
     Fail,
+    Fire,
+    RecordVerdict,
     Requeue,
+    ResetCursor,
 )
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.job import LIVE, OCCUPYING, JobState
+from hascheduler.model.documents.schedule import decode_fire_counts, decode_schedule
+from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState, ScheduleId, fire_job_id
 from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.ports import CancelAnswer, KeyedRetry, ReprioritizeAnswer, RetryAnswer
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import (
+    AFTER,
     AT,
     DONE,
     LOST,
-    a_dispatch_applied_again_is_done_and_changes_nothing,
     a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost,
     applied,
     of_racing_dispatches_of_one_attempt_one_wins,
     raced,
 )
-from tests.contract.job_states import attempt_record, bring_to, dispatch, finish, stored
-from tests.factories import make_fire, make_job, make_schedule
+from tests.contract.job_states import attempt_record, bring_to, dispatch, finish, stored, stored_schedule
+from tests.factories import NOW, make_fire, make_job, make_schedule
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
 pytestmark = on("memory", "pymongo", "motor")
@@ -48,10 +58,6 @@ async def test_a_dispatch_claims_a_pending_job(backend: Backend) -> None:
         "dispatched_at_ms": AT,
         "rev": 2,
     }
-
-
-async def test_a_dispatch_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
-    await a_dispatch_applied_again_is_done_and_changes_nothing(backend.claims, backend.jobs)
 
 
 async def test_a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(backend: Backend) -> None:
@@ -111,41 +117,6 @@ async def _cancel(backend: Backend, id: str) -> list[object]:
 # Batches
 
 
-async def test_settlements_come_in_the_order_of_the_decisions(backend: Backend) -> None:
-    for id in ("new", "free"):
-        await backend.jobs.submit(make_job(id))
-    await bring_to(backend, JobState.RUNNING, "lost")
-    await bring_to(backend, JobState.DISPATCHED, "hopeless")
-    await bring_to(backend, JobState.CANCELLED, "gone")
-    decisions: list[Decision] = [
-        Dispatch("new", 1, "p1"),
-        Dispatch("gone", 1, "p1"),
-        Requeue("lost", 1, "dead"),
-        Fail("hopeless", 1, "used up"),
-        Requeue("nobody", 1, "dead"),
-        make_fire(0, schedule="nothing"),
-        Dispatch("free", 1, "p2"),
-    ]
-    assert await applied(backend.claims, *decisions) == [DONE, LOST, DONE, DONE, LOST, LOST, DONE]
-    assert await applied(backend.claims, *decisions) == [DONE, LOST, DONE, DONE, LOST, LOST, DONE]
-
-
-async def test_decisions_for_one_job_are_applied_in_their_order(backend: Backend) -> None:
-    await backend.jobs.submit(make_job())
-    decisions: list[Decision] = [
-        Dispatch("a", 1, "p1"),
-        Requeue("a", 1, "dead"),
-        Dispatch("a", 2, "p2"),
-        Fail("a", 2, "used up"),
-    ]
-    assert await applied(backend.claims, *decisions) == [DONE] * 4
-    job = await stored(backend)
-    assert (job["state"], job["attempt"], job["rev"]) == (JobState.FAILED, 2, 5)
-    assert [record["number"] for record in job["attempts"]] == [1, 2]
-    assert await applied(backend.claims, *decisions) == [DONE] * 4
-    assert await stored(backend) == job
-
-
 @pytest.mark.parametrize("majority", [False, True])
 async def test_large_batches_are_applied_whole(backend: Backend, majority: bool) -> None:
     await backend.schedules.create(make_schedule())
@@ -192,18 +163,6 @@ async def test_attempts_that_were_not_taken_up_are_counted(backend: Backend, rea
     assert decode_job("a", job).unstarted == job.get("unstarted", 0)
 
 
-async def test_a_requeue_applied_again_is_done_even_after_the_next_dispatch(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await applied(backend.claims, Requeue("a", 1, "dead"))
-    requeued = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
-    assert await stored(backend) == requeued
-    await dispatch(backend, attempt=2)
-    dispatched = await stored(backend)
-    assert await applied(backend.claims, Requeue("a", 1, "dead")) == [DONE]
-    assert await stored(backend) == dispatched
-
-
 # Fail
 
 
@@ -243,3 +202,138 @@ async def test_a_running_job_is_requested_to_stop_once(backend: Backend) -> None
     assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
     assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
     assert await stored(backend) == {**before, "cancel_requested_at_ms": AT, "rev": before["rev"] + 1}
+
+
+PENDING, DISPATCHED, RUNNING = JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING
+SUCCEEDED, FAILED, CANCELLED = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
+NOT_HELD = sorted(TERMINAL | {PENDING})
+
+DECISIONS: list[tuple[JobState, Decision]] = [
+    (DISPATCHED, Dispatch("a", 1, "p2")),  # promised to another
+    (DISPATCHED, Dispatch("a", 2, "p1")),  # still occupied
+    (DISPATCHED, Dispatch("nobody", 1, "p1")),
+    *((PENDING, Dispatch("a", attempt, "p1")) for attempt in (0, 2, 3)),
+    *((RUNNING, decided("a", attempt, "used up")) for decided in (Requeue, Fail, Cancel) for attempt in (0, 2)),
+    *((RUNNING, Requeue("a", 1, reason)) for reason in (NOT_STARTED, UNREGISTERED, LOST_UNSTARTED)),
+    *((state, Requeue("a", 1, "dead")) for state in (SUCCEEDED, FAILED)),
+    *((state, Requeue("a", 0, "dead")) for state in (CANCELLED, PENDING)),
+    (SUCCEEDED, Fail("a", 1, "used up")),
+    *((state, Cancel("a", 1, "replaced")) for state in (SUCCEEDED, FAILED)),
+]
+
+
+@pytest.mark.parametrize(("state", "decision"), DECISIONS, ids=str)
+async def test_a_decision_about_another_attempt_or_state_is_lost(
+    backend: Backend, state: JobState, decision: Decision
+) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await applied(backend.claims, decision) == [LOST]
+    assert await stored(backend) == before
+
+
+CALLS: list[tuple[JobState, str, tuple[Any, ...], object]] = [
+    *(
+        (state, "work.start", ("a", *other, AFTER), None)
+        for state in sorted(OCCUPYING)
+        for other in ((2, "p1"), (0, "p1"), (1, "p2"))
+    ),
+    *((state, "work.start", ("a", int(state in (SUCCEEDED, FAILED)), "p1", AFTER), None) for state in NOT_HELD),
+    (RUNNING, "work.start", ("nobody", 1, "p1", AFTER), None),
+    *((RUNNING, "work.give_back", (*other, "draining", AFTER), False) for other in (("a", 2, "p1"), ("a", 1, "p2"))),
+    *((state, "work.give_back", ("a", 1, "p1", "draining", AFTER), False) for state in NOT_HELD),
+    (RUNNING, "work.give_back", ("nobody", 1, "p1", "draining", AFTER), False),
+    *((state, "jobs.cancel", ("a", AFTER), CancelAnswer.ALREADY_DONE) for state in sorted(TERMINAL)),
+    (PENDING, "jobs.cancel", ("nobody", AFTER), None),
+    *((state, "jobs.retry", ("a", AFTER), KeyedRetry(RetryAnswer.NOT_ENDED)) for state in (PENDING, RUNNING)),
+    (SUCCEEDED, "jobs.retry", ("a", AFTER), KeyedRetry(RetryAnswer.NOT_FAILED)),
+    (FAILED, "jobs.retry", ("nobody", AFTER), None),
+    *((state, "jobs.reprioritize", ("a", 9), ReprioritizeAnswer.ALREADY_RUNNING) for state in sorted(OCCUPYING)),
+    *((state, "jobs.reprioritize", ("a", 9), ReprioritizeAnswer.ALREADY_DONE) for state in sorted(TERMINAL)),
+    (PENDING, "jobs.reprioritize", ("nobody", 9), None),
+]
+
+
+@pytest.mark.parametrize(("state", "call", "arguments", "answer"), CALLS)
+async def test_a_call_about_another_attempt_or_state_says_so_and_changes_nothing(
+    backend: Backend, state: JobState, call: str, arguments: tuple[Any, ...], answer: object
+) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    store, method = call.split(".")
+    assert await getattr(getattr(backend, store), method)(*arguments) == answer
+    assert await stored(backend) == before
+
+
+# Not mongomock: it knows no transactions.
+
+
+def at(second: int) -> WallMs:
+    return WallMs(NOW + 1_000 * second)
+
+
+RESET = ResetCursor("tick", at(10), NOW)
+
+
+def passed(first: int, last: int, verdict: Verdict = Verdict.COALESCED) -> RecordVerdict:
+    run = VerdictRun("tick", verdict, at(first), at(last), last - first + 1)
+    return RecordVerdict(run, Basis(at(first - 1), NOW, created_at_ms=NOW))
+
+
+def fired(second: int, basis: Basis | None = None) -> Fire:
+    return Fire("tick", at(second), basis or Basis(at(second - 1), NOW, created_at_ms=NOW))
+
+
+async def ahead(backend: Backend, *decided: Decision) -> None:
+    """A schedule for which all that was decided, and which is to be reset to its tenth second."""
+    made = make_schedule()
+    await backend.schedules.create(made)
+    assert set(await applied(backend.claims, *decided)) == {DONE}
+    assert await backend.schedules.edit("tick", 1, {"reset_at_ms": at(10)}) is not None
+
+
+async def verdicts(backend: Backend) -> list[tuple[Verdict, int, int, int]]:
+    schedule = ScheduleId("tick", "tenant", NOW)
+    found = await backend.verdicts.list(schedule, frozenset(Verdict), NOW, at(10**6), 100)
+    runs = [record.run for record in reversed(found)]
+    return [(run.verdict, (run.first_ms - NOW) // 1_000, (run.last_ms - NOW) // 1_000, run.count) for run in runs]
+
+
+async def test_a_reset_takes_the_cursor_back_and_what_fired_stays(backend: Backend) -> None:
+    await ahead(backend, passed(1, 50), passed(51, 99, Verdict.THROTTLED), fired(100), fired(101))
+    assert await applied(backend.claims, RESET) == [DONE]
+    schedule = await stored_schedule(backend)
+    assert (schedule["cursor_ms"], schedule["since_ms"], schedule["rev"]) == (at(10), at(101), 3)
+    assert (schedule["reset_at_ms"], schedule["throttled"]) == (None, 0)
+    assert decode_fire_counts(schedule["tally"]) == FireCounts(fired=2, coalesced=10)
+    assert await verdicts(backend) == [
+        (Verdict.COALESCED, 1, 10, 10), (Verdict.FIRED, 100, 100, 1), (Verdict.FIRED, 101, 101, 1)
+    ]  # fmt: skip
+    # And it goes on from there.
+    basis = decode_schedule("tick", schedule).basis_at(at(10))
+    assert await applied(backend.claims, fired(11, basis)) == [DONE]
+    assert (await stored_schedule(backend))["cursor_ms"] == at(11)
+
+
+async def test_what_was_decided_before_a_reset_is_not_carried_out_after_it(backend: Backend) -> None:
+    await ahead(backend, passed(1, 99), fired(100))
+    assert await applied(backend.claims, RESET) == [DONE]
+    assert await applied(backend.claims, fired(101)) == [LOST]
+    assert await backend.jobs.get(fire_job_id("tick", at(101))) is None
+    assert (await stored_schedule(backend))["cursor_ms"] == at(10)
+
+
+async def test_a_reset_of_another_schedule_of_that_name_is_lost(backend: Backend) -> None:
+    await ahead(backend, passed(1, 99), fired(100))
+    before = await stored_schedule(backend)
+    assert await applied(backend.claims, replace(RESET, created_at_ms=WallMs(NOW - 1))) == [LOST]
+    assert await stored_schedule(backend) == before
+    assert await applied(backend.claims, replace(RESET, schedule="nothing")) == [LOST]
+
+
+async def test_a_request_that_was_broken_by_hand_is_answered_by_taking_it_away(backend: Backend) -> None:
+    await ahead(backend, passed(1, 99), fired(100))
+    assert await backend.schedules.edit("tick", 2, {"trigger": {"type": "nonsense"}}) is not None
+    assert await applied(backend.claims, RESET) == [DONE]
+    schedule = await stored_schedule(backend)
+    assert (schedule["reset_at_ms"], schedule["cursor_ms"]) == (None, at(100))

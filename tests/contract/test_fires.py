@@ -126,18 +126,6 @@ async def test_a_fire_waits_for_the_one_before_it(backend: Backend) -> None:
     assert await cursor_of(backend) == SECOND.nominal_ms
 
 
-async def test_several_fires_of_a_schedule_move_the_cursor_to_the_latest(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await backend.schedules.create(make_schedule("other"))
-    other = make_fire(2, 0, schedule="other")
-    assert await applied(backend.claims, THIRD, FIRST, other, SECOND) == [DONE] * 4
-    assert await applied(backend.claims, FIRST) == [DONE], "and it only grows"
-    assert await cursor_of(backend) == THIRD.nominal_ms
-    assert await cursor_of(backend, "other") == SECOND.nominal_ms
-    for fire in (FIRST, SECOND, THIRD, other):
-        assert (await stored(backend, fire.job_id))["nominal_ms"] == fire.nominal_ms
-
-
 @pytest.mark.parametrize("later_by_ms", [0, 1, 60_000])
 async def test_a_schedule_recreated_at_or_after_the_nominal_time_is_another_one(
     backend: Backend, later_by_ms: int
@@ -145,15 +133,6 @@ async def test_a_schedule_recreated_at_or_after_the_nominal_time_is_another_one(
     again = await backend.schedules.create(make_schedule(now=WallMs(FIRST.nominal_ms + later_by_ms)))
     assert await applied(backend.claims, FIRST) == [LOST]
     assert await backend.jobs.get(FIRST.job_id) is None
-    assert await backend.schedules.get("tick") == again
-
-
-async def test_the_cursor_of_a_recreated_schedule_is_not_moved_by_an_old_fire(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await applied(backend.claims, FIRST)
-    await backend.schedules.delete("tick")
-    again = await backend.schedules.create(make_schedule(now=FIRST.nominal_ms))
-    assert await applied(backend.claims, FIRST) == [DONE]
     assert await backend.schedules.get("tick") == again
 
 

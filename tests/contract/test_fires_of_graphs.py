@@ -1,4 +1,4 @@
-"""`ClaimStore` and a fire that makes a graph of jobs: all of them or none, and the last one is the fire."""
+"""`ClaimStore` and fires that make a graph of jobs, all or none, or a job that no database can hold."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,20 +6,27 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job_ids
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import JobState
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import AttemptOutcome
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun
+from hascheduler.ports import VerdictRecord
 from hascheduler.schema.schedule import GraphJob, JobGraph, graph_order
 from tests.contract.backends import Backend, on
-from tests.contract.checks import DONE, LOST, REFUSED, applied
-from tests.contract.job_states import dispatch, finish, start, stored
+from tests.contract.checks import (
+    DONE,
+    LOST,
+    REFUSED,
+    a_fire_whose_job_is_not_there_is_not_done,
+    applied,
+    raced,
+    too_large_when_filled,
+)
+from tests.contract.job_states import stored, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
-from tests.unit.dispatch.scene import Scene, processors
 
 pytestmark = on("memory", "pymongo", "motor")
 
@@ -52,28 +59,6 @@ async def test_a_fire_inserts_each_job_with_what_it_waits_for(backend: Backend) 
     assert (await stored(backend, IDS["clean"]))["depends_on"] == [IDS["extract"]]
 
 
-async def test_what_waits_for_no_other_of_its_graph_begins_after_the_jobs_that_the_fire_names(backend: Backend) -> None:
-    await backend.schedules.create(graph())
-    after = ("trigger:tick:1", "trigger:tick:1.x")
-    assert await applied(backend.claims, replace(FIRST, after=after)) == [DONE]
-    jobs = {ref: await stored(backend, id) for ref, id in IDS.items()}
-    assert (jobs["extract"]["waits_for"], jobs["extract"]["ignores_failures"]) == (list(after), True)
-    assert (jobs["extract"]["depends_on"], jobs["clean"]["waits_for"]) == ([], [IDS["extract"]])
-    assert [job["ignores_failures"] for job in jobs.values()].count(True) == 1
-
-
-async def test_a_graph_that_is_completed_after_a_crash_waits_for_what_was_decided_then(backend: Backend) -> None:
-    await backend.schedules.create(graph())
-    first = replace(FIRST, after=("trigger:tick:1",))
-    await applied(backend.claims, first)
-    for id in (IDS["enrich"], IDS["clean"], IDS["load"]):
-        await backend.behind.delete(Collection.JOBS, id)
-    await _changed(backend, Collection.SCHEDULES, "tick", cursor_ms=NOW)
-    assert await applied(backend.claims, first) == [DONE]
-    assert (await stored(backend, IDS["extract"]))["waits_for"] == ["trigger:tick:1"]
-    assert (await stored(backend, IDS["clean"]))["waits_for"] == [IDS["extract"]]
-
-
 @pytest.mark.parametrize("was_graph", [True, False])
 async def test_a_fire_is_lost_whose_schedule_makes_one_job_since_or_several(
     backend: Backend, *, was_graph: bool
@@ -100,32 +85,6 @@ async def test_after_a_crash_before_the_last_insert_the_graph_is_completed(backe
     assert await applied(backend.claims, FIRST) == [DONE]
 
 
-@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED])
-async def test_what_ended_before_the_last_insert_counts_for_the_last_job(backend: Backend, state: JobState) -> None:
-    document = await backend.schedules.create(graph())
-    assert document is not None
-    for id in (IDS["extract"], IDS["clean"], IDS["enrich"]):
-        await backend.jobs.submit(make_job(id, schedule_created_at_ms=NOW))
-        ends_as = state if id == IDS["enrich"] else JobState.SUCCEEDED
-        await dispatch(backend, id)
-        await start(backend, id)
-        await finish(backend, id, outcome=AttemptOutcome(ends_as, error="it broke" if ends_as is state else None))
-    assert await applied(backend.claims, FIRST) == [DONE]
-    # A leader that never saw the others live: it has them read, and each end arrives as if it had ended now.
-    scene = Scene(*processors("p1"))
-    last = decode_job(FIRST.job_id, await stored(backend, FIRST.job_id))
-    asked = scene.at(1, JobSeen(last)).refetch
-    assert set(asked) == set(last.waits_for)
-    ends = [JobGone(id, JobState((await stored(backend, id))["state"])) for id in asked]
-    decisions = scene.at(2, *ends).decisions
-    assert await applied(backend.claims, *decisions) == [DONE]
-    ended = await stored(backend, FIRST.job_id)
-    if state is JobState.SUCCEEDED:
-        assert (ended["state"], ended["processor"]) == ("dispatched", "p1")
-    else:
-        assert (ended["state"], ended["error"]) == ("failed", f"its dependency {IDS['enrich']} failed")
-
-
 @pytest.mark.parametrize("change", ["deleted", "created again", "paused"])
 async def test_of_a_fire_that_is_lost_between_its_inserts_nothing_is_left_to_run(backend: Backend, change: str) -> None:
     await backend.schedules.create(graph())
@@ -146,21 +105,6 @@ async def test_of_a_fire_that_is_lost_between_its_inserts_nothing_is_left_to_run
         assert (await stored(backend, IDS["extract"]))["cancel_requested_at_ms"] is not None
     assert (await stored(backend, of_second))["state"] == JobState.PENDING
     assert await backend.jobs.get(FIRST.job_id) is None
-
-
-async def test_a_lost_fire_leaves_the_jobs_alone_that_a_successor_inserts_for_its_time_after_an_edit(
-    backend: Backend,
-) -> None:
-    await backend.schedules.create(graph())
-    await _changed(backend, Collection.SCHEDULES, "tick", since_ms=NOW + 5)
-    again = replace(FIRST, basis=replace(FIRST.basis, since_ms=WallMs(NOW + 5)))
-    assert await applied(backend.claims, again) == [DONE]
-    # As if the successor had come to the last of them only now, and its predecessor wakes up before that.
-    await backend.behind.delete(Collection.JOBS, FIRST.job_id)
-    await _changed(backend, Collection.SCHEDULES, "tick", cursor_ms=NOW)
-    assert await applied(backend.claims, FIRST) == [LOST]
-    assert [(await stored(backend, IDS[ref]))["state"] for ref in ("extract", "clean", "enrich")] == ["pending"] * 3
-    assert await applied(backend.claims, again) == [DONE]
 
 
 async def test_of_a_fire_that_is_refused_nothing_is_left_to_run(backend: Backend) -> None:
@@ -190,3 +134,59 @@ async def _changed(backend: Backend, collection: Collection, id: str, **fields: 
     assert found is not None
     await backend.behind.delete(collection, id)
     await backend.behind.insert(collection, {**found, **fields})
+
+
+# Not mongomock: it holds anything, and has no such updates.
+
+
+LARGE_FIRST, LARGE_SECOND = (make_fire(second, tally=FireCounts(fired=second)) for second in (1, 2))
+
+
+async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:
+    document = await stored_schedule(backend, name)
+    return document["cursor_ms"], document["tally"][0], document.get("unstorable", 0)
+
+
+async def verdicts(backend: Backend, name: str = "tick") -> list[tuple[Verdict, int]]:
+    """Newest first."""
+    records = await backend.verdicts.list(
+        ScheduleId(name, "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 100
+    )
+    return [(record.run.verdict, (record.run.first_ms - NOW) // 1_000) for record in records]
+
+
+async def test_no_fire_is_done_without_its_job(backend: Backend) -> None:
+    await a_fire_whose_job_is_not_there_is_not_done(backend.claims, backend.jobs, backend.behind)
+
+
+async def test_the_verdict_is_unstorable_and_the_cursor_goes_on(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
+    assert await backend.jobs.get(LARGE_FIRST.job_id) is None
+    run = VerdictRun("tick", Verdict.UNSTORABLE, LARGE_FIRST.nominal_ms, LARGE_FIRST.nominal_ms, 1)
+    assert await backend.verdicts.list(
+        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
+    ) == [VerdictRecord(run)]
+    assert await counted(backend) == (LARGE_FIRST.nominal_ms, 1, 1)
+
+
+async def test_an_unstorable_fire_applied_by_many_leaders_is_counted_once(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    answers = await raced(applied(backend.claims, LARGE_FIRST, LARGE_SECOND) for _ in range(10))
+    assert answers == [[REFUSED, REFUSED]] * 10
+    assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
+    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.UNSTORABLE, 1)]
+    assert await counted(backend) == (LARGE_SECOND.nominal_ms, 2, 2)
+
+
+async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_before_the_cursor_moves(
+    backend: Backend,
+) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    await applied(backend.claims, LARGE_FIRST)
+    # As after a crash between the record and the cursor, and an edit.
+    before = {"cursor_ms": NOW, "tally": encode_fire_counts(NOTHING_DECIDED), "unstorable": 0}
+    await backend.schedules.edit("tick", 1, {**before, "since_ms": NOW + 1, "payload": "small"})
+    assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
+    assert await backend.jobs.get(LARGE_FIRST.job_id) is None
+    assert await counted(backend) == (LARGE_FIRST.nominal_ms, 1, 1)

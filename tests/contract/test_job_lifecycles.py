@@ -1,19 +1,19 @@
-"""A job between its submission and its end: retries and back-off, priorities, revival, changes of many jobs."""
+"""A job between its submission and its end: retries, priorities, revival, and the jobs that depend on it."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.decisions import Fail, Requeue, Settlement
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
-from hascheduler.model.job import JobState, tries
+from hascheduler.model.job import JobState, dependency_error, tries
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
-    FinishAnswer,
+    Dependent,
     HandlerProgress,
     JobSelection,
     KeyedRetry,
@@ -40,51 +40,12 @@ DONE, LOST = Settlement.DONE, Settlement.LOST
 # Tries
 
 
-async def test_a_failed_attempt_is_recorded_and_the_job_waits_for_its_retry(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.DONE
-    job = await stored(backend)
-    assert (job["state"], job["failures"], job["rev"]) == ("pending", 1, before["rev"] + 1)
-    # Sooner where the store has a clock of its own, and that one here is far ahead of it.
-    assert 0 < job["retry_at_ms"] <= RETRY_AT
-    assert (job["processor"], job["error"], job["finished_at_ms"]) == (None, None, None)
-    [record] = job["attempts"]
-    assert (record["number"], record["processor"], record["outcome"], record["error"]) == (1, "p1", "failed", "no luck")
-    assert job["first_started_at_ms"] == before["started_at_ms"]
-
-
 async def test_a_failed_attempt_with_a_cancel_request_cancels_the_job(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING
     await finish(backend, outcome=AGAIN)
     job = await stored(backend)
     assert (job["state"], job["error"]) == ("cancelled", "no luck")
-
-
-async def test_only_attempts_that_ran_count_and_lost_ones_apart_from_those_that_failed(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    assert await applied(backend.claims, Requeue("a", 1, "never started")) == [DONE]
-    assert counts(await stored(backend)) == (0, 0)
-    await dispatch(backend, attempt=2)
-    await start(backend, attempt=2)
-    assert await backend.work.give_back("a", 2, "p1", "drain", AT)
-    assert counts(await stored(backend)) == (0, 0)
-    await dispatch(backend, attempt=3)
-    await start(backend, attempt=3)
-    assert await applied(backend.claims, Requeue("a", 3, "processor lost")) == [DONE]
-    assert counts(await stored(backend)) == (0, 1)
-    await dispatch(backend, attempt=4)
-    await start(backend, attempt=4)
-    assert await applied(backend.claims, Requeue("a", 4, "timed out")) == [DONE]
-    assert counts(await stored(backend)) == (1, 1)
-    assert await applied(backend.claims, Requeue("a", 4, "timed out")) == [DONE]
-    await dispatch(backend, attempt=5)
-    await start(backend, attempt=5)
-    await finish(backend, attempt=5, outcome=AttemptOutcome(JobState.FAILED, error="for good"))
-    job = await stored(backend)
-    assert (*counts(job), job["state"]) == (2, 1, "failed")
-    assert [each["outcome"] for each in job["attempts"]] == ["lost", "given_back", "lost", "failed", "failed"]
 
 
 def counts(job: Mapping[str, Any]) -> tuple[int, int]:
@@ -195,16 +156,6 @@ async def test_a_revived_job_has_all_its_tries_and_its_history(backend: Backend,
     )  # fmt: skip
 
 
-async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    fail = Fail("a", 1, "timed out")
-    assert await applied(backend.claims, fail) == [DONE]
-    assert await backend.jobs.retry("a", AT) == KeyedRetry(RetryAnswer.OK)
-    before = await stored(backend)
-    assert await applied(backend.claims, fail, Requeue("a", 1, "x"), Dispatch("a", 2, "p1")) == [LOST, LOST, LOST]
-    assert await stored(backend) == before
-
-
 async def test_under_one_key_a_job_is_revived_once(backend: Backend) -> None:
     await bring_to(backend, JobState.FAILED)
     key, other = RetryKey("k1", "asked"), RetryKey("k1", "asked for something else")
@@ -234,15 +185,6 @@ async def test_of_many_retries_under_one_key_one_revives(backend: Backend) -> No
     assert (await stored(backend))["revivals"] == 1
 
 
-async def test_the_job_that_holds_a_key_is_found_by_it(backend: Backend) -> None:
-    await backend.jobs.submit(make_job("a", idempotency_key="k", request_hash="h"))
-    found = await backend.jobs.of_key("tenant", "k", AT)
-    assert found == await stored(backend)
-    assert await backend.jobs.of_key("other", "k", AT) is None
-    assert await backend.jobs.of_key("tenant", "other", AT) is None
-    assert await backend.jobs.of_key("tenant", "k", WallMs(NOW + IDEMPOTENCY_MS)) is None
-
-
 # Many at once
 
 
@@ -254,17 +196,6 @@ async def _some_of_each(backend: Backend) -> None:
 
 async def _states(backend: Backend) -> list[str]:
     return sorted(str(job["state"]) for job in (await backend.jobs.list(JobSelection(), None, 100)).documents)
-
-
-async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) -> None:
-    await _some_of_each(backend)
-    which = JobSelection(definition="log")
-    done = [await backend.jobs.cancel_some(which, AT, 3)]
-    while done[-1] != CancelledSome(0, 0):
-        done.append(await backend.jobs.cancel_some(which, AT, 3))
-    assert (sum(each.cancelled for each in done), sum(each.asked for each in done)) == (4, 2)
-    assert await _states(backend) == sorted(["cancelled"] * 6 + ["running", "succeeded", "failed"] * 2)
-    assert (await stored(backend, "running0"))["cancel_requested_at_ms"] == AT
 
 
 async def test_the_jobs_of_tenants_that_are_left_out_match_nothing(backend: Backend) -> None:
@@ -284,3 +215,71 @@ async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backen
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
     assert await backend.jobs.retry_some(JobSelection(states=(JobState.CANCELLED,), target="target"), AT, 10) == 2
     assert "cancelled" not in await _states(backend)
+
+
+WHY = dependency_error("a", JobState.FAILED)
+D = "$b"
+"""No value may be taken for the name of a field."""
+OTHER = "t300"
+"""Another tenant of the same slot: of several shards only such may wait for each other's jobs."""
+
+
+async def jobs_that_depend(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a"))
+    await backend.jobs.submit(make_job(D, depends_on=("a", "z"), waits_for=("a",)))
+    await backend.jobs.submit(make_job("c", depends_on=("a",), waits_for=("a",), ignores_failures=True))
+    await backend.jobs.submit(make_job("d", depends_on=(D,), waits_for=(D,), tenant=OTHER))
+    await backend.jobs.submit(make_job("e"))
+    assert await applied(backend.claims, Fail(D, 0, WHY)) == [Settlement.DONE]
+
+
+async def test_dependents_are_found_by_what_they_were_said_to_depend_on(backend: Backend) -> None:
+    await jobs_that_depend(backend)
+    b = Dependent(D, 2, JobState.FAILED, ("a", "z"), ignores_failures=False, failed_of_dependency=True)
+    c = Dependent("c", 1, JobState.PENDING, ("a",), ignores_failures=True, failed_of_dependency=False)
+    d = Dependent("d", 1, JobState.PENDING, (D,), ignores_failures=False, failed_of_dependency=False)
+    jobs = backend.jobs
+    assert list(await jobs.dependents(["a"], None, [], 9)) == [b, c]
+    assert list(await jobs.dependents(["a"], None, [D], 9)) == [c]
+    assert list(await jobs.dependents(["a", D, "e"], None, [], 9)) == [b, c, d]
+    assert list(await jobs.dependents(["a", D, "e"], "tenant", [], 9)) == [b, c]
+    assert list(await jobs.dependents(["a", D], None, [], 2)) == [b, c]
+    assert list(await jobs.dependents(["e"], None, [], 9)) == []
+
+
+async def test_dependents_are_found_by_the_batch_that_they_depend_on(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("m", batch="batch:x"))
+    await backend.jobs.submit(make_job("n", batch="batch:x", depends_on=("m",), waits_for=("m",)))
+    await backend.jobs.submit(make_job("w", depends_on=("batch:x",), waits_for=("batch:x",)))
+    assert (await stored(backend, "w"))["waits_for"] == ["w", "batch:x"]
+    assert await applied(backend.claims, Fail("w", 0, WHY)) == [Settlement.DONE]
+    n, w = await backend.jobs.dependents(["m", "batch:x"], None, [], 9)
+    assert (n.id, n.batch, w.id, w.batch, w.depends_on) == ("n", "batch:x", "w", None, ("batch:x",))
+    assert await backend.jobs.retry_dependent(w, ["batch:x"], AT)
+    assert (await stored(backend, "w"))["waits_for"] == ["w", "batch:x"]
+
+
+async def test_of_a_batch_is_known_in_which_states_its_jobs_are_and_whose(backend: Backend) -> None:
+    for number in range(3):
+        await backend.jobs.submit(make_job(f"m{number}", batch="batch:x"))
+    await backend.jobs.submit(make_job("o", batch="batch:x", tenant=OTHER))
+    await backend.jobs.submit(make_job("p", batch="batch:y"))
+    assert await backend.jobs.cancel("m0", AT)
+    known = await backend.jobs.known(["batch:x", "batch:nobody", "p", "nobody"])
+    assert sorted((row.id, row.tenant, row.state.value) for row in known) == [
+        ("batch:x", OTHER, "pending"), ("batch:x", "tenant", "cancelled"), ("batch:x", "tenant", "pending"),
+        ("p", "tenant", "pending"),
+    ]  # fmt: skip
+
+
+async def test_a_revived_dependent_waits_again(backend: Backend) -> None:
+    await jobs_that_depend(backend)
+    before = await stored(backend, D)
+    [b, *_] = await backend.jobs.dependents(["a"], None, [], 9)
+    assert await backend.jobs.retry_dependent(b, ["$a"], AT)
+    revived = {**REVIVED_FIELDS, "waits_for": ["$a"], "attempt": 1, "revivals": 1, "rev": before["rev"] + 1}
+    assert await stored(backend, D) == {**before, **revived}
+    assert await backend.jobs.cancel(D, AT)
+    for stale in (b, *(await backend.jobs.dependents(["a"], None, [D], 9))):
+        assert not await backend.jobs.retry_dependent(stale, [], AT), "changed meanwhile, or not ended"
+    assert (await stored(backend, D))["state"] == "cancelled"

@@ -1,20 +1,22 @@
-"""`JobStore`: jobs as the API reads and changes them."""
+"""`JobStore`: jobs as the API reads and changes them; a value that no database can hold is refused."""
 
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
     ERROR_BEGINNING_MAX,
+    AttemptOutcome,
     CancelAnswer,
     FailedJob,
-    JobCounts,
-    JobPage,
     JobSelection,
     ListPosition,
     Submission,
@@ -22,8 +24,8 @@ from hascheduler.ports import (
 )
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.checks import RACERS, raced
-from tests.contract.job_states import bring_to, dispatch, stored
-from tests.factories import NOW, make_job
+from tests.contract.job_states import bring_to, stored
+from tests.factories import NOW, make_job, make_schedule
 
 # Not mongomock: it lacks $replaceWith, which a cancel is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -43,89 +45,6 @@ async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: B
     assert sorted(answer.answer for answer in answers) == [SubmitAnswer.KNOWN] * (RACERS - 1) + [SubmitAnswer.NEW]
     assert all(answer.document == answers[0].document for answer in answers)
     assert await stored(backend) == answers[0].document
-
-
-async def test_jobs_are_listed_newest_first_by_submission_in_pages(backend: Backend) -> None:
-    await _submit_at(backend, {"fire:s:1": 30, "job:1": 20, "job:2": 20, "trigger:s:1": 10, "job:3": 40})
-    first = await backend.jobs.list(JobSelection(), None, 2)
-    assert _ids(first) == ["job:3", "fire:s:1"]
-    await _submit_at(backend, {"trigger:s:2": 50, "job:4": 20})  # newer ones, meanwhile, shift no page
-    second = await backend.jobs.list(JobSelection(), first.next, 3)
-    assert _ids(second) == ["job:4", "job:2", "job:1"]
-    last = await backend.jobs.list(JobSelection(), second.next, 3)
-    assert (_ids(last), last.next) == (["trigger:s:1"], None)
-
-
-@pytest.mark.parametrize(
-    ("since", "before", "after", "expected"),
-    [
-        (20, None, None, ["d", "c", "b"]),
-        (None, 20, None, ["a"]),
-        (20, 30, ListPosition(NOW + 20, "c"), ["b"]),
-        (20, 30, ListPosition(NOW + 20), ["c", "b"]),
-        (20, 30, ListPosition(NOW + 10, "a"), []),
-        (30, 20, None, []),
-    ],
-)
-async def test_a_list_holds_what_was_submitted_within_a_range(
-    backend: Backend, since: int | None, before: int | None, after: ListPosition | None, expected: list[str]
-) -> None:
-    await _submit_at(backend, {"a": 10, "b": 20, "c": 20, "d": 30})
-    which = JobSelection(since_ms=_wall(since), until_ms=_wall(before))
-    assert _ids(await backend.jobs.list(which, after, 10)) == expected
-    of_states = which.model_copy(update={"states": tuple(JobState), "labels": {"team": "a"}})
-    assert _ids(await backend.jobs.list(of_states, after, 10)) == expected
-
-
-async def test_listed_jobs_are_without_their_large_fields(backend: Backend) -> None:
-    await bring_to(backend, JobState.SUCCEEDED)
-    [listed] = (await backend.jobs.list(JobSelection(), None, 3)).documents
-    whole = await stored(backend)
-    assert listed == {name: whole[name] for name in whole if name not in {"payload", "result", "attempts"}}
-
-
-@pytest.mark.parametrize(
-    ("which", "expected"),
-    [
-        (JobSelection(states=(JobState.PENDING,)), ["e", "d", "b", "a"]),
-        (JobSelection(states=(JobState.DISPATCHED, JobState.FAILED, JobState.PENDING)), ["e", "d", "c", "b", "a"]),
-        (JobSelection(definition="sleep"), ["e", "d"]),
-        (JobSelection(schedule="tick"), ["d", "b"]),
-        (JobSelection(states=(JobState.PENDING,), definition="sleep", schedule="tick"), ["d"]),
-        (JobSelection(states=tuple(JobState), tenant="tenant", target="target", labels={}), ["e", "d", "c", "b", "a"]),
-        (JobSelection(labels={"a.b": "c"}), ["a"]),
-        (JobSelection(tenant="other"), []),
-        (JobSelection(ids=("b", "d", "x")), ["d", "b"]),
-        (JobSelection(ids=()), []),
-    ],
-)
-async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: JobSelection, expected: list[str]) -> None:
-    for job in (
-        make_job("a", labels={"a.b": "c"}),
-        make_job("b", schedule="tick", labels={"a": "c"}),
-        make_job("c"),
-        make_job("d", definition="sleep", schedule="tick"),
-        make_job("e", definition="sleep"),
-    ):
-        await backend.jobs.submit(job)
-    await dispatch(backend, "c")
-    assert _ids(await backend.jobs.list(which, None, 10)) == expected
-    if len(expected) > 1:
-        first = await backend.jobs.list(which, None, 1)
-        assert _ids(await backend.jobs.list(which, first.next, 1)) == expected[1:2]
-
-
-async def _submit_at(backend: Backend, submitted: dict[str, int]) -> None:
-    for id, at in submitted.items():
-        await backend.jobs.submit(make_job(id, submitted_at_ms=NOW + at, labels={"team": "a"}))
-
-
-def _ids(page: JobPage) -> list[str]:
-    return [str(job["_id"]) for job in page.documents]
-
-
-def _wall(at: int | None) -> WallMs | None:
-    return None if at is None else WallMs(NOW + at)
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED])
@@ -168,74 +87,57 @@ async def put(backend: Backend, id: str, state: JobState, second: int, **fields:
 async def some(backend: Backend) -> None:
     await put(backend, "job:01", P, 1)
     await put(backend, "job:02", F, 2, error="late", definition="sleep")
-    await put(backend, "fire:tick:1", S, 3, schedule="tick", labels={"team": "a"})
-    await put(backend, "fire:tick:2", F, 3, schedule="tick", labels={"team": "b"}, error=None, finished_at_ms=NOW + 9)
+    await put(backend, "fire:tick:1", S, 3, schedule="tick", labels={"team.of": "a"})
+    await put(
+        backend, "fire:tick:2", F, 3, schedule="tick", labels={"team.of": "b"}, error=None, finished_at_ms=NOW + 9
+    )
     await put(backend, "fire:tick-2:1", R, 5, schedule="tick-2", tenant="other")
     await put(backend, "trigger:tick:x", F, 4, schedule="tick", error={"broken": 1}, batch="batch:1", target=7)
 
 
-def counted(counts: JobCounts) -> dict[str, int]:
-    assert counts.at_least == frozenset()
-    return {state.value: count for state, count in counts.by_state.items() if count}
+J1, J2, T1, T2, X, OTHERS = "job:01", "job:02", "fire:tick:1", "fire:tick:2", "trigger:tick:x", "fire:tick-2:1"
+STATE_OF = {J1: P, J2: F, T1: S, T2: F, X: F, OTHERS: R}
+SELECTED = [
+    (JobSelection(), [OTHERS, X, T2, T1, J2, J1]),
+    (JobSelection(states=tuple(JobState), target="target", labels={}), [OTHERS, T2, T1, J2, J1]),
+    (JobSelection(states=(F, R)), [OTHERS, X, T2, J2]),
+    (JobSelection(states=(F,), since_ms=WallMs(NOW + 3)), [X, T2]),
+    (JobSelection(until_ms=WallMs(NOW + 3)), [J2, J1]),
+    (JobSelection(since_ms=WallMs(NOW + 4), until_ms=WallMs(NOW + 3)), []),
+    (JobSelection(definition="sleep"), [J2]),
+    (JobSelection(states=(F,), definition="log", schedule="tick"), [X, T2]),
+    (JobSelection(schedule="tick", labels={"team.of": "a"}), [T1]),
+    (JobSelection(tenant="other"), [OTHERS]),
+    (JobSelection(tenant="nobody"), []),
+    (JobSelection(states=(P,), ids=(J1, J2, "x")), [J1]),
+    (JobSelection(ids=()), []),
+    (JobSelection(id_prefix="fire:tick:"), [T2, T1]),
+    (JobSelection(id_prefix="fire:tick:", tenant="other"), []),
+    (JobSelection(id_prefix="^j"), []),
+    (JobSelection(batch="batch:1"), [X]),
+]
 
 
-@pytest.mark.parametrize(
-    ("which", "expected"),
-    [
-        (JobSelection(), {"pending": 1, "failed": 3, "succeeded": 1, "running": 1}),
-        (JobSelection(states=(F, R)), {"failed": 3, "running": 1}),
-        (JobSelection(states=(F,), since_ms=WallMs(NOW + 3)), {"failed": 2}),
-        (JobSelection(until_ms=WallMs(NOW + 3)), {"pending": 1, "failed": 1}),
-        (JobSelection(schedule="tick", labels={"team": "a"}), {"succeeded": 1}),
-        (JobSelection(tenant="other"), {"running": 1}),
-        (JobSelection(states=(P,), ids=("job:01", "job:02")), {"pending": 1}),
-        (JobSelection(ids=()), {}),
-        (JobSelection(id_prefix="fire:tick:"), {"failed": 1, "succeeded": 1}),
-        (JobSelection(id_prefix="fire:tick:", tenant="other"), {}),
-        (JobSelection(batch="batch:1"), {"failed": 1}),
-    ],
-)
-async def test_those_that_match_are_counted_by_state(
-    backend: Backend, which: JobSelection, expected: dict[str, int]
+@pytest.mark.parametrize(("which", "expected"), SELECTED)
+async def test_those_that_match_are_listed_in_pages_and_counted_by_state(
+    backend: Backend, which: JobSelection, expected: list[str]
 ) -> None:
     await some(backend)
+    for limit in (1, 10):
+        found: list[str] = []
+        after: ListPosition | None = None
+        while True:
+            page = await backend.jobs.list(which, after, limit)
+            assert len(page.documents) <= limit
+            found += [str(job["_id"]) for job in page.documents]
+            after = page.next
+            if after is None:
+                break
+        assert found == expected
     counts = await backend.jobs.counts(which, 10)
-    assert counted(counts) == expected
-    assert set(counts.by_state) == set(which.states or JobState)
-
-
-async def test_no_more_are_counted_than_is_asked_for(backend: Backend) -> None:
-    await some(backend)
-    for which in (JobSelection(), JobSelection(until_ms=WallMs(NOW + 10))):
-        counts = await backend.jobs.counts(which, 2)
-        assert (counts.by_state[F], counts.by_state[P], counts.at_least) == (2, 1, frozenset({F}))
-
-
-@pytest.mark.parametrize("limit", [1, 10])
-@pytest.mark.parametrize(
-    ("which", "expected"),
-    [
-        (JobSelection(id_prefix="fire:"), ["fire:tick-2:1", "fire:tick:2", "fire:tick:1"]),
-        (JobSelection(states=(F,), id_prefix="fire:tick:"), ["fire:tick:2"]),
-        (JobSelection(id_prefix="fire:", until_ms=WallMs(NOW + 5)), ["fire:tick:2", "fire:tick:1"]),
-        (JobSelection(id_prefix="trigger:tick:", schedule="tick-2"), []),
-        (JobSelection(id_prefix="job:02"), ["job:02"]),
-        (JobSelection(id_prefix="^j"), []),
-    ],
-)
-async def test_a_list_may_be_of_ids_that_begin_so(
-    backend: Backend, which: JobSelection, expected: list[str], limit: int
-) -> None:
-    await some(backend)
-    found: list[str] = []
-    after: ListPosition | None = None
-    while True:
-        page = await backend.jobs.list(which, after, limit)
-        found += [str(job["_id"]) for job in page.documents]
-        if page.next is None:
-            break
-        after = page.next
-    assert found == expected
+    assert counts.at_least == frozenset()
+    assert counts.by_state == dict.fromkeys(which.states or JobState, 0) | Counter(map(STATE_OF.get, expected))
+    assert max((await backend.jobs.counts(which, 2)).by_state.values()) <= 2
 
 
 async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backend: Backend) -> None:
@@ -250,13 +152,48 @@ async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backe
     assert found.jobs[3].error == "é" * ERROR_BEGINNING_MAX
 
 
-async def test_of_the_failed_ones_the_newest_are_told(backend: Backend) -> None:
-    await some(backend)
-    for which, expected, complete in (
-        (JobSelection(), ["trigger:tick:x", "fire:tick:2"], False),
-        (JobSelection(schedule="tick"), ["trigger:tick:x", "fire:tick:2"], True),
-        (JobSelection(id_prefix="fire:"), ["fire:tick:2"], True),
-        (JobSelection(until_ms=WallMs(NOW)), [], True),
-    ):
-        found = await backend.jobs.failed(which, 2)
-        assert ([job.id for job in found.jobs], found.complete) == (expected, complete)
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def finish(backend: Backend, processor: str, value: Any) -> Awaitable[object]:
+    return backend.work.finish("a", 1, processor, AttemptOutcome(JobState.SUCCEEDED, result=value), AT)
+
+
+WRITES: dict[str, Callable[[Backend, Any], Awaitable[object]]] = {
+    "a new schedule": lambda backend, value: backend.schedules.create(make_schedule("new", payload=value)),
+    "an edit": lambda backend, value: backend.schedules.edit("tick", 1, {"payload": value}),
+    "a job": lambda backend, value: backend.jobs.submit(make_job("new", payload=value)),
+    "a result": lambda backend, value: finish(backend, "p1", value),
+    "a late result": lambda backend, value: finish(backend, "p2", value),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(2**63, id="65 bits"),
+        pytest.param({"a\0b": 1}, id="NUL in a name"),
+        pytest.param("\ud800", id="half a surrogate pair"),
+        pytest.param({1: 2}, id="a name that is no text"),
+        pytest.param({1, 2}, id="a set"),
+        pytest.param(nested(250), id="too deep"),
+    ],
+)
+async def test_what_no_database_can_hold_is_refused_and_nothing_is_written(
+    backend: Backend, value: Any, write: str
+) -> None:
+    async def stored() -> list[Any]:
+        places = ((of, id) for of in (Collection.SCHEDULES, Collection.JOBS) for id in ("new", "tick", "a"))
+        return [await backend.behind.find(of, id) for of, id in places]
+
+    await backend.schedules.create(make_schedule("tick"))
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored()
+    with pytest.raises(InvalidInput):
+        await WRITES[write](backend, value)
+    assert await stored() == before

@@ -1,4 +1,4 @@
-"""What replicas leave for others: `ReplicaBoard`, `FailoverStore` and `AccountStore`."""
+"""What leaders and replicas leave for others: `Journal`, `ReplicaBoard`, `FailoverStore` and `AccountStore`."""
 
 import time
 from typing import Any
@@ -6,17 +6,92 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    CountFailures,
+    Dispatch,
+    Fail,
+    RecordVerdict,
+    ReleaseHold,
+    Requeue,
+    ResetCursor,
+)
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
+from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import FAILOVERS_MAX
 from hascheduler.schema.failover import Cause, encode_failover
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.replica import ReplicaStatus
+from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
-from tests.factories import make_failover, make_replica
+from tests.contract.checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
+from tests.factories import NOW, make_entry, make_failover, make_fire, make_replica
+
+# Not mongomock: it can't compare ids that are objects, nor knows the ends of a range of them.
+pytestmark = on("memory", "pymongo", "motor")
+
+
+async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
+    run = VerdictRun("tick", Verdict.SKIPPED, NOW, LATEST_MS, 7, because_of="fire:tick:1")
+    paused = Basis(NOW, NOW, paused_at_ms=LATEST_MS)
+    decisions = (
+        make_fire(1, tally=FireCounts(fired=5)), RecordVerdict(run, paused, FireCounts(1, 2, 3, 4, 5, 6)),
+        Dispatch("a", 1, "p1"),
+        Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"), Cancel("d", 0, "replaced"), CountFailures("tick", 3, 2),
+        CountFailures("tick", 3, 2, pause_at_ms=NOW), ReleaseHold("cap/tier/3", 7), ResetCursor("tick", NOW, NOW),
+    )  # fmt: skip
+    entry = make_entry(1, *decisions, term=7, holder="r2")
+    assert await backend.journal.insert(entry) is True
+    assert await backend.journal.get("default", 1) == entry
+    assert await backend.journal.read("default", 0, 2) == [entry]
+    assert await backend.journal.tail("default") == entry.head
+
+
+async def test_a_seq_is_written_once(backend: Backend) -> None:
+    await a_seq_is_written_once(backend.journal)
+
+
+async def test_the_tail_is_the_highest_seq_as_a_number_and_not_the_last_insert(backend: Backend) -> None:
+    for seq in (9, 100, 10, 99):
+        await backend.journal.insert(make_entry(seq))
+    assert await backend.journal.tail("default") == make_entry(100).head
+
+
+async def test_names_do_not_meet(backend: Backend) -> None:
+    for name, seq in (("a", 3), ("ab", 9), ("b", 1)):
+        assert await backend.journal.insert(make_entry(seq, name=name)) is True
+    assert await backend.journal.tail("a") == make_entry(3, name="a").head
+    assert [entry.head.seq for entry in await backend.journal.read("ab", 0, 100)] == [9]
+    assert await backend.journal.trim("a", 100, WallMs(NOW + 1)) == 1
+    assert await backend.journal.tail("ab") == make_entry(9, name="ab").head
+
+
+async def test_entries_are_read_strictly_between_and_in_order(backend: Backend) -> None:
+    for seq in (4, 2, 3, 1, 5):
+        await backend.journal.insert(make_entry(seq))
+    assert await backend.journal.read("default", 1, 5) == [make_entry(2), make_entry(3), make_entry(4)]
+    assert await backend.journal.read("default", 4, 5) == []
+    assert await backend.journal.read("default", 5, 1) == []
+
+
+async def test_trimming_deletes_entries_that_are_below_and_old(backend: Backend) -> None:
+    for seq in range(1, 6):
+        await backend.journal.insert(make_entry(seq, at_ms=NOW + seq))
+    # By seq 4 would go too, by age 3 would not.
+    assert await backend.journal.trim("default", 4, WallMs(NOW + 3)) == 2
+    assert [entry.head.seq for entry in await backend.journal.read("default", 0, 9)] == [3, 4, 5]
+    assert await backend.journal.trim("default", 3, WallMs(NOW + 99)) == 1
+    assert await backend.journal.trim("default", 3, WallMs(NOW + 99)) == 0
+    assert await backend.journal.tail("default") == make_entry(5).head
+
+
+async def test_of_fifty_racing_inserts_at_one_seq_one_wins(backend: Backend) -> None:
+    await of_racing_inserts_at_one_seq_one_wins(backend.journal)
+
 
 # Not mongomock: it lacks $replaceWith, which an account is made of.
-pytestmark = on("memory", "pymongo", "motor")
 
 
 async def test_a_heartbeat_replaces_the_one_before(backend: Backend) -> None:
@@ -37,13 +112,6 @@ async def test_a_heartbeat_returns_the_databases_time_or_none(backend: Backend) 
     assert told_ms is None or before_ms <= told_ms <= after_ms
 
 
-async def test_the_document_of_a_replica_is_removed(backend: Backend) -> None:
-    await backend.board.beat(make_replica("r1"))
-    await backend.board.remove("r1")
-    await backend.board.remove("r1")
-    assert await backend.behind.find(Collection.REPLICAS, "r1") is None
-
-
 async def terms(backend: Backend, limit: int = FAILOVERS_MAX, name: str = "default") -> list[int]:
     return [failover.term for failover in await backend.failovers.newest(name, limit)]
 
@@ -56,12 +124,6 @@ async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> 
     assert await backend.failovers.newest("default", 9) == saved[::-1]
     assert await terms(backend, limit=2) == [10, 9]
     assert await terms(backend, name="other") == []
-
-
-async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:
-    await backend.failovers.save(make_failover(first_decision_at_ms=None))
-    await backend.failovers.save(make_failover())
-    assert await backend.failovers.newest("default", 9) == [make_failover()]
 
 
 async def test_the_newest_reports_of_each_name_are_kept(backend: Backend) -> None:

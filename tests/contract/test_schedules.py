@@ -1,40 +1,20 @@
-"""`ScheduleStore`: schedules as the API writes them."""
+"""`ScheduleStore`: schedules as the API writes them, and lists them by labels and tenant."""
+
+import pytest
 
 from hascheduler.model.documents.schedule import encode_fire_counts
-from hascheduler.model.documents.trigger import encode_trigger
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.trigger import Once, Trigger
 from tests.contract.backends import Backend, on
 from tests.contract.checks import RACERS, applied, raced
-from tests.factories import NOW, make_fire, make_schedule
+from tests.factories import NOW, make_fire, make_schedule, make_template
 
-pytestmark = on("memory", "mongomock", "pymongo", "motor")
+each_store = on("memory", "mongomock", "pymongo", "motor")
 
 LATER = WallMs(NOW + 60_000)
 
 
-async def test_a_new_schedule_is_stored_as_it_is(backend: Backend) -> None:
-    schedule = make_schedule(payload={"deep": [1, {"$x": None}]}, labels={"a.b": "$c"})
-    assert await backend.schedules.create(schedule) == schedule
-    assert await backend.schedules.get("tick") == schedule
-
-
-async def test_a_taken_name_changes_nothing(backend: Backend) -> None:
-    first = await backend.schedules.create(make_schedule())
-    assert await backend.schedules.create(make_schedule(payload="other")) is None
-    assert await backend.schedules.get("tick") == first
-
-
-async def test_an_edit_has_the_next_rev_and_leaves_the_rest(backend: Backend) -> None:
-    before = make_schedule()
-    await backend.schedules.create(before)
-    edited = {"payload": {"m": "$now", "$x": [1]}, "labels": {}, "trigger": encode_trigger(Trigger(Once(LATER)))}
-    document = await backend.schedules.edit("tick", 1, edited)
-    assert document == {**before, **edited, "rev": 2}
-    assert await backend.schedules.get("tick") == document
-
-
+@each_store
 async def test_an_edit_of_another_rev_changes_nothing(backend: Backend) -> None:
     first = await backend.schedules.create(make_schedule())
     assert await backend.schedules.edit("tick", 2, {"payload": "other"}) is None
@@ -42,6 +22,7 @@ async def test_an_edit_of_another_rev_changes_nothing(backend: Backend) -> None:
     assert await backend.schedules.edit("tick", 1, {"payload": "other"}) is not None
 
 
+@each_store
 async def test_a_write_of_the_leader_is_no_edit(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, make_fire(60, 0, tally=FireCounts(fired=1)))
@@ -50,6 +31,7 @@ async def test_a_write_of_the_leader_is_no_edit(backend: Backend) -> None:
     assert (document["cursor_ms"], document["tally"]) == (LATER, encode_fire_counts(FireCounts(fired=1)))
 
 
+@each_store
 async def test_lists_are_paged_by_name(backend: Backend) -> None:
     for name in ("b", "c", "a"):
         await backend.schedules.create(make_schedule(name))
@@ -59,21 +41,14 @@ async def test_lists_are_paged_by_name(backend: Backend) -> None:
     assert [document["_id"] for document in await backend.schedules.list("b", 2)] == ["c"]
 
 
-async def test_a_deleted_schedule_is_gone(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    assert await backend.schedules.delete("tick", 2) is False
-    assert await backend.schedules.delete("tick", 1) is True
-    assert await backend.schedules.edit("tick", 1, {"payload": 1}) is None
-    assert await backend.schedules.delete("tick") is False
-    assert await backend.schedules.get("tick") is None
-
-
+@each_store
 async def test_of_fifty_racing_creates_one_wins(backend: Backend) -> None:
     answers = await raced(backend.schedules.create(make_schedule(payload=number)) for number in range(RACERS))
     [winner] = [answer for answer in answers if answer is not None]
     assert await backend.schedules.get("tick") == winner
 
 
+@each_store
 async def test_of_fifty_racing_edits_of_one_rev_one_wins(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     answers = await raced(backend.schedules.edit("tick", 1, {"payload": number}) for number in range(RACERS))
@@ -81,9 +56,52 @@ async def test_of_fifty_racing_edits_of_one_rev_one_wins(backend: Backend) -> No
     assert await backend.schedules.get("tick") == winner
 
 
+@each_store
 async def test_the_schedules_of_a_tenant_are_counted_up_to_a_limit(backend: Backend) -> None:
     for number in range(4):
         await backend.schedules.create(make_schedule(f"s{number}"))
     tenant = make_schedule()["job"]["tenant"]
     assert [await backend.schedules.count(tenant, limit) for limit in (1, 3, 9)] == [1, 3, 4]
     assert await backend.schedules.count("nobody", 9) == 0
+
+
+SCHEDULES = (
+    ("c", "other", {"team.of": "$tier", "tier": "1"}),
+    ("a", "acme", {"team.of": "x", "tier": "1"}),
+    ("b", "acme", {"team.of": "x"}),
+    ("d", "other", {"team.of": "x"}),
+)
+
+
+@on("memory", "pymongo", "motor")  # not mongomock: it has no $getField
+@pytest.mark.parametrize(
+    ("labels", "tenant", "expected"),
+    [
+        ({}, None, ["a", "b", "c", "d"]),
+        ({"team.of": "x"}, None, ["a", "b", "d"]),
+        ({"team.of": "x", "tier": "1"}, None, ["a"]),
+        ({"team.of": "$tier"}, None, ["c"]),
+        ({"team": "x"}, None, []),
+        ({}, "acme", ["a", "b"]),
+        ({"team.of": "x"}, "other", ["d"]),
+        ({}, "nobody", []),
+    ],
+)
+async def test_schedules_are_listed_and_read_by_name_with_all_of_the_labels_of_the_tenant(
+    backend: Backend, labels: dict[str, str], tenant: str | None, expected: list[str]
+) -> None:
+    for name, owner, of in SCHEDULES:
+        await backend.schedules.create(make_schedule(name, labels=of, template=make_template(tenant=owner)))
+
+    async def listed(after: str | None, limit: int) -> list[str]:
+        return [each["_id"] for each in await backend.schedules.list(after, limit, labels, tenant=tenant)]
+
+    assert await listed(None, 10) == expected
+    assert await listed(None, 1) == expected[:1]
+    assert await listed("a", 10) == [name for name in expected if name > "a"]
+    asked, there = ["c", "b", "gone", "a"], [name for name in expected if name != "d"]
+    for limit in (1, 10):
+        found = await backend.schedules.among(asked, labels, limit, tenant=tenant)
+        assert [each["_id"] for each in found] == there[:limit]
+    assert sorted(await backend.schedules.names_among(asked, labels, tenant=tenant)) == there
+    assert await backend.schedules.among([], labels, 10) == []

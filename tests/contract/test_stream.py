@@ -1,24 +1,26 @@
-"""`ChangeSource` and `ChangeStream`: one total order over all mirrored collections, without a gap."""
+"""`ChangeSource` and `ChangeStream`: one total order without a gap; where a stream begins, resumes and ends."""
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
-from hascheduler.dispatch.decisions import Requeue
+import pytest
+
+from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import BatchSeen, Change, JobGone, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
-from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.event import is_position
+from hascheduler.model.job import LIVE, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.mongo.stream.source import BATCH_MAX
 from hascheduler.ports import AttemptOutcome
 from hascheduler.schema.definition import RateLimit
-from hascheduler.schema.noun import document_of
 from tests.contract.backends import Backend, on
-from tests.contract.checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
+    a_start_is_gap_free,
     changes_through,
+    changes_until,
     follow_into,
     mark,
     opened,
@@ -59,17 +61,6 @@ async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backen
         for number in range(10)
     ]
     assert whats(changes[:-1]) == [change for changes_of_one in expected for change in changes_of_one]
-
-
-async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await backend.definitions.create(make_definition("log", max_concurrency=2))
-        await backend.definitions.delete("log")
-        await mark(backend)
-        put, delete, _ = await changes_through(stream, "the end")
-    whole = document_of(make_definition("log", max_concurrency=2, rev=1))
-    assert put == Change(DEFINITIONS, Operation.PUT, whole.pop("_id"), whole)
-    assert delete == Change(DEFINITIONS, Operation.DELETE, "log", {})
 
 
 _WHERE_THEY_SAY_SOMETHING = {
@@ -115,46 +106,6 @@ async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> Non
         await follow_into(mirror, backend.source, stream, "the end")
     assert mirror.nouns(DEFINITIONS)["log"] == definition.model_copy(update={"rev": 2})
     assert mirror.nouns(Collection.LANES)["slow"] == lane.model_copy(update={"rev": 2})
-
-
-async def test_a_write_that_changes_nothing_is_not_delivered(backend: Backend) -> None:
-    await backend.jobs.submit(make_job())
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await backend.jobs.submit(make_job())
-        await backend.jobs.cancel("nobody", NOW)
-        await applied(backend.claims, Requeue("a", 1, "dead"))
-        await mark(backend)
-        assert whats(await changes_through(stream, "the end")) == [(DEFINITIONS, "the end", False)]
-
-
-async def test_of_the_journal_only_inserts_are_delivered(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        for seq in (1, 2):
-            await backend.journal.insert(make_entry(seq))
-        assert await backend.journal.trim("default", 1, WallMs(NOW + 1)) == 1
-        await mark(backend)
-        changes = await changes_through(stream, "the end")
-    assert [change.id for change in changes] == [
-        {"shard": "default", "seq": 1},
-        {"shard": "default", "seq": 2},
-        "the end",
-    ]
-
-
-async def test_a_batch_is_full_while_more_is_there_already(backend: Backend) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        many = 2 * BATCH_MAX + BATCH_MAX // 2
-        for start in range(0, many, 500):
-            await backend.jobs.submit_many([make_job(f"job-{number}") for number in range(start, start + 500)])
-        await mark(backend)
-        seen, batches = 0, []
-        while seen <= many:
-            batch = await stream.next_batch(PATIENCE_MS)
-            seen += len(batch.changes)
-            batches.append(batch)
-    assert [batch.is_full for batch in batches] == [len(batch.changes) == BATCH_MAX for batch in batches]
-    assert batches[0].is_full
-    assert not batches[-1].is_full
 
 
 async def test_a_cancelled_wait_loses_nothing(backend: Backend) -> None:
@@ -236,3 +187,114 @@ async def test_a_snapshot_has_the_jobs_with_few_dependencies_and_those_with_many
     found = {change.id: len(cast(list[str], change.fields["waits_for"])) for change in snapshot}
     assert found == {f"waits-{count}": count for count in counts}
     assert len(snapshot) == len(counts)
+
+
+# Where it begins
+
+
+async def test_a_start_is_gap_free(backend: Backend) -> None:
+    await a_start_is_gap_free(backend.source, backend.jobs, backend.definitions)
+
+
+async def test_the_snapshot_holds_every_live_document(backend: Backend) -> None:
+    await write_everything(backend)
+    for seq, name in ((2, "default"), (10, "default"), (9, "default"), (1, "other")):
+        await backend.journal.insert(make_entry(seq, name=name))
+    async with opened(backend.source) as stream:
+        changes = await read_snapshot(stream)
+    ids: dict[Collection, list[object]] = {of: [] for of in MIRRORED}
+    for change in changes:
+        ids[change.collection].append(change.id)
+    assert {of: len(found) for of, found in ids.items() if of not in {JOBS, Collection.JOURNAL}} == {
+        of: 1 for of in MIRRORED if of not in {JOBS, Collection.JOURNAL}
+    }
+    assert sorted(map(str, ids[JOBS])) == sorted([f"fire:tick:{NOW + 1_000}", *(state.value for state in LIVE)])
+    newest = [{"shard": "default", "seq": 10}, {"shard": "other", "seq": 1}]
+    assert sorted(ids[Collection.JOURNAL], key=str) == newest
+
+
+async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: Backend) -> None:
+    followed, fresh = Mirror(), Mirror()
+    async with opened(backend.source) as stream:
+        await write_everything(backend)
+        await dispatch(backend, "pending")
+        await finish(backend, "running")
+        await mark(backend)
+        await follow_into(followed, backend.source, stream, "the end")
+    async with opened(backend.source) as stream:
+        fresh.fold(await read_snapshot(stream))
+    for collection in set(MIRRORED) - {Collection.JOURNAL}:
+        assert followed.nouns(collection) == fresh.nouns(collection)
+    assert followed.journal_head("default") == fresh.journal_head("default")
+    assert followed.digest == fresh.digest
+    assert not followed.quarantine
+
+
+# Where it goes on
+
+
+async def test_a_resumed_stream_has_no_snapshot(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        resume = (await stream.next_batch(0)).resume
+    async with opened(backend.source, resume) as stream:
+        with pytest.raises(InvariantBroken):
+            await read_snapshot(stream)
+
+
+# Where it ends
+
+
+async def test_a_token_without_its_history_is_history_lost(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        await mark(backend, "1")
+        _, batch = await changes_until(stream, "1")
+    token = await backend.behind.outdated(batch.resume)
+    async with opened(backend.source, token) as stream:
+        with pytest.raises(HistoryLost):
+            await stream.next_batch(PATIENCE_MS)
+
+
+async def test_a_dropped_collection_is_history_lost_after_the_changes_before_it(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        await mark(backend, "1")
+        await backend.behind.drop(SCHEDULES)
+        await mark(backend, "2")
+        assert [change.id for change in await changes_through(stream, "1")] == ["1"]
+        for _ in range(2):
+            with pytest.raises(HistoryLost):
+                await stream.next_batch(PATIENCE_MS)
+    async with opened(backend.source) as stream:
+        assert {change.id for change in await read_snapshot(stream)} == {"1", "2"}
+
+
+async def test_a_closed_stream_says_so(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        pass
+    with pytest.raises(StoreUnavailable):
+        await stream.next_batch(PATIENCE_MS)
+
+
+def positions(changes: list[Change]) -> dict[str, Any]:
+    return {change.position: (change.collection, change.id) for change in changes}
+
+
+async def test_each_change_has_a_position_of_its_own_and_they_grow(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        await write_everything(backend)
+        await backend.jobs.submit_many([make_job(f"job-{number}") for number in range(50)])
+        await mark(backend)
+        changes, batch = await changes_until(stream, "the end")
+    found = [change.position for change in changes]
+    assert all(is_position(position) for position in found)
+    assert found == sorted(set(found))
+    assert found[-1] == batch.position
+
+
+async def test_a_resumed_stream_gives_the_positions_that_the_other_would_have_given(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        resume = (await stream.next_batch(0)).resume
+        await write_everything(backend)
+        await mark(backend)
+        expected = positions(await changes_through(stream, "the end"))
+    async with opened(backend.source, resume) as stream:
+        assert positions(await changes_through(stream, "the end")) == expected

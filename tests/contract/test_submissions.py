@@ -1,21 +1,22 @@
-"""`JobStore`: a job is submitted once, however often and from however many callers; and several are, or none."""
+"""`JobStore`: a job is submitted once, however often and from however many callers. `BucketStore`: how many may be."""
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
-from hascheduler.model.event import EventType
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.limit_keys import OnDuplicate, UniqueKey
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import AttemptOutcome, CancelAnswer, JobSelection, KnownJob, SubmitAnswer
+from hascheduler.schema.definition import RateLimit
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.checks import raced
-from tests.contract.following import changes_through, mark, opened_at_the_end
 from tests.contract.job_states import dispatch, finish, start, stored
 from tests.factories import NOW, make_job
 
@@ -34,16 +35,6 @@ async def test_a_hundred_equal_submits_at_once_make_one_job(backend: Backend) ->
     assert {answer.answer for answer in answers} == {NEW, KNOWN}
     [id] = {str(answer.document["_id"]) for answer in answers}
     assert await backend.jobs.known([f"j{n}" for n in range(100)]) == [KnownJob(id, "tenant", JobState.PENDING)]
-
-
-async def test_batches_that_race_make_each_job_once(backend: Backend) -> None:
-    def batch(n: int) -> list[NewJob]:
-        return [keyed(f"b{n}-{place}", f"k{place}") for place in range(10)]
-
-    answers = await raced(backend.jobs.submit_many(batch(n)) for n in range(10))
-    for place in range(10):
-        assert [each[place].answer for each in answers].count(NEW) == 1
-        assert len({each[place].document["_id"] for each in answers}) == 1
 
 
 async def test_another_body_under_a_key_writes_nothing(backend: Backend) -> None:
@@ -87,13 +78,6 @@ async def test_a_job_that_answers_for_a_key_is_kept_for_a_day_at_least(backend: 
     assert RETENTION_MS < IDEMPOTENCY_MS
 
 
-async def test_the_jobs_of_a_batch_are_found_by_it(backend: Backend) -> None:
-    await backend.jobs.submit_many([make_job("a", batch="batch:1"), make_job("b"), make_job("c", batch="batch:1")])
-    assert {job.id for job in await backend.jobs.batch("batch:1", 10)} == {"a", "c"}
-    assert len(await backend.jobs.batch("batch:1", 1)) == 1
-    assert await backend.jobs.batch("batch:2", 10) == []
-
-
 def together(*ids: str, tried: int = 0, asked: str = "h", at_ms: int = NOW) -> list[NewJob]:
     """Each under a key of its own, the same at each try."""
     return [
@@ -106,14 +90,6 @@ def together(*ids: str, tried: int = 0, asked: str = "h", at_ms: int = NOW) -> l
 
 async def ids_of(backend: Backend) -> list[str]:
     return sorted(job["_id"] for job in (await backend.jobs.list(JobSelection(), None, 99)).documents)
-
-
-async def test_all_are_new_and_stored_as_each_alone_would_be(backend: Backend) -> None:
-    submissions = await backend.jobs.submit_all([make_job("a"), make_job("b", waits_for=("a",))])
-    assert submissions is not None
-    assert [(each.answer, each.document["_id"]) for each in submissions] == [("new", "a"), ("new", "b")]
-    await backend.jobs.submit(make_job("c", waits_for=("a",)))
-    assert {**await stored(backend, "b"), "_id": "c", "target": "target"} == await stored(backend, "c")
 
 
 async def test_one_that_is_known_keeps_all_back(backend: Backend) -> None:
@@ -149,24 +125,6 @@ async def test_one_that_cannot_be_stored_keeps_all_back(backend: Backend) -> Non
     with pytest.raises(InvalidInput):
         await backend.jobs.submit_all([make_job("a"), make_job("b", payload={"n": 2**64}), make_job("c")])
     assert await ids_of(backend) == []
-
-
-@pytest.mark.parametrize(
-    "jobs",
-    [
-        pytest.param([make_job(id, batch="b") for id in "abc"], id="of an atomic batch"),
-        pytest.param([make_job(id, schedule="tick") for id in "abc"], id="of a schedule that is triggered"),
-    ],
-)
-async def test_each_of_them_has_an_event_that_it_was_submitted(backend: Backend, jobs: list[NewJob]) -> None:
-    async with opened_at_the_end(backend.source, backend.definitions) as stream:
-        await backend.jobs.submit_all(jobs)
-        await mark(backend)
-        events = Mirror().fold(await changes_through(stream, "the end")).events
-    assert [(event.type, event.job, event.tenant) for event in events] == [
-        (EventType.SUBMITTED, job.id, job.tenant) for job in jobs
-    ]
-    assert len({event.id for event in events}) == len(jobs)
 
 
 DUPLICATE = SubmitAnswer.DUPLICATE
@@ -339,3 +297,70 @@ async def test_batches_that_race_keep_one_of_each_key(backend: Backend) -> None:
         assert [each[place].answer for each in answers].count(NEW) == 1
     assert len(await in_state(backend, PENDING)) == 10
     assert len(await in_state(backend, CANCELLED)) == 35
+
+
+DAY_MS = 86_400_000
+THREE_A_DAY = RateLimit(count=3, per_ms=DAY_MS)
+LONG_AGO = datetime(1960, 1, 1, tzinfo=UTC)
+FAR_AHEAD = datetime.now(UTC) + timedelta(days=365)
+
+
+async def put(backend: Backend, level: int, at: datetime, limit: RateLimit = THREE_A_DAY, tenant: str = "acme") -> None:
+    document: dict[str, Any] = {"level": level, "count": limit.count, "per_ms": limit.per_ms, "at": at, "taken": True}
+    await backend.behind.insert(Collection.BUCKETS, {"_id": tenant, **document})
+
+
+async def stored_bucket(backend: Backend) -> dict[str, Any]:
+    # A write that waits for the majority: what was written before it can be read then.
+    await backend.behind.insert(Collection.DEFINITIONS, {"_id": "a later write"})
+    document = await backend.behind.find(Collection.BUCKETS, "acme")
+    assert document is not None
+    return dict(document)
+
+
+async def test_a_bucket_begins_full_and_gives_all_tokens_or_none(backend: Backend) -> None:
+    assert await backend.buckets.take("acme", THREE_A_DAY, 2) == 0
+    assert await backend.buckets.take("acme", THREE_A_DAY, 2) > 0
+    assert await backend.buckets.take("acme", THREE_A_DAY, 1) == 0
+    assert await backend.buckets.take("acme", THREE_A_DAY, 1) > 0
+    assert await backend.buckets.take("other", THREE_A_DAY, 3) == 0, "each tenant has its own"
+
+
+async def test_an_empty_bucket_returns_the_wait_until_it_holds_enough(backend: Backend) -> None:
+    assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
+    one_in_ms = await backend.buckets.take("acme", THREE_A_DAY, 1)
+    assert DAY_MS // 3 - 600_000 < one_in_ms <= DAY_MS // 3
+    all_in_ms = await backend.buckets.take("acme", THREE_A_DAY, 3)
+    assert DAY_MS - 600_000 < all_in_ms <= DAY_MS
+
+
+async def test_concurrent_takes_get_as_many_tokens_as_there_are(backend: Backend) -> None:
+    answers = await asyncio.gather(*(backend.buckets.take("acme", THREE_A_DAY, 1) for _ in range(20)))
+    assert answers.count(0) == 3
+
+
+async def test_a_bucket_refills_with_time_but_never_beyond_full(backend: Backend) -> None:
+    await put(backend, 0, LONG_AGO)
+    assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
+    assert await backend.buckets.take("acme", THREE_A_DAY, 1) > 0
+
+
+async def test_the_largest_limit_fills_without_overflow(backend: Backend) -> None:
+    largest = RateLimit(count=1_000_000, per_ms=7 * DAY_MS)
+    await put(backend, 0, LONG_AGO, largest)
+    assert await backend.buckets.take("acme", largest, 1_000_000) == 0
+    assert await backend.buckets.take("acme", largest, 1_000_000) > 0
+
+
+async def test_a_clock_that_went_back_adds_nothing_and_refilling_continues_from_there(backend: Backend) -> None:
+    await put(backend, DAY_MS, FAR_AHEAD)
+    assert await backend.buckets.take("acme", THREE_A_DAY, 1) == 0
+    assert await backend.buckets.take("acme", THREE_A_DAY, 1) > 0
+    assert (await stored_bucket(backend))["at"].replace(tzinfo=UTC) < FAR_AHEAD
+
+
+@pytest.mark.parametrize("other", [RateLimit(count=5, per_ms=DAY_MS), RateLimit(count=3, per_ms=2 * DAY_MS)])
+async def test_with_another_limit_a_bucket_starts_full(backend: Backend, other: RateLimit) -> None:
+    assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
+    assert await backend.buckets.take("acme", other, other.count) == 0
+    assert await backend.buckets.take("acme", other, 1) > 0

@@ -1,6 +1,6 @@
 """`MongoTenantStore`: the documents of the tenants of one partition, compared, put and taken under a hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +9,12 @@ import pytest
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.leadership import encode_hold
-from hascheduler.model.job import LIVE, JobState
+from hascheduler.model.job import JobState
 from hascheduler.model.partition import Hold, partition_key, partition_of
-from hascheduler.model.values.instants import WallMs, to_datetime
+from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.connection import Client, Database, open_database
 from hascheduler.mongo.tenants import MongoTenantStore
-from hascheduler.ports.tenants import MARK, Key, Version, marked
+from hascheduler.ports.tenants import Key, Version, marked
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
@@ -129,15 +129,6 @@ async def test_tenants_are_found_by_jumps_in_the_index(pymongo_client: Client, r
         assert "DISTINCT_SCAN" in str(plan)
 
 
-@pytest.mark.parametrize("one", [*(job("a", state) for state in LIVE), schedule("tick")])
-async def test_a_partition_is_live_with_a_live_job_or_a_schedule(shard: Shard, one: Any) -> None:
-    await shard.insert(job("over", JobState.FAILED), bucket(), job("theirs", tenant=OTHER))
-    assert await shard.store.live([PARTITION, 0]) == set()
-    await shard.insert(one)
-    assert await shard.store.live([PARTITION, 0]) == {PARTITION}
-    assert await shard.store.live([0]) == set()
-
-
 # Versions
 
 
@@ -154,17 +145,6 @@ async def test_all_documents_have_versions_verdicts_and_buckets_too(shard: Shard
     assert await shard.store.versions_of([*found, Key("jobs", "gone")]) == found
     live = await shard.store.versions([TENANT], None, (), live_only=True)
     assert live.keys() == {Key("jobs", "a"), Key("schedules", "tick")}
-
-
-async def test_since_an_instant_are_those_that_are_live_new_or_known(shard: Shard) -> None:
-    old: Any = {"submitted_at_ms": NOW - 1}
-    await shard.insert(
-        job("waits", **old), job("over", JobState.FAILED, **old), job("new", JobState.FAILED), schedule("tick"),
-        job("known", JobState.FAILED, **old), verdict("tick", NOW - 1), verdict("tick", NOW),
-    )  # fmt: skip
-    known = [Key("jobs", "known"), Key("jobs", "gone")]
-    found = await shard.store.versions([TENANT], WallMs(NOW), known)
-    assert {key.id for key in found} == {"waits", "new", "known", "tick", f"tick:{NOW:013d}"}
 
 
 @pytest.mark.parametrize(("earlier", "later"), [
@@ -204,19 +184,6 @@ async def test_what_changes_without_a_revision_makes_another_version(shard: Shar
 
 
 # Writes
-
-
-async def test_documents_arrive_as_they_are_with_the_mark_of_their_copy(shard: Shard) -> None:
-    before: Any = {MARK: 4}
-    documents = dict(ALL) | dict([job("b", payload={"$a.b": [{"n": 1}], "deep": {"x": None}}, **before)])
-    await shard.store.put(HOLD, documents, mark=7)
-    for key, document in documents.items():
-        assert await shard.find(key) == {**document, MARK: 7}
-    assert {each.mark for each in (await shard.store.versions_of([*documents])).values()} == {7}
-    read = await shard.store.read([*documents, Key("jobs", "gone")])
-    assert read.keys() == documents.keys()
-    await shard.store.put(HOLD, {key: dict(each) | {"rev": 9} for key, each in read.items() if key.id == "b"}, mark=0)
-    assert MARK not in (await shard.find(key) or {MARK})
 
 
 @pytest.mark.parametrize("stored", [
@@ -264,13 +231,6 @@ async def test_a_copy_whose_key_another_job_has_is_left_out(shard: Shard) -> Non
     assert await shard.store.put(HOLD, dict([second, third]), mark=7) == {second[0]}
     assert await shard.find(second[0]) is None
     assert await shard.find(third[0]) is not None
-
-
-async def test_a_key_goes_from_one_copy_to_the_next_in_one_batch(shard: Shard) -> None:
-    await shard.store.put(HOLD, dict([job("z", unique_key="k")]), mark=7)
-    moved: Sequence[Any] = [job("a", unique_key="k"), job("z", JobState.FAILED, rev=4)]
-    assert not await shard.store.put(HOLD, dict(moved), mark=7)
-    assert (await shard.find(Key("jobs", "a")) or {})["unique_key"] == "k"
 
 
 @pytest.mark.real

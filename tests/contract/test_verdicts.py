@@ -1,22 +1,24 @@
-"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time."""
+"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time, of one and of all."""
 
-from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
-from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.documents.schedule import encode_fire_counts
+from hascheduler.model.documents.verdict import verdict_document
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from hascheduler.ports import VerdictRecord
+from hascheduler.ports import ListPosition, VerdictPage, VerdictRecord, VerdictSelection
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
-from tests.contract.checks import DONE, LOST, UNKNOWN, applied, raced
-from tests.contract.job_states import dispatch, stored_schedule
-from tests.factories import NOW, make_fire, make_job, make_schedule
+from tests.contract.checks import DONE, LOST, applied, raced
+from tests.contract.job_states import stored_schedule
+from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
-pytestmark = on("memory", "mongomock", "pymongo", "motor")
+of_one = on("memory", "mongomock", "pymongo", "motor")
 
 TICK = ScheduleId("tick", "tenant", NOW)
 
@@ -38,6 +40,7 @@ async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, lim
     return list(await backend.verdicts.list(TICK, frozenset(verdicts or Verdict), NOW, before_ms, limit))
 
 
+@of_one
 async def test_a_recorded_run_moves_the_cursor_and_the_counts(backend: Backend) -> None:
     before = make_schedule()
     await backend.schedules.create(before)
@@ -49,6 +52,7 @@ async def test_a_recorded_run_moves_the_cursor_and_the_counts(backend: Backend) 
     assert await backend.schedules.get("tick") == expected
 
 
+@of_one
 async def test_a_recorded_run_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, passed(1, 5))
@@ -60,44 +64,7 @@ async def test_a_recorded_run_applied_again_is_done_and_changes_nothing(backend:
     assert [record.run.count for record in await records(backend)] == [1, 5]
 
 
-async def test_what_is_counted_is_what_was_carried_out_whatever_its_leader_thought_of_the_times_before(
-    backend: Backend,
-) -> None:
-    """A decision that is applied late may have been made before the times ahead of it were decided otherwise."""
-    await backend.schedules.create(make_schedule())
-    latest = replace(passed(6, 6), tally=FireCounts(1, 2, 3))
-    assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
-    schedule = await stored_schedule(backend)
-    assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_fire_counts(FireCounts(fired=1, missed=5)))
-
-
-async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    full: dict[str, Any] = {"verdict": Verdict.THROTTLED, "because_of": "max_pending"}
-    decisions = [passed(1, 3, **full), passed(4, 5), passed(6, 9, **full)]
-    for _ in range(2):
-        assert await applied(backend.claims, *decisions) == [DONE] * 3
-    assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
-    document = await stored_schedule(backend)
-    assert decode_schedule("tick", document).tally == FireCounts(missed=2, throttled=8)
-    throttled = await records(backend, Verdict.THROTTLED)
-    assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
-        ("throttled", "max_pending", 1), ("throttled", "max_pending", 4), ("throttled", "max_pending", 3),
-    ]  # fmt: skip
-    assert [record.run.count for record in await records(backend, Verdict.MISSED)] == [2]
-    assert len(await records(backend, Verdict.MISSED, Verdict.THROTTLED)) == 4
-
-
-async def test_outcomes_after_a_missing_one_wait_for_it(backend: Backend) -> None:
-    before = await backend.schedules.create(make_schedule())
-    assert await applied(backend.claims, make_fire(2), passed(3, 4)) == [UNKNOWN, UNKNOWN]
-    assert await backend.schedules.get("tick") == before
-    assert await records(backend) == []
-    assert await applied(backend.claims, passed(1, 1)) == [DONE]
-    assert await applied(backend.claims, make_fire(2), passed(3, 4)) == [DONE, DONE]
-    assert [record.run.first_ms for record in await records(backend)] == [at(3), at(2), at(1)]
-
-
+@of_one
 async def test_a_run_of_a_schedule_that_is_gone_is_lost_unless_it_was_recorded_before(backend: Backend) -> None:
     assert await applied(backend.claims, passed(1, 2)) == [LOST]
     assert await records(backend) == []
@@ -107,6 +74,7 @@ async def test_a_run_of_a_schedule_that_is_gone_is_lost_unless_it_was_recorded_b
     assert await applied(backend.claims, passed(1, 2), passed(3, 4)) == [DONE, LOST]
 
 
+@of_one
 async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     assert await applied(backend.claims, make_fire(1), passed(2, 2)) == [DONE, DONE]
@@ -121,6 +89,7 @@ async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_noth
     assert await backend.jobs.get(make_fire(5).job_id) is None
 
 
+@of_one
 async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(backend: Backend) -> None:
     # As after a crash between the insert and the cursor.
     await backend.schedules.create(make_schedule())
@@ -131,41 +100,7 @@ async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_th
     assert schedule["cursor_ms"] == at(1)
 
 
-async def test_fired_times_are_read_from_their_jobs_and_all_verdicts_come_newest_first(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await backend.schedules.create(make_schedule("tick-other"))
-    skipped = passed(3, 3, Verdict.SKIPPED, because_of="fire:tick:x")
-    await applied(backend.claims, passed(1, 1), make_fire(2), skipped, make_fire(4))
-    await applied(backend.claims, passed(1, 1, schedule="tick-other"), make_fire(2, schedule="tick-other"))
-    await dispatch(backend, make_fire(2).job_id)
-    found = await records(backend)
-    assert [record.run.first_ms for record in found] == [at(4), at(3), at(2), at(1)]
-    assert [record.run.verdict for record in found] == ["fired", "skipped", "fired", "missed"]
-    assert [record.job_state for record in found] == [JobState.PENDING, None, JobState.DISPATCHED, None]
-    assert found[1].run == skipped.run
-    assert await records(backend, Verdict.SKIPPED, Verdict.MISSED) == [found[1], found[3]]
-    assert await records(backend, Verdict.FIRED) == [found[0], found[2]]
-    assert await records(backend, before=3, limit=1) == [found[2]]
-    assert await records(backend, limit=2) == found[:2]
-
-
-async def test_a_malformed_record_does_not_hide_the_others(backend: Backend) -> None:
-    await backend.schedules.create(make_schedule())
-    await applied(backend.claims, passed(1, 1))
-    broken = {"_id": f"tick:{at(2)}", "schedule": "tick", "verdict": "missed", "first_ms": "x"}
-    await backend.behind.insert(Collection.VERDICTS, broken)
-    assert [record.run.first_ms for record in await records(backend)] == [at(1)]
-
-
-async def test_a_count_of_failures_is_written_and_is_no_edit(backend: Backend) -> None:
-    before = make_schedule()
-    await backend.schedules.create(before)
-    assert await applied(backend.claims, CountFailures("tick", 7, 2)) == [DONE]
-    assert await applied(backend.claims, CountFailures("tick", 7, 2)) == [DONE]
-    assert await backend.schedules.get("tick") == {**before, "failures": 2}
-    assert await applied(backend.claims, CountFailures("nothing", 1, 2)) == [LOST]
-
-
+@of_one
 async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Backend) -> None:
     before = make_schedule()
     await backend.schedules.create(before)
@@ -180,6 +115,7 @@ async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Ba
     assert await backend.schedules.get("tick") == paused
 
 
+@of_one
 async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_leave_that(backend: Backend) -> None:
     """The event of missed times is made from that change alone."""
     await backend.schedules.create(make_schedule())
@@ -190,3 +126,99 @@ async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_lea
         await applied(backend.claims, more)
         schedule = await stored_schedule(backend)
         assert schedule["missed"] == [at(6), at(8), 3]
+
+
+of_all = on("memory", "pymongo")
+EACH = tuple(verdict for verdict in Verdict if verdict is not Verdict.FIRED)
+
+
+async def decided(
+    backend: Backend, schedule: str, first: int, decided_at: int, verdict: Verdict = Verdict.MISSED
+) -> None:
+    run = VerdictRun(schedule, verdict, at(first), at(first), 1)
+    await backend.behind.insert(Collection.VERDICTS, verdict_document(run, at(decided_at), NOW))
+
+
+def schedule(name: str, tenant: str = "acme", **labels: str) -> dict[str, Any]:
+    return make_schedule(name, template=make_template(tenant=tenant), labels=labels)
+
+
+async def three_schedules(backend: Backend) -> None:
+    """a and b are of tenant acme, c is another's; the times of b were decided last."""
+    for name, tenant, team in (("a", "acme", "x"), ("b", "acme", "y"), ("c", "other", "x")):
+        await backend.schedules.create(schedule(name, tenant, team=team))
+    await decided(backend, "a", 1, 10)
+    await decided(backend, "c", 2, 10, Verdict.SKIPPED)
+    await decided(backend, "a", 3, 20, Verdict.THROTTLED)
+    await decided(backend, "b", 1, 30)
+    await decided(backend, "c", 4, 30)
+
+
+def shown(page: VerdictPage) -> list[tuple[str, str]]:
+    return [(one.run.schedule, one.run.verdict.value) for one in page.verdicts]
+
+
+@of_all
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (VerdictSelection(verdicts=EACH), ["c4", "b1", "a3", "c2", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,)), ["c4", "b1", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.SKIPPED, Verdict.THROTTLED)), ["a3", "c2"]),
+        (VerdictSelection(verdicts=EACH, since_ms=at(11), until_ms=at(30)), ["a3"]),
+        (VerdictSelection(verdicts=EACH, tenant="acme"), ["b1", "a3", "a1"]),
+        (VerdictSelection(verdicts=EACH, tenant="nobody"), []),
+        (VerdictSelection(verdicts=EACH, labels={"team": "x"}), ["c4", "a3", "c2", "a1"]),
+        (VerdictSelection(verdicts=(Verdict.MISSED,), tenant="acme", labels={"team": "x"}), ["a1"]),
+        (VerdictSelection(verdicts=EACH, text="A"), ["a3", "a1"]),
+        (VerdictSelection(verdicts=EACH, text="(a\0"), []),
+    ],
+)
+@pytest.mark.parametrize("limit", [1, 2, 10])
+async def test_pages_hold_what_is_selected_the_newest_decision_first(
+    backend: Backend, which: VerdictSelection, expected: list[str], limit: int
+) -> None:
+    await three_schedules(backend)
+    found: list[str] = []
+    after: ListPosition | None = None
+    while True:
+        page = await backend.verdicts.of_all(which, after, limit)
+        assert len(page.verdicts) <= limit
+        found += [f"{one.run.schedule}{(one.run.first_ms - NOW) // 1_000}" for one in page.verdicts]
+        if page.next is None:
+            break
+        after = page.next
+    assert found == expected
+
+
+@of_all
+async def test_a_record_of_an_earlier_schedule_by_that_name_is_of_no_tenant(backend: Backend) -> None:
+    await three_schedules(backend)
+    await backend.schedules.delete("a")
+    await backend.schedules.create({**schedule("a", "other"), "created_at_ms": at(5)})
+    assert ("a", "missed") not in shown(
+        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="other"), None, 9)
+    )
+    assert ("a", "missed") not in shown(
+        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="acme"), None, 9)
+    )
+    assert ("a", "missed") in shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9))
+
+
+@of_all
+async def test_an_unstorable_one_that_has_a_job_after_all_has_fired(backend: Backend) -> None:
+    await backend.schedules.create(schedule("a"))
+    await decided(backend, "a", 1, 10, Verdict.UNSTORABLE)
+    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == [("a", "unstorable")]
+    await backend.jobs.submit(make_job(f"fire:a:{at(1)}", schedule="a", tenant="acme"))
+    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == []
+
+
+@of_all
+@pytest.mark.parametrize("broken", [{"verdict": 5}, {"decided_at_ms": "now"}, {"first_ms": None}, {"schedule": None}])
+async def test_a_record_that_was_broken_by_hand_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:
+    await three_schedules(backend)
+    run = VerdictRun("a", Verdict.MISSED, at(7), at(7), 1)
+    await backend.behind.insert(Collection.VERDICTS, {**verdict_document(run, at(40), NOW), **broken})
+    for which in (VerdictSelection(verdicts=EACH), VerdictSelection(verdicts=EACH, tenant="acme")):
+        assert len((await backend.verdicts.of_all(which, None, 9)).verdicts) in (5, 3)

@@ -1,5 +1,6 @@
-"""Each planted defect is found, by its kind and with a hint, and nothing else; a healthy database has no findings."""
+"""Each planted defect is found, and nothing else; a healthy database has no findings, nor has the command."""
 
+import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,6 +18,7 @@ from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.schedule import Basis
 from tests.integration.check.healthy import AT_ONCE, TIMES, Healthy
+from tests.unit.check.test_command import run
 
 Plant = Callable[[Healthy], Awaitable[object]]
 MINUTE_MS = 60_000
@@ -353,3 +355,24 @@ async def test_an_unapplied_verdict_is_found_by_its_schedule(healthy: Healthy) -
     # An edit revokes it: those times are decided again.
     await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": {"since_ms": healthy.now}})
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
+
+
+async def test_a_healthy_database_is_status_0_and_a_broken_one_status_1(mongodb_uri: str, healthy: Healthy) -> None:
+    name = healthy.database.name
+    ended = run(name, "--mongodb-uri", mongodb_uri)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("no problems found; ")
+    await healthy.database.jobs.insert_one(healthy.job("job:[red]x", "sleeping"))
+    ended = run(name, "--mongodb-uri", mongodb_uri)
+    assert ended.returncode == 1
+    # Such a document may hold markup.
+    assert "unknown_state  jobs/job:[red]x" in ended.stdout
+    assert "→ it neither runs nor ends" in ended.stdout
+    assert "unknown_state 1; " in ended.stdout
+    ended = run(name, "--mongodb-uri", mongodb_uri, "--json")
+    assert ended.returncode == 1
+    answer = json.loads(ended.stdout)
+    assert (answer["database"], answer["counts"], answer["complete"]) == (name, {"unknown_state": 1}, True)
+    [finding] = answer["findings"]
+    assert set(finding) == {"kind", "document", "what", "since", "hint"}
+    assert (finding["kind"], finding["document"]) == ("unknown_state", "jobs/job:[red]x")

@@ -1,4 +1,4 @@
-"""Every query of a hot path uses an index; creating the indexes twice, or concurrently, is harmless."""
+"""Hot queries use an index and indexes may be created at once; races, clock and jumps of the shards' home."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,9 +8,15 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import LIVE, JobState
+from hascheduler.model.partition import partition_of
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.journal import entries_of
 from hascheduler.mongo.schema.indexes import INDEXES, ensure_collections_and_indexes
+from hascheduler.shards.home import LayoutStore, agreed_layout
+from hascheduler.shards.layout import Layout
+from hascheduler.shards.names import TENANTS_OF_SCHEDULES, Names
+from tests.contract.checks import RACERS, raced
+from tests.factories import NOW
 from tests.sent_commands import stages_of
 
 NEWEST_FIRST = {"_id": -1}
@@ -80,3 +86,41 @@ async def test_several_replicas_may_create_the_indexes_at_once(database: Databas
 
 def _reads_index(stage: Mapping[str, Any]) -> bool:
     return stage["stage"] in {"IXSCAN", "IDHACK", "EXPRESS"}
+
+
+SHARDS = ("default", "0001")
+
+
+async def test_of_many_replicas_that_start_at_once_one_makes_the_layout(database: Database) -> None:
+    layouts = await raced(agreed_layout(database, SHARDS, lambda: NOW) for _ in range(RACERS))
+    assert set(layouts) == {Layout.even(SHARDS)}
+    store = LayoutStore(database)
+    changes = [Layout.even(SHARDS).beginning({number: 0, number + 1: 1}) for number in range(RACERS)]
+    assert sum(await raced(store.replace(1, change) for change in changes)) == 1
+    assert await store.get() in changes
+
+
+async def test_of_many_creates_at_once_those_of_one_partition_get_the_name(database: Database) -> None:
+    names = Names(database, lambda: NOW)
+    for number in range(5):
+        name, partitions = f"tick-{number}", [each % 3 for each in range(RACERS)]
+        got = await raced(names.reserve(name, each) for each in partitions)
+        bound = await names.partition_of(name)
+        assert got == [each == bound for each in partitions]
+
+
+async def test_the_names_of_a_million_jobs_are_found_by_jumps_in_an_index(database: Database) -> None:
+    names = Names(database, lambda: NOW)
+    await database.jobs.insert_many(
+        [
+            {"_id": f"s{at % 7}@{at}", "schedule": f"s{at % 7}", "tenant": "t1", "submitted_at_ms": at}
+            for at in range(700)
+        ]
+    )
+    await database.jobs.insert_many([{"_id": f"job:{at}", "tenant": "t2", "submitted_at_ms": at} for at in range(100)])
+    await names.reserve_all(database)
+    bound = {each["_id"]: each["partition"] async for each in database.names.find({})}
+    assert bound == {f"s{number}": partition_of("t1") for number in range(7)}
+    command: dict[str, Any] = {"aggregate": "jobs", "pipeline": TENANTS_OF_SCHEDULES, "cursor": {}}
+    plan = str(await database.command({"explain": command, "verbosity": "queryPlanner"}))
+    assert "DISTINCT_SCAN" in plan

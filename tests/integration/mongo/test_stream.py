@@ -1,17 +1,21 @@
-"""The change stream on a real server: what it delivers and leaves out, its positions, and when it ends."""
+"""The change stream on a real server; errors of the driver become ours, name the failed action, and hide the URI."""
 
+import asyncio
+import gc
 from collections.abc import AsyncIterator
+from typing import Any
 
 import bson
 import pytest
 from bson.raw_bson import RawBSONDocument
 
-from hascheduler.errors import HistoryLost
-from hascheduler.mirror.changes import Change, Operation, Quarantined
+from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.mirror.changes import Change, Quarantined
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults, local_faults
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.stream import source as stream_module
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
@@ -37,15 +41,6 @@ async def received(stream: MongoChangeStream, count: int) -> list[Change]:
         changes += batch.changes
     assert len(changes) == count
     return changes
-
-
-async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
-    await database.jobs.insert_one({"_id": "a", "rev": 1})
-    await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [1]}})
-    await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [2]}, "$inc": {"rev": 1}})
-    put, patch = await received(stream, 2)
-    assert (put.operation, put.fields) == (Operation.PUT, {"rev": 1})
-    assert (patch.operation, patch.fields) == (Operation.PATCH, {"rev": 2})
 
 
 async def test_a_document_that_is_hard_to_decode_is_quarantined_and_the_others_go_on(
@@ -131,3 +126,48 @@ async def test_a_stream_that_is_resumed_in_the_middle_of_one_time_counts_on(
             in_parts |= {change.id: change.position for change in batch.changes}
             resume = batch.resume
     assert in_parts == whole
+
+
+# The driver leaves its socket to the collector when it is interrupted while it connects.
+leaves_sockets = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)
+
+
+async def slow_query(database: Database) -> dict[str, Any]:
+    """It takes the server some seconds, and finds nothing."""
+    await database.jobs.insert_many([{"_id": number} for number in range(1_000)])
+    summed = {"$sum": {"$map": {"input": {"$range": [0, 100_000]}, "in": "$$this"}}}
+    return {"$expr": {"$eq": [summed, -1]}}
+
+
+async def test_an_exchange_ends_in_time(database: Database) -> None:
+    slow = await slow_query(database)
+    with pytest.raises(StoreUnavailable, match=r"dawdle: .*(?i:time)"), faults("dawdle", 0.2):
+        await database.jobs.find_one(slow)
+
+
+@leaves_sockets
+async def test_a_slice_ends_in_time(database: Database) -> None:
+    slow = await slow_query(database)
+    with pytest.raises(StoreUnavailable, match="dawdle: no answer in time"):
+        async with local_faults("dawdle", 0.2):
+            await database.jobs.find(slow).to_list(1)
+
+
+@leaves_sockets
+async def test_a_cancellation_is_never_lost_in_the_driver(database: Database) -> None:
+    async def exchange_for_ever() -> None:
+        while True:
+            with faults("exchange"):
+                await database.command("ping")
+
+    for turns in range(30):
+        task = asyncio.create_task(exchange_for_ever())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=10)
+        assert done
+        assert task.cancelled()
+    gc.collect()

@@ -1,25 +1,31 @@
-"""Attempts on a real server: how they start and end, when they are retried, and how many processors serve a shard."""
+"""Attempts on a real server: how they start, end and are retried; fires whose job the server refuses."""
 
 import asyncio
 import time
 from datetime import timedelta
 from typing import Any
 
+import bson
 import pytest
 
-from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState
+from hascheduler.model.documents import fired_job
+from hascheduler.model.documents.fired_job import JobMaker
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.state_updates import back_to_pending
+from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore, count_servers
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.contract.backends import RETENTION_MS
-from tests.factories import NOW, make_job
+from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
 RESULTS: list[Any] = [None, None, "done", {"a": [1, {"b": None}]}, "$state", {"$add": [1, 2]}, {"a.b": 1}]
 
@@ -118,3 +124,38 @@ async def test_those_that_take_no_jobs_or_show_no_life_are_not(database: Databas
     long_ago = before["expire_at"] - timedelta(milliseconds=DEAD_AFTER_MS)
     await database[Collection.PROCESSORS.value].update_one({"_id": "p.3"}, {"$set": {"expire_at": long_ago}})
     assert await servers(database, "log") == 1
+
+
+DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
+AT_MS = WallMs(NOW + 1_000)
+
+
+def a_little_larger() -> dict[str, Any]:
+    """A schedule that can be stored, and whose job is one byte larger than a document may be."""
+    schedule = make_schedule("little", payload="")
+    [job] = JobMaker("little", schedule).fired(AT_MS)
+    room = DOCUMENT_BYTES_MAX - len(bson.encode(new_job_document(job)))
+    schedule["payload"] = "x" * (room + 1)
+    assert len(bson.encode(schedule)) <= DOCUMENT_BYTES_MAX
+    return schedule
+
+
+async def test_a_job_that_is_larger_than_a_document_is_refused_and_the_others_fire(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver refuses what is far larger, the server what is a little larger."""
+    monkeypatch.setattr(fired_job, "PAYLOAD_BYTES_MAX", 10**9)
+    far = make_schedule("far", template=make_template(target="t" * 256), payload="${target}" * 80_000, render=True)
+    schedules = database[Collection.SCHEDULES.value]
+    for schedule in (make_schedule("first"), far, make_schedule("good"), a_little_larger(), make_schedule("last")):
+        await schedules.insert_one(schedule)
+    names = ("first", "far", "good", "little", "last")
+    fires = [make_fire(1, schedule=name, tally=FireCounts(fired=1)) for name in names]
+    settled = await MongoClaimStore(database, 600_000).apply(fires, AT_MS, majority=True)
+    done, refused = Settlement.DONE, Settlement.REFUSED
+    assert settled == [done, refused, done, refused, done]
+    for name, settlement in zip(names, settled, strict=True):
+        which = ScheduleId(name, "tenant", NOW)
+        records = await MongoVerdictStore(database).list(which, frozenset(Verdict), NOW, WallMs(AT_MS + 1), 9)
+        expected = Verdict.UNSTORABLE if settlement is refused else Verdict.FIRED
+        assert [record.run.verdict for record in records] == [expected], name

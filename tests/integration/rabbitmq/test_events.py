@@ -11,7 +11,7 @@ import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
 from hascheduler.model.event import Event, EventType
-from hascheduler.rabbitmq.publisher import EVENTS_PIPELINED_MAX, RabbitEventExchange
+from hascheduler.rabbitmq.publisher import RabbitEventExchange
 from tests.integration.rabbitmq.conftest import LIMIT_S, running
 from tests.integration.rabbitmq.wire import Wire
 from tests.unit.daemon.happenings import happened
@@ -93,17 +93,6 @@ async def test_each_listener_gets_what_its_pattern_says(amqp_url: str, name: str
         assert await failures.jobs(2) == ["b", "c"]
         assert await of_fetch.jobs(2) == ["a", "b"]
         assert await of_git.jobs(3) == ["a", "b", "c"]
-
-
-async def test_many_are_published_in_their_order_whether_or_not_a_queue_is_bound(
-    amqp_url: str, name: str, channel: AbstractChannel
-) -> None:
-    events = [happened(second, f"job:{second}") for second in range(2 * EVENTS_PIPELINED_MAX + 3)]
-    async with connected(amqp_url, name) as exchange:
-        assert await exchange.publish(events)
-        listener = await listening(channel, name, "#")
-        assert await exchange.publish(events)
-        assert await listener.jobs(len(events)) == [event.job for event in events]
 
 
 async def test_a_broker_that_answers_nothing_takes_nothing_and_comes_back(

@@ -162,22 +162,6 @@ async def test_a_cut_in_the_middle_of_a_batch_leaves_no_confirmation_that_was_no
     await deliveries.delete()
 
 
-async def test_a_silent_broker_makes_publishing_unknown_in_time(
-    wire: Wire, processor_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hascheduler.rabbitmq.publisher.PUBLISH_LIMIT_S", 0.2)
-    inbox = Inbox()
-    transport = RabbitTransport(wire.url)
-    deliveries = RabbitDeliveries(wire.url, processor_id, slots=2)
-    async with running(transport.run), running(lambda: deliveries.run(inbox.sink)):
-        await until(lambda: transport.accepting)
-        wire.silent = True
-        assert await transport.publish([(processor_id, run_message("a"))]) == [Confirm.UNKNOWN]
-        wire.silent = False
-        await delivered(transport, processor_id, run_message("b"))
-    await deliveries.delete()
-
-
 async def test_a_connection_that_the_broker_does_not_close_in_time_is_closed(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:

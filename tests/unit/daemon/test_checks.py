@@ -18,7 +18,6 @@ from hascheduler.mirror.mirror import Mark, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 from tests.chance import load_profile
-from tests.factories import make_replica
 from tests.tiers import examples
 from tests.unit.daemon.doubles import running
 from tests.unit.daemon.followers import Cluster, Follower
@@ -81,45 +80,6 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
     cluster.settle()
     assert all(list(one.digests.differing) == [] for one in cluster.followers)
     assert len(wrong.reasons) == 1
-
-
-def test_where_reading_again_does_not_help_it_is_not_repeated() -> None:
-    cluster = Cluster(4)
-    cluster.settle()
-    wrong = cluster.followers[2]
-    for _ in range(5):
-        missing_one_schedule(cluster, wrong)
-        cluster.settle()
-        assert list(wrong.digests.differing)
-        wrong.start()
-        cluster.settle()
-    assert len(wrong.reasons) == 1
-    cluster.clock.now += 11 * MINUTE_MS
-    missing_one_schedule(cluster, wrong)
-    cluster.settle()
-    assert len(wrong.reasons) == 2
-
-
-@pytest.mark.parametrize(
-    ("id", "version", "differs", "reads_again"),
-    [
-        ("leader", "0.2.0", True, True),
-        ("other", "0.2.0", True, False),
-        ("leader", "0.3.0", False, False),
-        ("leader", None, False, False),
-    ],
-)
-def test_only_what_the_leader_of_the_same_version_says_is_taken_to_be_right(
-    id: str, version: str | None, differs: bool, reads_again: bool
-) -> None:
-    cluster = Cluster(6, replicas=1)
-    cluster.settle()
-    [one] = cluster.followers
-    one.leader = "leader"
-    marks = tuple((point, "f" * 16) for point, _ in one.digests.published)
-    assert marks
-    one.digests.seen(make_replica(id, version=version, marks=marks))
-    assert (list(one.digests.differing), len(one.reasons)) == ([id] * differs, int(reads_again))
 
 
 def _as_if_exact(one: Follower, plain: Callable[..., None], mirror: Mirror, marks: Iterable[Mark]) -> None:

@@ -1,31 +1,34 @@
-"""The log of events, its followers, and who publishes them."""
+"""The log of events, its followers, who publishes them, and the way from the stream into it."""
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
 from hascheduler.daemon.outbound import event_log as announcer_module
+from hascheduler.daemon.outbound import event_log as witness_module
 from hascheduler.daemon.outbound.event_log import (
     FOLLOWERS_MAX,
     NOT_YET_HERE,
     TOO_OLD,
     EventLog,
     EventPublisher,
+    EventTail,
 )
-from hascheduler.errors import Overloaded
-from hascheduler.model.event import Event, EventType, position
-from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
+from hascheduler.errors import Overloaded, StoreUnavailable
+from hascheduler.mirror.changes import Change
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.event import Event, position
+from hascheduler.ports import ChangeSource, ChangeStream, Closing, EventFilter, Missed, NewEvents
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.stream import MemoryChangeSource
+from tests.factories import NOW, make_job
 from tests.unit.daemon.doubles import running
 from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
-
-
-async def test_without_an_id_a_follower_gets_events_from_now_on() -> None:
-    log = log_of(1, 2)
-    with log.follow(None, ALL) as follower:
-        assert await events_for(follower) == []
-        log.append([happened(3), happened(4)], position(5, 1))
-        assert await follower.next(0) == NewEvents([happened(3), happened(4)], position(5, 1))
 
 
 @pytest.mark.parametrize("newest", range(1, 25))
@@ -41,36 +44,9 @@ async def test_a_ring_that_goes_round_holds_the_newest(newest: int) -> None:
                 assert await events_for(follower) == list(range(after + 1, newest + 1))
 
 
-async def test_events_that_another_replica_has_delivered_are_not_repeated() -> None:
-    log = log_of(1)
-    with log.follow(position(3, 1), ALL) as follower:
-        assert await events_for(follower) == []
-        for second in (2, 3, 4):
-            log.append([happened(second)], position(second, 1))
-        assert await events_for(follower) == [4]
-
-
 async def test_an_id_that_no_replica_can_have_delivered_is_missed() -> None:
     with log_of(1).follow(position(3_000, 1), ALL) as follower:
         assert await follower.next(0) == Missed(NOT_YET_HERE, position(1, 1))
-
-
-async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_on() -> None:
-    log = log_of()
-    wanted = happened(2, "k", type=EventType.FAILED, schedule="tick")
-    filters = [
-        EventFilter(frozenset({EventType.FAILED})),
-        EventFilter(job="k"),
-        EventFilter(schedule="tick"),
-        EventFilter(definition="other"),
-        EventFilter(tenant="nobody"),
-    ]
-    answers = []
-    for which in filters:
-        with log.follow(position(0, 1), which) as follower:
-            log.append([happened(1), wanted, happened(3)], position(4, 1))
-            answers.append(await follower.next(0))
-    assert answers == [*[NewEvents([wanted], position(4, 1))] * 3, *[NewEvents((), position(4, 1))] * 2]
 
 
 async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenants() -> None:
@@ -80,37 +56,7 @@ async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenant
         assert (await events_for(everything), await events_for(own)) == ([1], [])
 
 
-async def test_many_events_are_delivered_in_pieces() -> None:
-    log = log_of(events_max=2_000)
-    log.append([happened(second) for second in range(1, 1_501)], position(1_500, 1))
-    with log.follow(position(0, 1), ALL) as follower:
-        first = await follower.next(0)
-        assert isinstance(first, NewEvents)
-        assert first.position == first.events[-1].id
-        assert len(first.events) + len(await events_for(follower)) == 1_500
-
-
-async def test_a_follower_that_is_too_slow_learns_how_much_it_missed() -> None:
-    log = log_of(1, events_max=3)
-    with log.follow(position(0, 1), ALL) as follower:
-        assert await events_for(follower) == [1]
-        log.append([happened(second) for second in (2, 3, 4, 5)], position(5, 1))
-        assert await follower.next(0) == Lagging(1)
-
-
 # Beginning, beginning again, ending
-
-
-async def test_a_resync_is_a_gap_for_everybody() -> None:
-    log = log_of(1)
-    with log.follow(position(0, 1), ALL) as follower:
-        log.restart()
-        assert await follower.next(0) == NewEvents((), position(0, 1))
-        log.begin(position(9, 1))
-        log.append([happened(10)], position(10, 1))
-        assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))
-    with log.follow(position(0, 1), ALL) as follower:
-        assert isinstance(await follower.next(0), Missed)
 
 
 async def test_followers_learn_of_the_end_at_once_and_no_new_one_comes_in() -> None:
@@ -135,15 +81,6 @@ def test_there_is_room_for_so_many_and_a_follower_that_leaves_makes_room() -> No
     with log.follow(None, ALL):
         assert log.followers == FOLLOWERS_MAX
     assert log.followers == FOLLOWERS_MAX - 1
-
-
-async def test_events_are_forgotten_and_who_follows_them_is_told_that_it_is_over() -> None:
-    log = log_of(1)
-    with log.follow(None, ALL) as follower:
-        log.close()
-        log.forget()
-        assert log.first == log.end
-        assert isinstance(await follower.next(0), Closing)
 
 
 class MemoryEventExchange:
@@ -235,21 +172,6 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
     assert replica.published() == [1, 4, 5, 6, 7]
 
 
-async def test_only_the_leader_publishes_and_what_the_broker_refuses_it_publishes_again() -> None:
-    replica = PublishingReplica(log_of(1), leads=False)
-    replica.exchange.accepting = False
-    async with running(replica.publisher.run()):
-        await asyncio.sleep(0.01)
-        assert replica.published() == []
-        replica.leads = True
-        await replica.exchange.asked()
-        replica.append(2)
-        await replica.exchange.asked()
-        replica.exchange.accepting = True
-        await replica.until_published(1, 2)
-    assert replica.published() == [1, 2]
-
-
 async def test_news_wake_those_who_wait_and_an_event_that_comes_twice_is_delivered_once() -> None:
     log = log_of()
     with log.follow(None, ALL) as follower:
@@ -260,3 +182,130 @@ async def test_news_wake_those_who_wait_and_an_event_that_comes_twice_is_deliver
         log.append([happened(2)], position(2, 1))
         log.append([happened(3)], position(3, 1))
         assert await events_for(follower) == [3]
+
+
+JOBS = Collection.JOBS
+
+
+class Refusing:
+    """A `ChangeSource` that can't be asked for documents, the first ``times``."""
+
+    def __init__(self, source: ChangeSource, times: int) -> None:
+        self._source = source
+        self.open = source.open
+        self.times = times
+
+    async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
+        if self.times > 0:
+            self.times -= 1
+            raise StoreUnavailable("not now")
+        return await self._source.fetch(collection, ids)
+
+
+class Scene:
+    """A database, and a replica's way from its stream to the log: one `turn` a batch."""
+
+    def __init__(self, *, refusals: int = 0) -> None:
+        connection = MemoryConnection(MemoryDatabase())
+        self.database = connection.database
+        self.jobs = MemoryJobStore(connection, 600_000)
+        self.claims = MemoryClaimStore(connection, 600_000)
+        self.source = MemoryChangeSource(connection)
+        self.mirror = Mirror()
+        self.position = ""
+        self.complete = False
+        self.log = EventLog()
+        self.tail = EventTail(self.log, cast(Any, self), Refusing(self.source, refusals))
+        self.stream: ChangeStream | None = None
+
+    async def turn(self) -> None:
+        """One batch of the stream, as the feeder has it."""
+        if self.stream is None:
+            self.stream = await self.source.open(None)
+        batch = await self.stream.next_batch(0)
+        folded = self.mirror.fold(batch.changes)
+        self.position = batch.position or self.position
+        self.tail.look(folded.events)
+
+    async def begin(self) -> None:
+        await self.jobs.submit(make_job("a marker"))
+        await self.turn()
+        self.complete = True
+        await self.turn()
+        assert self.log.is_open
+
+    def events(self) -> list[Event]:
+        return [self.log.at(place) for place in range(self.log.first, self.log.end)]
+
+    def types(self, job: str = "j") -> list[str]:
+        return [event.type.value for event in self.events() if event.job == job]
+
+    async def events_and_one_more(self) -> list[Event]:
+        """All, once there is an event that is not there yet; the tail runs meanwhile."""
+        async with running(self.tail.run()):
+            with self.log.follow(None, ALL) as follower:
+                events = await follower.next(10_000)
+                assert isinstance(events, NewEvents)
+                assert events.events
+        return self.events()
+
+
+async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_waits() -> None:
+    scene = Scene()
+    await scene.begin()
+    await scene.jobs.submit(make_job("j"))
+    await scene.turn()
+    scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 2, "attempt": 1})
+    await scene.turn()
+    await scene.jobs.retry("j", NOW)
+    await scene.turn()
+    await scene.jobs.submit(make_job("k"))
+    await scene.turn()
+    assert scene.types() == ["submitted", "failed"]
+    assert scene.types("k") == []
+    events = await scene.events_and_one_more()
+    assert (events[2].type, events[2].tenant, events[2].definition, events[2].attempt) == (
+        "revived",
+        "tenant",
+        "log",
+        2,
+    )
+    assert [event.job for event in events[2:]] == ["j", "k"]
+
+
+@pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])
+async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_module, "_AGAIN_S", 0)
+    scene = Scene(refusals=99 if why == "it can't be read" else 0)
+    await scene.begin()
+    scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
+    await scene.turn()
+    scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 5})
+    if why == "it is deleted":
+        scene.database.delete(JOBS, "j")
+    await scene.turn()
+    [event] = await scene.events_and_one_more()
+    assert (event.type, event.job, event.is_identified) == ("failed", "j", False)
+
+
+async def test_more_than_may_wait_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_module, "WAITING_MAX", 2)
+    scene = Scene()
+    await scene.begin()
+    for name in "abc":
+        scene.database.insert(JOBS, {"_id": name, "state": "running", "rev": 4})
+        scene.database.update(JOBS, scene.database.find(JOBS, name) or {}, {"state": "failed", "rev": 5})
+        await scene.turn()
+    assert [event.job for event in scene.events()] == ["a", "b", "c"]
+
+
+async def test_a_resync_is_a_gap_for_everybody() -> None:
+    log = log_of(1)
+    with log.follow(position(0, 1), ALL) as follower:
+        log.restart()
+        assert await follower.next(0) == NewEvents((), position(0, 1))
+        log.begin(position(9, 1))
+        log.append([happened(10)], position(10, 1))
+        assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))
+    with log.follow(position(0, 1), ALL) as follower:
+        assert isinstance(await follower.next(0), Missed)

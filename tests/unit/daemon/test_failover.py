@@ -10,7 +10,6 @@ from tenacity import stop_after_attempt, wait_none
 from hascheduler.daemon.leadership import failover
 from hascheduler.daemon.leadership.failover import FailoverReporter
 from hascheduler.model.leadership import EntryKind, JournalHead
-from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.failover import Cause, Failover
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
@@ -136,38 +135,6 @@ def test_the_gap_begins_with_the_last_sign_of_the_leader_before(
     assert room.reported == [undecided, undecided.model_copy(update={"first_decision_at_ms": room.t0 + 70})]
 
 
-def test_a_replica_that_saw_no_sign_goes_by_the_last_renewal(room: Room) -> None:
-    other = FailoverReporter("default", ME, room.clock, room.metrics)
-    other.lease_known(RENEWED, live=True)
-    other.challenged(replace(RENEWED, renewed_at_ms=WallMs(room.t0 - 3_000)))
-    room.clock.now = room.t0
-    other.deciding(2)
-    assert other._to_store.get_nowait().gap_ms == 3_000
-
-
-def test_the_first_leader_has_no_gap() -> None:
-    room = Room(first=True)
-    room.at(0).challenged(None)
-    room.at(30).deciding(1)
-    assert room.reported == [
-        Failover(shard="default", term=1, holder=ME, cause=Cause.FIRST, deciding_at_ms=WallMs(room.t0 + 30))
-    ]
-
-
-def test_the_gap_after_a_term_of_its_own_begins_with_the_end_of_that_one(room: Room) -> None:
-    room.at(0).challenged(RENEWED)
-    room.at(10).deciding(2)
-    room.at(20).ended(2)
-    room.at(25).challenged(MINE)
-    room.at(35).ended(3)
-    room.at(40).deciding(4)
-    room.at(45).journaled(2)
-    assert [(one.term, one.cause, one.gap_ms, one.first_decision_at_ms) for one in room.reported] == [
-        (2, Cause.LAPSED, 210, None),
-        (4, Cause.LAPSED, 20, None),
-    ]
-
-
 async def test_it_is_logged_counted_and_stored_however_often_the_store_is_away(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,3 +173,17 @@ async def test_one_that_can_not_be_stored_does_not_hold_up_the_next(
             await eventually(lambda: store.newest("default", 9), "the second is stored")
     assert [line["term"] for line in logs if line["event"] == "failover_write_failed"] == [2]
     assert [one.term for one in await store.newest("default", 9)] == [3]
+
+
+def test_the_gap_after_a_term_of_its_own_begins_with_the_end_of_that_one(room: Room) -> None:
+    room.at(0).challenged(RENEWED)
+    room.at(10).deciding(2)
+    room.at(20).ended(2)
+    room.at(25).challenged(MINE)
+    room.at(35).ended(3)
+    room.at(40).deciding(4)
+    room.at(45).journaled(2)
+    assert [(one.term, one.cause, one.gap_ms, one.first_decision_at_ms) for one in room.reported] == [
+        (2, Cause.LAPSED, 210, None),
+        (4, Cause.LAPSED, 20, None),
+    ]

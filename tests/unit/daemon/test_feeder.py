@@ -1,4 +1,4 @@
-"""How soon a replica looks again at the stream, how far apart exchanges are, and how long decisions take."""
+"""How soon a replica looks at the stream, and how long decisions take; inputs and requests that wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,15 +8,21 @@ import pytest
 
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.loop import feeder as feeder_module
+from hascheduler.daemon.loop import inbox as inboxes
 from hascheduler.daemon.loop.batch_delay import PER_CHANGE_MS, BatchDelay
 from hascheduler.daemon.loop.feeder import Feeder
+from hascheduler.daemon.loop.inbox import INPUTS_MAX, Inbox
 from hascheduler.daemon.loop.stepper import DecisionLag
-from hascheduler.mirror.changes import Change, Operation
+from hascheduler.daemon.outbound.waiters import WAITERS_MAX, Waiters
+from hascheduler.dispatch.inputs import TrustLost
+from hascheduler.errors import Overloaded
+from hascheduler.mirror.changes import Change, JobGone, JobSeen, Operation
 from hascheduler.mirror.mirror import Folded
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import Batch
 from tests.unit.daemon.doubles import running
+from tests.unit.dispatch.nouns import running as running_job
 
 LIMIT_S = 10
 LONG_S = 3_600
@@ -86,17 +92,6 @@ def feeder_of(stream: Any) -> Feeder:
     return Feeder(stream, heartbeat, SystemClock(), BatchDelay(PER_CHANGE_MS, max_ms=20))
 
 
-async def test_the_sink_hears_that_the_mirror_is_complete_before_anyone_can_see_more_of_the_stream() -> None:
-    stream = BusyStream()
-    feeder = feeder_of(stream)
-    heard: list[tuple[int, bool]] = []
-    sink = Sink(latency_sensitive=True, complete=lambda: heard.append((stream.looks, feeder.complete)))
-    async with running(feeder.run(sink)):
-        while stream.looks < 3:
-            await stream.look()
-        assert heard == [(1, True)]
-
-
 async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream = BusyStream(full=5)
@@ -128,32 +123,6 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
         assert stream.looks == 2
 
 
-def after(per_s: int, seconds: int = 5, every_ms: int = 10, neighbours: int = 0) -> tuple[BatchDelay, MonoMs]:
-    """A pace that events have passed at that rate."""
-    pace, now = BatchDelay(per_event_ms=0.01, max_ms=20, neighbours=neighbours), 0
-    for now in range(0, seconds * 1_000, every_ms):
-        pace.passed(per_s * every_ms // 1_000, MonoMs(now))
-    return pace, MonoMs(now)
-
-
-@pytest.mark.parametrize(("per_s", "spacing_ms"), [(0, 0), (100, 1), (200, 2), (1_000, 10), (2_000, 20), (9_000, 20)])
-def test_the_spacing_grows_with_the_rate_up_to_its_most(per_s: int, spacing_ms: float) -> None:
-    pace, now = after(per_s)
-    assert pace.spacing_ms(now) == pytest.approx(spacing_ms, rel=0.02)
-
-
-def test_neighbours_that_share_a_load_wait_as_long_as_one_that_has_all_of_it() -> None:
-    (of_all, now), (of_one, _) = after(800), after(200, neighbours=3)
-    assert of_one.spacing_ms(now) == of_all.spacing_ms(now) > 0
-
-
-def test_one_waits_for_what_is_left_of_the_spacing() -> None:
-    pace, now = after(1_000)
-    assert pace.wait_s(now) == pytest.approx(0.010, rel=0.02)
-    assert pace.wait_s(MonoMs(now + 4)) == pytest.approx(0.006, rel=0.05)
-    assert pace.wait_s(MonoMs(now + 11)) == 0
-
-
 def test_a_lag_is_the_mean_of_about_a_second() -> None:
     lag = DecisionLag()
     for at_ms in range(0, 3_000, 10):
@@ -166,13 +135,82 @@ def test_a_lag_is_the_mean_of_about_a_second() -> None:
     assert 20 <= (lag.mean_ms(MonoMs(8_000)) or 0) < 25
 
 
-def test_where_nothing_is_decided_there_is_no_lag() -> None:
-    lag = DecisionLag()
-    assert lag.mean_ms(MonoMs(0)) is None
-    lag.observe(400, MonoMs(0))
-    assert lag.mean_ms(MonoMs(1_999)) == 400
-    assert lag.mean_ms(MonoMs(2_000)) is None
-    lag.observe(30, MonoMs(60_000))
-    assert lag.mean_ms(MonoMs(60_000)) == 30
-    lag.clear()
-    assert lag.mean_ms(MonoMs(60_000)) is None
+STARTED = JobSeen(running_job("a", "p"))
+"""An input that can wait."""
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that can wait do so for longer than a test takes."""
+    monkeypatch.setattr(inboxes, "_WAITING_MAX_S", 3_600)
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_facts_wait_while_it_is_full_and_news_of_ones_own_does_not() -> None:
+    inbox = Inbox()
+    await inbox.put([JobGone(str(i)) for i in range(INPUTS_MAX)])
+    late = asyncio.create_task(inbox.put([JobGone("late")]))
+    await asyncio.wait({late}, timeout=0.01)
+    assert not late.done()
+    inbox.put_now(TrustLost())
+    assert len(inbox.take()) == INPUTS_MAX + 1
+    await late
+    assert inbox.take() == [JobGone("late")]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_many_inputs_do_not_wait_for_each_other() -> None:
+    inbox = Inbox()
+    waiting = asyncio.create_task(inbox.wait(3_600))
+    for _ in range(inboxes._GATHERED_MAX):
+        await _turns()
+        assert not waiting.done()
+        await inbox.put([STARTED])
+    await waiting
+    assert len(inbox.take()) == inboxes._GATHERED_MAX
+
+
+async def test_a_waiter_wakes_for_its_name_alone_and_once_for_all_that_happened() -> None:
+    waiters = Waiters()
+    with waiters.waiting("a") as one, waiters.waiting("a") as other, waiters.waiting("b") as stranger:
+        waiting = asyncio.create_task(stranger.wait())
+        waiters.notify("a")
+        waiters.notify("a")
+        assert await one.wait()
+        assert await other.wait()
+        again = asyncio.create_task(one.wait())
+        await asyncio.sleep(0)
+        assert not again.done()
+        assert not waiting.done()
+        waiters.notify_all()
+        assert await again
+        assert await waiting
+    assert not waiters.names
+    waiters.notify("a")
+
+
+async def test_there_is_room_for_so_many_and_again_when_one_is_gone() -> None:
+    waiters = Waiters()
+    hung = [waiters.waiting(str(number % 3)) for number in range(WAITERS_MAX)]
+    for bell in hung:
+        bell.__enter__()
+    with pytest.raises(Overloaded), waiters.waiting("a"):
+        pass
+    hung.pop().__exit__(None, None, None)
+    with waiters.waiting("a"):
+        assert len(waiters.names) == 4
+
+
+async def test_when_the_replica_ends_no_request_waits_and_none_begins_to() -> None:
+    waiters = Waiters()
+    with waiters.waiting("a") as bell:
+        waiting = asyncio.create_task(bell.wait())
+        await asyncio.sleep(0)
+        waiters.close()
+        assert not await waiting
+    with pytest.raises(Overloaded, match="about to end"), waiters.waiting("a"):
+        pass

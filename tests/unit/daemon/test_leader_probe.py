@@ -1,11 +1,13 @@
-"""Proof of death, on real sockets."""
+"""Proof of death, on real sockets, and what follows from the proof of a processor's death."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from hascheduler.daemon.leadership import liveness as liveness_room
 from hascheduler.daemon.leadership.liveness import (
@@ -14,7 +16,10 @@ from hascheduler.daemon.leadership.liveness import (
     greets_in_time,
     wait_for_death_by_connection,
 )
-from tests.factories import make_lease
+from hascheduler.daemon.loop.processor_probe import ProcessorProbe
+from hascheduler.dispatch.inputs import ProcessorLost, Resynced
+from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
+from tests.factories import make_lease, make_processor
 from tests.unit.daemon.doubles import running
 
 HOST = "127.0.0.1"
@@ -202,16 +207,6 @@ async def test_another_process_without_a_greeting_before_proves_nothing(standby:
     assert standby.dead == []
 
 
-async def test_a_line_that_breaks_while_the_process_lives_proves_nothing(standby: Standby) -> None:
-    async with process("leader") as one:
-        await greeted_by(standby, one, "leader")
-        for _ in range(3):
-            for line in list(one._connections):
-                line.close()
-            await hears(standby)
-        assert standby.dead == []
-
-
 async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> None:
     cut = asyncio.Event()
     visits = 0
@@ -246,23 +241,6 @@ async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
     assert standby.dead == []
 
 
-async def test_the_next_holder_is_watched_as_soon_as_it_is_known(standby: Standby) -> None:
-    async with process("first") as first, process("second") as second:
-        await greeted_by(standby, first, "first")
-        await greeted_by(standby, second, "second")
-    assert await standby.learns_of_a_death() == ["second"]
-
-
-async def test_a_replica_watches_neither_itself_nor_a_free_lease(standby: Standby) -> None:
-    async with process("me") as one:
-        standby.watch("me", one.port)
-        standby.probe.watch(make_lease("", endpoint=f"{HOST}:{one.port}"))
-        await let_it_think()
-        standby.probe.watch(None)
-        await let_it_think()
-    assert (standby.looks, standby.dead) == (0, [])
-
-
 # A process that goes by several ids
 
 
@@ -295,3 +273,89 @@ async def test_all_ids_of_a_process_are_greeted_and_no_other_and_one_that_it_gav
 @pytest.mark.parametrize("endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", "x" * 300 + ":1"])
 async def test_where_there_is_no_endpoint_none_greets(endpoint: str) -> None:
     assert not await greets_in_time("leader", endpoint, 10)
+
+
+class Watcher:
+    """A probe that runs, and what it has concluded. A processor is dead once its event in ``proofs`` is set."""
+
+    def __init__(self) -> None:
+        self.lost: list[ProcessorLost] = []
+        self.watched: list[str] = []
+        self.proofs: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self.probe = ProcessorProbe(self.lost.append, self._wait_for_death)
+        self.running = asyncio.create_task(self.probe.run())
+
+    async def _wait_for_death(self, id: str, endpoint: str) -> None:
+        assert endpoint == "h:1"
+        self.watched.append(id)
+        try:
+            await self.proofs[id].wait()
+        finally:
+            self.watched.remove(id)
+
+    async def sees(self, id: str, endpoint: str = "h:1", **what: Any) -> None:
+        self.probe.seen([ProcessorSeen(make_processor(id, liveness_endpoint=endpoint, **what))])
+        await self.thinks()
+
+    async def dies(self, id: str) -> list[dict[str, Any]]:
+        """Return the log lines of it."""
+        with capture_logs() as lines:
+            self.proofs[id].set()
+            await self.thinks()
+        return [dict(line) for line in lines]
+
+    async def thinks(self) -> None:
+        """Turns of the loop in which a probe that has something to do has done it."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def watcher() -> AsyncIterator[Watcher]:
+    one = Watcher()
+    yield one
+    assert not one.running.done(), "the probe ended"
+    one.running.cancel()
+    await asyncio.wait({one.running})
+
+
+@pytest.mark.parametrize(
+    ("draining", "event", "level"), [(False, "processor_died", "warning"), (True, "processor_ended", "info")]
+)
+async def test_a_processor_is_lost_with_its_newest_beat_which_is_no_warning_while_it_drains(
+    watcher: Watcher, draining: bool, event: str, level: str
+) -> None:
+    await watcher.sees("p1", beat=1)
+    await watcher.sees("p1", beat=7, draining=draining)
+    assert watcher.lost == []
+    [line] = await watcher.dies("p1")
+    assert watcher.lost == [ProcessorLost("p1", 7)]
+    assert (line["event"], line["log_level"]) == (event, level)
+
+
+@pytest.mark.parametrize("resynced", [False, True])
+async def test_a_beat_of_a_dead_one_that_arrives_later_does_not_bring_it_back(watcher: Watcher, resynced: bool) -> None:
+    await watcher.sees("p1", beat=7)
+    await watcher.dies("p1")
+    if resynced:
+        watcher.probe.seen([Resynced()])
+        await watcher.thinks()
+    await watcher.sees("p1", beat=8)
+    await watcher.sees("p2")
+    assert watcher.watched == ["p2"]
+    assert watcher.lost == [ProcessorLost("p1", 7), ProcessorLost("p1", 8)]
+
+
+@pytest.mark.parametrize("end", [ProcessorGone("p1"), Resynced()], ids=["gone", "resynced"])
+@pytest.mark.parametrize("in_the_same_turn", [False, True])
+async def test_one_that_is_gone_is_watched_no_more_and_a_proof_in_the_same_turn_says_nothing(
+    watcher: Watcher, end: ProcessorGone | Resynced, in_the_same_turn: bool
+) -> None:
+    await watcher.sees("p1")
+    if in_the_same_turn:
+        watcher.proofs["p1"].set()
+    watcher.probe.seen([end])
+    await watcher.thinks()
+    assert watcher.watched == []
+    assert await watcher.dies("p1") == []
+    assert watcher.lost == []

@@ -49,16 +49,6 @@ async def test_with_a_fallback_the_core_may_dispatch_while_the_broker_is_away() 
     assert broker.waiting("p1") == 1
 
 
-async def test_the_core_learns_at_once_when_the_broker_ceases_and_begins_to_take_messages() -> None:
-    broker, inbox = MemoryBroker(), Inbox()
-    async with running(Publisher(MemoryTransport(broker), inbox).run()):
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        for accepting in (True, False, True):  # the first is nothing new
-            broker.accepting = accepting
-        assert inbox.take() == [TransportSeen(True), TransportSeen(False), TransportSeen(True)]
-
-
 class Known:
     """`JobTraces` of a table; counts how often it is asked."""
 
@@ -120,25 +110,6 @@ async def test_the_message_of_an_attempt_carries_a_span_within_the_trace_of_its_
         "hascheduler.term": 7,
     }
     assert recorded_span.status.is_unset
-
-
-async def test_one_read_serves_a_batch_and_notices_have_no_span() -> None:
-    recorded = Recorded()
-    traces = Known(a=TracedJob("log", None, CALLER), b=TracedJob("log", None, None))
-    sends: list[Send] = [
-        Publish("a", 1, "p1"),
-        CancelNotice("c", 1, "p1"),
-        Publish("b", 1, "p1"),
-        Publish("gone", 1, "p1"),
-    ]
-    deliveries = await published(sends, recorded.tracer, traces)
-    assert traces.asked == [["a", "b", "gone"]]
-    assert recorded.names == ["dispatch log", "dispatch log"]
-    contexts = [delivery.trace for delivery in deliveries]
-    assert [context is not None for context in contexts] == [True, False, True, False]
-    begun = contexts[2]
-    assert begun is not None
-    assert begun.trace_id != CALLER.trace_id
 
 
 async def test_an_unconfirmed_message_has_failed_and_goes_out_again_as_the_same() -> None:

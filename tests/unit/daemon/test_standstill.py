@@ -112,35 +112,6 @@ async def test_a_leader_that_is_silent_and_answers_no_connection_is_suspected_an
     assert room.scraped().of("hascheduler_leader_suspicions_total", outcome="suspected") == 1
 
 
-async def test_a_leader_that_is_silent_and_answers_is_asked_again_and_not_suspected(room: Room) -> None:
-    room.follows()
-    await room.until(lambda: room.questions > 10)
-    assert room.suspected == []
-
-
-async def test_a_leader_that_never_answered_this_replica_is_not_suspected(room: Room) -> None:
-    room.answers = False
-    room.follows()
-    await room.until(lambda: room.questions > 5)
-    assert room.suspected == []
-
-
-async def test_who_leads_suspects_none(room: Room) -> None:
-    room.follows()
-    await room.until(lambda: room.questions > 0)
-    room.answers, room.in_term = False, True
-    looked = room.turns
-    await room.until(lambda: room.turns > looked + 2)
-    assert room.suspected == []
-
-
-async def test_nought_turns_all_of_it_off() -> None:
-    room = Room(after_ms=0)
-    room.follows()
-    await room.watch.run()
-    assert (room.questions, room.turns) == (0, 0)
-
-
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standstill, "_HANG_MIN_MS", 8)

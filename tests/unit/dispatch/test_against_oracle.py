@@ -3,20 +3,15 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
 from hascheduler.dispatch.queue import class_queues, fifo_buckets, pending_queue
 from hascheduler.dispatch.timers import Timers
-from hascheduler.mirror.changes import JobGone, ProcessorGone
 from hascheduler.model.policy import PRESETS
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, CoreVsOracle
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
-from tests.unit.dispatch.nouns import make_job, wall
-from tests.unit.dispatch.scene import Scene, jobs, processors
 
 RUNS = in_tier(check=1, test=40)
 STEPS = 40
@@ -103,55 +98,7 @@ def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> Non
             assert len(due) - len(expected) <= rivals.core.runnable <= len(due), f"Rivals({seed}), step {step}"
 
 
-def test_jobs_that_begin_later_wait_for_others_or_have_no_processor_are_not_runnable() -> None:
-    scene = Scene(*processors("p", definitions=frozenset({"x"}), slots=1))
-    other = make_job("other", definition="y")
-    scene.at(0, *jobs(make_job("due", definition="x"), make_job("later", definition="x", not_before_ms=wall(5)), other))
-    scene.at(1, *jobs(make_job("next", definition="x"), make_job("third", definition="x", waits_for=("other",))))
-    # One is dispatched.
-    assert (scene.core.pending(), scene.core.runnable) == (5, 1)
-    scene.at(5)
-    assert scene.core.runnable == 2
-    scene.at(6, JobGone("next"))
-    assert scene.core.runnable == 1
-    scene.at(7, ProcessorGone("p"))
-    assert scene.core.runnable == 0
-
-
-# Timers, against a dictionary that is sorted when it is asked
-
-
-NAMES = st.sampled_from("abcdef")
-INSTANTS = st.integers(0, 9) | st.integers(0, 9).map(lambda number: number * 10**5)
-"""Some close together, some minutes apart."""
-ORDERS = st.lists(
-    st.tuples(st.just("set"), NAMES, INSTANTS)
-    | st.tuples(st.just("clear"), NAMES, INSTANTS)
-    | st.tuples(st.just("take"), st.integers(0, 4), INSTANTS),
-    max_size=60,
-)
-
-
-@given(ORDERS)
-def test_timers_equal_the_naive_model(orders: list[tuple[str, str | int, int]]) -> None:
-    timers = Timers()
-    model: dict[str, int] = {}
-    for order, what, instant in orders:
-        match order, what:
-            case "set", str(name):
-                timers.set(name, instant)
-                model[name] = instant
-            case "clear", str(name):
-                timers.clear(name)
-                model.pop(name, None)
-            case "take", int(limit):
-                due = sorted((at, name) for name, at in model.items() if at <= instant)[:limit]
-                assert list(timers.take_due(instant, limit)) == [(name, at) for at, name in due]
-                for _, name in due:
-                    del model[name]
-        assert timers.next_at() == min(model.values(), default=None)
-        assert len(timers) == len(model)
-        assert all((name in timers) is (name in model) for name in "abcdef")
+# Timers
 
 
 def test_names_that_move_again_and_again_leave_nothing_behind() -> None:

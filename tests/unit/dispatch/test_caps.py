@@ -216,15 +216,6 @@ def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
     assert [block.because for block in explanation.blocks] == ["1 of at most 1 jobs of 'log' run"]
 
 
-def test_a_hold_is_released_once_nothing_that_the_cap_limits_runs_or_is_promised() -> None:
-    scene = scene_of(Definition(name="log", max_concurrency=2), HoldSeen(Hold(CAP, 1, is_held=False)))
-    assert running_now(scene) == 2
-    assert scene.at(2, HoldSeen(HELD)).decisions == ()
-    assert ended(scene, 3, 1) == ()
-    assert ended(scene, 4, 1) == (ReleaseHold(CAP, 2),)
-    assert scene.at(5).decisions == (), "it is promised already"
-
-
 def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None:
     for shown in (HoldSeen(Hold(CAP, 2, is_held=True, released=2)), HoldSeen(LIFTED), HoldGone(CAP)):
         scene = scene_of(SINGLE)
@@ -232,15 +223,6 @@ def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None
         assert release in scene.at(2, HoldSeen(HELD)).decisions
         assert release not in scene.at(3, Settled(release, Settlement.DONE)).settled
         assert release in scene.at(4, shown).settled
-
-
-def test_a_release_that_was_overtaken_is_decided_again_for_the_hold_of_by_then() -> None:
-    scene = scene_of(SINGLE)
-    scene.at(2, HoldSeen(HELD))
-    later = HoldSeen(Hold(CAP, 3, is_held=True))
-    step = scene.at(3, Settled(ReleaseHold(CAP, 2), Settlement.LOST), later)
-    assert step.decisions == (ReleaseHold(CAP, 3),)
-    assert ReleaseHold(CAP, 2) in step.settled
 
 
 def test_a_successor_releases_what_its_predecessor_did_not() -> None:
@@ -275,10 +257,3 @@ def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> No
     tiers_too = Definition(name="log", max_concurrency=1, tier=4)
     scene = scene_of(tiers_too, HoldSeen(LIFTED))
     assert scene.core.short_of(wall(1)) == frozenset(), "its part of the tier is used up as well"
-
-
-def test_a_core_without_a_free_slot_is_short_of_no_cap() -> None:
-    scene = Scene(DefinitionSeen(SINGLE), HoldSeen(LIFTED), *processors("p", slots=1), **SHARD)
-    scene.at(1, *jobs(*(make_job(f"j{n}", sequence=n) for n in range(9))))
-    assert running_now(scene) == 1
-    assert scene.core.short_of(wall(1)) == frozenset()

@@ -6,19 +6,16 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
+from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue
 from hascheduler.dispatch.explanation import Explanation, Overdue
 from hascheduler.dispatch.inputs import Input
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone, ScheduleSeen
-from hascheduler.model.documents.fired_job import fired_job
-from hascheduler.model.job import JobRef, JobState, fire_job_id
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone
+from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import Criterion, criteria
-from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.retry import RetryPolicy
-from hascheduler.schema.schedule import Overlap, SchedulePolicy
-from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
+from tests.unit.dispatch.nouns import make_job, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
 GRACE_MS = CONFIG.timeout_grace_ms
@@ -33,13 +30,6 @@ def test_a_job_that_has_not_begun_in_time_expires() -> None:
     assert scene.began.wake_at_ms == wall(100)
     assert scene.at(99).decisions == ()
     assert scene.at(100).decisions == (Fail("a", 0, "expired before it could begin"),)
-
-
-def test_one_that_is_with_a_processor_or_has_begun_once_does_not() -> None:
-    begun = make_job("b", expires_at_ms=wall(100), first_started_at_ms=wall(1), attempt=1)
-    scene = Scene(*processors("p"), *jobs(dispatched("a", "p", expires_at_ms=wall(100)), begun))
-    assert scene.began.decisions == (Dispatch("b", 2, "p"),)
-    assert scene.at(100).decisions == ()
 
 
 def test_an_attempt_whose_processor_does_not_end_it_is_given_to_another() -> None:
@@ -63,13 +53,6 @@ def test_an_attempt_whose_thread_goes_on_is_its_processor_s_to_end_until_that_is
     assert scene.at(20_001, ProcessorGone("p")).decisions == (Requeue("a", 1, "processor lost"),)
 
 
-def test_what_an_earlier_attempt_was_says_nothing_of_the_next() -> None:
-    """0.2.0 gives the job to another all the same, and leaves the mark where it is."""
-    again = running("a", "p", attempt=2, started_at_ms=wall(0), overdue_attempt=1, overdue_since_ms=wall(-9))
-    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(again))
-    assert scene.at(1_000 + GRACE_MS).decisions == (Requeue("a", 2, "timed out"),)
-
-
 def test_the_total_timeout_ends_a_job_that_runs_and_one_that_waits_for_its_next_try() -> None:
     runs = running("a", "p", started_at_ms=wall(0), first_started_at_ms=wall(0))
     waits = make_job("b", attempt=1, first_started_at_ms=wall(0), retry_at_ms=wall(10**6), failures=1)
@@ -84,30 +67,6 @@ def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_le
     scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(ahead, behind))
     assert scene.at(1_000 + GRACE_MS - 1).decisions == ()
     assert {d.job_id for d in scene.at(1_000 + GRACE_MS).decisions if isinstance(d, Requeue)} == {"a", "b"}
-
-
-def test_a_timeout_that_is_set_later_holds_for_what_runs_already() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p", started_at_ms=wall(0))))
-    assert scene.at(10, define(timeout_ms=1_000)).wake_at_ms == wall(1_000 + GRACE_MS)
-    assert scene.at(20, define()).wake_at_ms is None
-
-
-@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.BUFFER_ONE])
-def test_the_job_of_a_fire_that_waited_too_long_is_failed_and_never_runs(overlap: Overlap) -> None:
-    """No processor has room for it, or an earlier job of its schedule runs on."""
-    plain = make_schedule("s", every_ms=10_000, policy=SchedulePolicy(overlap=overlap))
-    schedule = replace(plain, template=replace(plain.template, expires_in_ms=3_000))
-    earlier = running(fire_job_id("s", wall(-10_000)), "p", schedule_created_at_ms=schedule.created_at_ms)
-    first_ms = WallMs(wall(0) // 10_000 * 10_000 + 10_000)
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=1), *jobs(earlier))
-    due_ms = first_ms - wall(0)
-    [fire] = scene.at(due_ms).decisions
-    assert isinstance(fire, Fire)
-    made = fired_job(schedule, first_ms)
-    assert made.expires_at_ms == first_ms + 3_000
-    scene.at(due_ms + 10, JobSeen(made), ScheduleSeen(replace(schedule, cursor_ms=first_ms)))
-    assert scene.at(due_ms + 2_999).decisions == ()
-    assert scene.at(due_ms + 3_000).decisions == (Fail(fire.job_id, 0, "expired before it could begin"),)
 
 
 def scene_of(*waiting: JobRef, policy: str = "deadline", lanes: tuple[Lane, ...] = ()) -> Scene:
@@ -131,11 +90,6 @@ def order_of(scene: Scene, count: int) -> list[str]:
 
 def expiring(id: str, after_ms: int | None, **rest: Any) -> JobRef:
     return make_job(id, target=id, expires_at_ms=None if after_ms is None else wall(after_ms), **rest)
-
-
-def test_the_job_that_expires_first_goes_first_and_one_that_never_does_goes_last() -> None:
-    waiting = (expiring("never", None, priority=10), expiring("late", 90_000), expiring("soon", 30_000, sequence=9))
-    assert order_of(scene_of(*waiting), 3) == ["soon", "late", "never"]
 
 
 @pytest.mark.parametrize("policy", ["score,deadline", "fairness,deadline", "tier,deadline", "aged_priority,deadline"])

@@ -1,15 +1,15 @@
-"""When the dispatcher decides, and what: fires and dispatches, scene by scene."""
+"""When the dispatcher decides, and what becomes of decisions: they come back, are repeated, lost, or taken over."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Requeue, Settlement
+from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, Fire, Requeue, Settlement
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import (
     Input,
     ProcessorLost,
-    Resynced,
     Settled,
     Step,
     TermBegan,
@@ -17,9 +17,9 @@ from hascheduler.dispatch.inputs import (
     TrustLost,
     can_wait,
 )
+from hascheduler.dispatch.settlements import classify_outcome, freeing
 from hascheduler.mirror.changes import (
     DefinitionGone,
-    DefinitionSeen,
     JobGone,
     JobSeen,
     ProcessorSeen,
@@ -29,7 +29,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.definition import Definition
+from tests.factories import make_fire
 from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_processor, make_schedule, running, wall
 from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, Scene, jobs, processors, settled
 
@@ -42,23 +42,6 @@ def test_nothing_is_decided_after_trust_is_lost() -> None:
     assert step == Step()
     assert scene.at(60_000) == Step()
     assert scene.core.occupied("p") == 0
-
-
-def test_nothing_is_decided_after_a_resync_until_the_next_term() -> None:
-    scene = Scene(*processors("p"))
-    assert scene.at(100, Resynced(), *jobs(make_job("j")), *processors("p")) == Step()
-    assert scene.at(200, TermBegan(2)).decisions == (Dispatch("j", 1, "p"),)
-
-
-def test_promises_are_forgotten_with_the_trust_and_decided_again_in_the_next_term() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)), *processors("p"))
-    first = scene.at(1_000, *jobs(make_job("j")))
-    assert len(first.decisions) == 3
-    assert scene.at(1_100, TrustLost()) == Step()
-    assert scene.core.occupied("p") == 0
-    second = scene.at(1_200, TermBegan(2))
-    assert second.decisions == first.decisions
-    assert not second.retried
 
 
 # Fires and dispatches
@@ -78,26 +61,6 @@ def test_a_nominal_time_is_fired_once_and_its_job_goes_out_in_the_same_step() ->
     assert step.settled == (first,)
     assert scene.at(1_999).decisions == ()
     assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [fire("s", wall(2_000))]
-
-
-def test_a_fire_whose_job_is_known_already_makes_no_second_one() -> None:
-    """An earlier leader inserted it, and the cursor did not follow."""
-    schedule = make_schedule("s", cursor_ms=wall(0))
-    job = replace(fired_job(schedule, wall(1_000)), rev=7, state=JobState.RUNNING, attempt=2, processor="p")
-    scene = Scene(ScheduleSeen(schedule), *processors("p"), JobSeen(job))
-    assert scene.at(1_000).decisions == (fire("s", wall(1_000)),)
-    step = scene.at(1_100, ScheduleSeen(replace(schedule, cursor_ms=wall(1_000))))
-    assert step.settled == (fire("s", wall(1_000)),)
-    assert scene.core.occupied("p") == 1
-
-
-def test_a_fire_that_lost_takes_its_provisional_job_back() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    first = fire("s", wall(1_000))
-    assert scene.at(1_000).decisions == (first,)
-    step = scene.at(1_100, ScheduleGone("s"), Settled(first, Settlement.LOST))
-    assert step.settled == (first,)
-    assert scene.at(1_200, *processors("p")).decisions == ()
 
 
 def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
@@ -149,32 +112,6 @@ def test_a_dispatch_rides_with_the_fire_or_waits_until_the_job_is_seen() -> None
     assert scene.at(2_200, *jobs(make_job(waits.job_id))).decisions == (Dispatch(waits.job_id, 1, "p"),)
 
 
-def test_the_next_attempt_counts_on_from_the_last_where_the_stream_was_read_ahead() -> None:
-    scene = Scene(*jobs(make_job("j")), leading=False)
-    scene.at(100, *jobs(make_job("j", rev=4, attempt=1)))
-    assert scene.at(200, *processors("p"), TermBegan(2)).decisions == (Dispatch("j", 2, "p"),)
-
-
-def test_a_decision_that_ends_before_it_is_applied_is_settled_when_it_is() -> None:
-    """The account of the journal opens an entry only once it is written, perhaps after the job was cancelled."""
-    scene = Scene(*processors("p", slots=1))
-    first = scene.at(100, *jobs(make_job("a")))
-    scene.at(200, JobGone("a"))
-    assert scene.at(300, *settled(first.decisions, Settlement.LOST)).settled == first.decisions
-
-
-# The broker
-
-
-def test_while_the_broker_blocks_nothing_is_dispatched_but_fires_go_on() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"), TransportSeen(False))
-    step = scene.at(1_000, *jobs(make_job("j")))
-    assert step.decisions == (fire("s", wall(1_000)),)
-    step = scene.at(1_500, TransportSeen(True), *jobs(make_job(fire("s", wall(1_000)).job_id)))
-    assert {type(d) for d in step.decisions} == {Dispatch}
-    assert len(step.decisions) == 2
-
-
 # Which inputs can wait for others
 
 
@@ -213,40 +150,176 @@ def test_what_a_decision_may_wait_for_can_not(seen: Input) -> None:
     assert not can_wait(seen)
 
 
-def test_nothing_is_decided_because_of_what_can_wait() -> None:
-    waiting = [make_job(id, target=id, submitted_at_ms=wall(at)) for at, id in enumerate("abcd")]
-    scene = Scene(*processors("p"), *jobs(*waiting))
-    claims: list[Decision] = list(scene.began.decisions)
-    assert claims == [Dispatch("a", 1, "p"), Dispatch("b", 1, "p")]
-    shown = jobs(*(state(id, "p", target=id) for state in (dispatched, running) for id in "ab"))
-    for seen in [*settled(claims), *shown]:
-        assert can_wait(seen)
-        step = scene.at(0, seen)
-        assert (step.decisions, step.sends, step.refetch) == ((), (), ())
-    ended = JobGone("a", JobState.SUCCEEDED)
-    assert scene.core.awaits_ends
-    assert scene.at(0, ended).decisions == (Dispatch("c", 1, "p"),)
+# Promises that do not come back
 
 
-def test_an_end_can_wait_where_no_job_waits_for_one() -> None:
-    scene = Scene(*processors("p"), *jobs(make_job("a", target="a"), make_job("b", target="b")))
-    assert len(scene.began.decisions) == 2
-    assert not scene.core.awaits_ends
-    for ended in (JobGone("a", JobState.SUCCEEDED), JobGone("b")):
-        assert can_wait(ended, ends_too=not scene.core.awaits_ends)
-        step = scene.at(0, ended)
-        assert (step.decisions, step.sends) == ((), ())
+@pytest.mark.parametrize("early", [Settlement.DONE, Settlement.LOST])
+def test_what_becomes_of_a_decision_is_what_becomes_of_its_last_copy(early: Settlement) -> None:
+    """The first one is done without a majority, and may be lost with its primary; or it came before an edit."""
+    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=3_600_000)))
+    first = scene.at(3_600_000)
+    again = scene.at(3_600_000 + ECHO_MS)
+    assert [type(each) for each in first.decisions] == [Fire]
+    assert again.decisions == first.decisions
+    step = scene.at(3_600_100 + ECHO_MS, *settled(first.decisions, early))
+    assert (step.settled, step.decisions, step.refetch) == ((), (), ())
+    assert scene.at(3_600_200 + ECHO_MS, *settled(again.decisions)).settled == again.decisions
 
 
-def test_the_end_of_what_a_schedule_made_can_not_wait() -> None:
-    assert not can_wait(JobGone("fire:tick:1000", JobState.FAILED), ends_too=True)
-    assert not can_wait(JobGone("trigger:tick:abc"), ends_too=True)
+def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_decided_again() -> None:
+    """Both are in the journal: a successor would apply them, and give the slot beside the one that has it by then."""
+    scene = Scene(*processors("p", slots=1), ScheduleSeen(make_schedule("s", every_ms=3_600_000)))
+    began = scene.at(3_600_000)
+    move = next(decision for decision in began.decisions if isinstance(decision, Dispatch))
+    scene.at(3_600_100, *settled([decision for decision in began.decisions if decision != move]))
+    step = scene.at(3_600_200, *settled([move], Settlement.LOST), *jobs(make_job("other")))
+    assert (step.decisions, step.settled) == ((), ())
+    assert scene.core.occupied("p") == 1
+    again = scene.at(3_600_200 + ECHO_MS)
+    assert (again.decisions, again.retried) == (began.decisions, True)
 
 
-def test_the_end_of_what_holds_a_lock_is_awaited() -> None:
-    git = DefinitionSeen(Definition(name="git", conflict_group="git"))
-    held, waiting = running("a", "p", definition="git"), make_job("b", definition="git")
-    scene = Scene(*processors("p"), git, *jobs(held, waiting))
-    assert scene.began.decisions == ()
-    assert scene.core.awaits_ends
-    assert scene.at(0, JobGone("a", JobState.SUCCEEDED)).decisions == (Dispatch("b", 1, "p"),)
+# Taking over
+
+
+def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
+    schedule = make_schedule("s", every_ms=1_000)
+    first = fire("s", wall(1_000))
+    reapplied = (Dispatch("a", 1, "p"), first, Dispatch(first.job_id, 1, "p"), Requeue("b", 1, "processor lost"))
+    scene = Scene(
+        ScheduleSeen(schedule), *processors("p", slots=9), *jobs(make_job("a"), running("b", "p")), leading=False
+    )
+    step = scene.at(1_500, TermBegan(2, reapplied))
+    assert step.decisions == ()
+    # The job that the first inserted has not been seen yet, but its slot is spoken for.
+    assert (scene.core.occupied("p"), step.refetch) == (2, (first.job_id,))
+    assert scene.at(1_600, JobSeen(fired_job(schedule, wall(1_000)))).decisions == ()
+    assert scene.core.occupied("p") == 2
+    step = scene.at(1_700, *jobs(make_job("b", rev=4, attempt=1)))
+    assert step.decisions == (Dispatch("b", 2, "p"),)
+    assert step.settled == (Requeue("b", 1, "processor lost"),)
+
+
+# What the document says of them
+
+
+DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
+
+
+RECORD = {"number": 1, "processor": "p", "outcome": "lost", "error": "died"}
+
+
+def document(state: str, attempt: int, *records: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"state": state, "attempt": attempt, "processor": None, "error": None, "attempts": list(records), **fields}
+
+
+@pytest.mark.parametrize(
+    ("decision", "job", "settlement"),
+    [
+        (Dispatch("j", 1, "p"), None, LOST),
+        (Dispatch("j", 1, "p"), document("dispatched", 1, processor="p"), DONE),
+        (Dispatch("j", 1, "p"), document("running", 1, processor="p"), DONE),
+        (Dispatch("j", 1, "p"), document("running", 1, processor="q"), LOST),
+        (Dispatch("j", 1, "p"), document("succeeded", 1, {**RECORD, "outcome": "succeeded"}), DONE),
+        (Dispatch("j", 1, "p"), document("dispatched", 2, RECORD, processor="q"), DONE),
+        (Dispatch("j", 1, "q"), document("dispatched", 2, RECORD, processor="q"), LOST),
+        (Dispatch("j", 1, "p"), document("pending", 0), UNKNOWN),
+        (Dispatch("j", 2, "p"), document("pending", 1, RECORD), UNKNOWN),
+        (Dispatch("j", 2, "p"), document("pending", 0), LOST),
+        (Dispatch("j", 1, "p"), document("cancelled", 0), LOST),
+        (Dispatch("j", 1, "p"), document("cancelled", 1, {**RECORD, "outcome": "cancelled"}), LOST),
+        (Requeue("j", 1, "died"), None, LOST),
+        (Requeue("j", 1, "died"), document("pending", 1, RECORD), DONE),
+        (Requeue("j", 1, "died"), document("running", 2, RECORD, processor="q"), DONE),
+        (Requeue("j", 1, "died"), document("failed", 2, RECORD, {**RECORD, "number": 2}, error="died"), DONE),
+        (Requeue("j", 1, "died"), document("failed", 1, RECORD, error="died"), LOST),
+        (Requeue("j", 1, "died"), document("pending", 1, {**RECORD, "outcome": "given_back"}), LOST),
+        (Requeue("j", 1, "died"), document("running", 1, processor="p"), UNKNOWN),
+        (Requeue("j", 1, "died"), document("succeeded", 1, {**RECORD, "outcome": "succeeded"}), LOST),
+        (Fail("j", 1, "used up"), None, LOST),
+        (Fail("j", 1, "used up"), document("failed", 1, error="used up"), DONE),
+        (Fail("j", 1, "used up"), document("failed", 1, error="ValueError"), LOST),
+        (Fail("j", 1, "used up"), document("failed", 2, error="used up"), LOST),
+        (Fail("j", 1, "used up"), document("pending", 1, RECORD), UNKNOWN),
+        (Fail("j", 1, "used up"), document("succeeded", 1), LOST),
+        (Fail("j", 1, "used up"), {"state": [], "attempts": "by hand"}, LOST),
+    ],
+)
+def test_the_document_settles_the_decision(
+    decision: Dispatch | Requeue | Fail, job: dict[str, Any] | None, settlement: Settlement
+) -> None:
+    assert classify_outcome(decision, job) is settlement
+
+
+def test_what_gives_a_slot_back_is_carried_out_first_unless_the_batch_has_something_for_its_job_before() -> None:
+    back, used_up = Requeue("lost", 1, "died"), Fail("hopeless", 3, "used up")
+    batch: list[Decision] = [
+        Dispatch("next", 1, "p"),
+        back,
+        Dispatch("lost", 2, "p"),
+        Requeue("lost", 2, "died"),
+        Dispatch("again", 1, "p"),
+        Requeue("again", 1, "died"),
+        make_fire(1),
+        Cancel(make_fire(1).job_id, 0, "replaced"),
+        used_up,
+    ]
+    assert freeing(batch) == [back, used_up]
+
+
+# Fires that are refused, as no database can hold their job
+
+
+def test_its_job_is_forgotten_and_the_next_time_fires() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s", cursor_ms=wall(0))))
+    first = scene.at(1_000)
+    [fire] = first.decisions
+    assert isinstance(fire, Fire)
+    assert scene.core.pending() == 1
+    step = scene.at(1_010, *settled(first.decisions, Settlement.REFUSED))
+    assert scene.core.pending() == 0
+    assert step.settled == ()
+    # The stream shows the cursor, and there is nothing else to wait for.
+    step = scene.at(1_020, ScheduleSeen(make_schedule("s", cursor_ms=fire.nominal_ms)))
+    assert step.settled == (fire,)
+    assert [each.nominal_ms for each in scene.at(2_000).decisions if isinstance(each, Fire)] == [wall(2_000)]
+
+
+def test_the_next_time_does_not_wait_for_the_stream() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s", cursor_ms=wall(0))))
+    first = scene.at(1_000)
+    scene.at(1_010, *settled(first.decisions, Settlement.REFUSED))
+    [fire] = scene.at(2_000).decisions
+    assert isinstance(fire, Fire)
+    assert (fire.nominal_ms, fire.basis.cursor_ms) == (wall(2_000), wall(1_000))
+
+
+def test_a_slot_that_was_promised_to_it_is_free_when_the_reading_has_told() -> None:
+    scene = Scene(*processors("p", slots=1), ScheduleSeen(make_schedule("s", cursor_ms=wall(0))))
+    first = scene.at(1_000)
+    fire, dispatch = first.decisions
+    assert isinstance(fire, Fire)
+    assert isinstance(dispatch, Dispatch)
+    step = scene.at(1_010, *settled([fire], Settlement.REFUSED), *settled([dispatch], Settlement.LOST))
+    assert step.refetch == (dispatch.job_id,)
+    scene.at(1_020, JobGone(dispatch.job_id))
+    assert scene.core.occupied("p") == 0
+
+
+def test_one_that_was_decided_again_is_over_when_it_is_refused_with_a_majority() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s", cursor_ms=wall(0))))
+    first = scene.at(1_000)
+    scene.at(1_010, *settled(first.decisions, Settlement.UNKNOWN))
+    again = scene.at(100_000)
+    assert again.retried
+    step = scene.at(100_010, *settled(first.decisions, Settlement.REFUSED))
+    assert step.settled == first.decisions
+
+
+def test_what_follows_a_lost_time_is_lost_with_it_and_both_are_decided_again() -> None:
+    """The schedule was paused when the first was applied, and resumed when the second was."""
+    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)))
+    first, second = scene.at(1_000).decisions[0], scene.at(2_000).decisions[0]
+    step = scene.at(2_100, *settled([first], Settlement.LOST))
+    assert (set(step.settled), step.decisions) == ({first, second}, ())
+    assert scene.at(2_100 + DOUBT_MS).decisions[:2] == (first, second)

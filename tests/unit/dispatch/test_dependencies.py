@@ -1,24 +1,13 @@
 """Jobs that wait for others: without a slot, until the last of them has succeeded, or never."""
 
-import gc
-import tracemalloc
-from collections.abc import Sequence
-from typing import Any
-
-import bson
 import pytest
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail
-from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
-from hascheduler.mirror.changes import BatchSeen, Change, JobGone, JobSeen, Operation
-from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import JOB_FIELDS, new_job_document
+from hascheduler.dispatch.inputs import Input, TermBegan
+from hascheduler.mirror.changes import BatchSeen, JobGone, JobSeen
 from hascheduler.model.job import JobState
-from tests.factories import make_job as new_job
-from tests.unit.dispatch.nouns import make_job, running, wall
+from tests.unit.dispatch.nouns import make_job, running
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 OK, FAILED, CANCELLED = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
@@ -32,41 +21,12 @@ def scene_of(*facts: Input) -> Scene:
     return Scene(*processors("p", slots=4), *jobs(running("a", "p"), running("b", "p")), *facts)
 
 
-def test_it_takes_no_slot_and_goes_on_in_the_step_that_tells_of_the_last_one() -> None:
-    scene = scene_of(waiting())
-    assert scene.began.decisions == ()
-    assert scene.core.occupied("p") == 2
-    assert scene.at(1, JobGone("a", OK)).decisions == ()
-    assert scene.at(2, JobGone("b", OK)).decisions == (Dispatch("w", 1, "p"),)
-
-
-@pytest.mark.parametrize(("state", "said"), [(FAILED, "failed"), (CANCELLED, "was cancelled")])
-def test_one_that_fails_or_is_cancelled_ends_it(state: JobState, said: str) -> None:
-    scene = scene_of(waiting())
-    assert scene.at(1, JobGone("b", state)).decisions == (Fail("w", 0, f"its dependency b {said}"),)
-
-
-@pytest.mark.parametrize("state", [FAILED, CANCELLED])
-def test_where_that_is_to_be_ignored_it_goes_on_when_all_have_ended(state: JobState) -> None:
-    scene = scene_of(waiting(ignores=True))
-    assert scene.at(1, JobGone("a", state)).decisions == ()
-    assert scene.at(2, JobGone("b", OK)).decisions == (Dispatch("w", 1, "p"),)
-
-
 def test_what_is_not_known_as_live_is_read_once_and_by_a_leader_alone() -> None:
     scene = Scene(*processors("p"), waiting("w", "gone"), leading=False)
     assert scene.at(0).refetch == ()
     assert scene.at(1, TermBegan(1)).refetch == ("gone",)
     assert scene.at(2).refetch == ()
     assert scene.at(3, JobGone("gone", OK)).decisions == (Dispatch("w", 1, "p"),)
-
-
-def test_a_new_leader_fails_what_the_old_one_had_not_yet() -> None:
-    scene = Scene(*processors("p", slots=4), *jobs(running("a", "p")), waiting("w", "a"), leading=False)
-    assert scene.at(1, JobGone("a", FAILED)).decisions == ()
-    assert scene.at(2, TermBegan(1)).decisions == (Fail("w", 0, "its dependency a failed"),)
-    assert scene.at(3, TrustLost()).decisions == ()
-    assert scene.at(4, TermBegan(2)).decisions == (Fail("w", 0, "its dependency a failed"),)
 
 
 @pytest.mark.parametrize("edited", [(), ("c",), ("a", "c")])
@@ -103,18 +63,6 @@ def of_batch(*ids: str) -> list[Input]:
 
 def scene_of_batch(*members: str, ignores: bool = False, leading: bool = True) -> Scene:
     return Scene(*processors("p", slots=4), *of_batch(*members), waiting("w", X, ignores=ignores), leading=leading)
-
-
-def test_a_batch_is_one_dependency_and_its_live_jobs_are_counted_once() -> None:
-    scene = scene_of_batch("a", "b")
-    scene.at(1, waiting("v", X), waiting("u", X, "a"))
-    assert scene.core.dependencies == 4
-    scene.at(2, JobGone("v", CANCELLED))
-    assert scene.core.dependencies == 3
-    explanation = scene.why("u", 3)
-    [block] = explanation.blocks
-    assert block.because == "'a' and 2 jobs of 'batch:x' have yet to succeed"
-    assert block.numbers == {"jobs": ["a"], "count": 3, "batches": [X]}
 
 
 def test_a_job_goes_on_once_the_database_says_that_all_jobs_of_its_batch_succeeded() -> None:
@@ -169,23 +117,6 @@ def test_what_becomes_of_a_job_that_waits_for_a_batch(case: str) -> None:
     assert scene.at(1, *inputs).decisions == decided
 
 
-def test_a_batch_is_read_again_when_a_job_of_it_ends_that_no_mirror_could_read() -> None:
-    scene = scene_of_batch("a")
-    scene.at(1, JobGone("a", OK), BatchSeen(X, is_live=True))
-    assert scene.at(2, JobGone("unreadable", OK)).refetch == (X,)
-    assert scene.at(3, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
-
-
-def test_a_new_leader_reads_each_batch_and_a_standby_those_that_are_over() -> None:
-    scene = scene_of_batch("a", leading=False)
-    assert scene.at(1).refetch == ()
-    assert scene.at(2, TermBegan(1)).refetch == (X,)
-    scene = scene_of_batch("a", leading=False)
-    assert scene.at(1, JobGone("a", OK)).refetch == (X,)
-    scene.at(2, BatchSeen(X, is_live=False))
-    assert scene.at(3, TermBegan(1)).decisions == (Dispatch("w", 1, "p"),)
-
-
 def test_a_new_leader_reads_few_of_the_batches_that_go_on_at_once_and_all_in_the_end() -> None:
     batches = [f"batch:{number}" for number in range(250)]
     members = jobs(*(make_job(f"m{number}", batch=batch) for number, batch in enumerate(batches)))
@@ -197,31 +128,3 @@ def test_a_new_leader_reads_few_of_the_batches_that_go_on_at_once_and_all_in_the
     assert read[100] == batches[249], "whose dependents may run goes first"
     read += scene.at(3).refetch
     assert sorted(read) == sorted(batches)
-
-
-@pytest.mark.parametrize("members", [10, 1_000])
-def test_what_a_job_that_waits_for_a_batch_takes_does_not_depend_on_the_size_of_the_batch(members: int) -> None:
-    """Of the mirror and of the core, leader and standby: their memory, counted by allocations."""
-    documents = [new_job_document(new_job(f"m{number}", batch=X)) for number in range(members)]
-    dependents = [new_job_document(new_job(f"w{n}", depends_on=(X,), waits_for=(X,))) for n in range(300)]
-    for first in ([TermBegan(1)], []):
-        mirror, core = Mirror(), Dispatcher()
-        core.step(wall(0), first)
-        core.step(wall(1), seen_of(mirror, documents))
-        gc.collect()
-        tracemalloc.start()
-        core.step(wall(2), seen_of(mirror, dependents))
-        grown, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert grown < 300 * 2_000
-        assert core.dependencies == 300
-
-
-def seen_of(mirror: Mirror, documents: Sequence[dict[str, Any]]) -> list[Input]:
-    """What the core sees of them, as the driver gives them: each with texts of its own."""
-    changes = []
-    for document in documents:
-        stored = bson.decode(bson.encode(document))
-        lean = {name: stored[name] for name in JOB_FIELDS if name in stored}
-        changes.append(Change(Collection.JOBS, Operation.PUT, stored["_id"], lean))
-    return [fact for fact in mirror.fold(changes).facts if isinstance(fact, JobSeen)]

@@ -5,20 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, ResetCursor, TimeOutcome
 from hascheduler.dispatch.schedules.due_times import DueTimes
-from hascheduler.dispatch.schedules.edits import paused, reset_cursor, resumed, with_trigger
-from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms, undecided
+from hascheduler.dispatch.schedules.edits import reset_cursor, with_trigger
 from hascheduler.errors import Conflict
-from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.model.values.instants import WallMs
+from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.schema.schedule import PAST_MAX, SchedulePolicy, ScheduleRef, TriggerPeriod
-from hascheduler.schema.trigger import Cron, Interval, Once, Trigger, Window
-from hascheduler.triggers import due_ms
-from tests.tiers import examples
+from hascheduler.schema.trigger import Cron, Interval, Once, Trigger
 from tests.unit.dispatch.database import SCHEDULES, Database
 from tests.unit.dispatch.leadership import Leadership, Luck
 from tests.unit.dispatch.nouns import fire, make_schedule, wall
@@ -26,50 +21,9 @@ from tests.unit.dispatch.nouns import fire, make_schedule, wall
 SECOND, MINUTE = Trigger(Interval(1_000, wall(0))), Trigger(Interval(60_000, wall(0)))
 
 
-def test_the_undecided_times_of_the_old_trigger_stay_in_force_up_to_the_edit() -> None:
-    edited = with_trigger(make_schedule("s", trigger=SECOND), MINUTE, wall(2_500))
-    assert edited.past == (TriggerPeriod(SECOND, wall(0), wall(2_500)),)
-    assert (edited.trigger, edited.since_ms, edited.cursor_ms) == (MINUTE, wall(2_500), wall(0))
-
-
 def test_the_same_trigger_is_no_edit() -> None:
     schedule = make_schedule("s", trigger=SECOND)
     assert with_trigger(schedule, SECOND, wall(2_500)) == schedule
-
-
-def test_what_a_leader_with_a_faster_clock_has_decided_stays_decided() -> None:
-    schedule = make_schedule("s", trigger=SECOND, cursor_ms=wall(5_000))
-    assert with_trigger(schedule, MINUTE, wall(2_500)).since_ms == wall(5_000)
-
-
-def test_of_two_edits_in_one_millisecond_each_begins_at_a_time_of_its_own() -> None:
-    first = with_trigger(make_schedule("s", trigger=SECOND), MINUTE, wall(2_500))
-    second = with_trigger(first, SECOND, wall(2_500))
-    assert (first.since_ms, second.since_ms) == (wall(2_500), wall(2_501))
-
-
-def test_resumed_from_now_the_times_in_between_are_paused_ones() -> None:
-    schedule = resumed(paused(make_schedule("s", trigger=SECOND), wall(2_500)), wall(9_500), from_now=True)
-    assert schedule.past == (
-        TriggerPeriod(SECOND, wall(0), wall(2_500)),
-        TriggerPeriod(SECOND, wall(2_500), wall(9_500), paused=True),
-    )
-    assert (schedule.paused_at_ms, schedule.since_ms) == (None, wall(9_500))
-
-
-def test_resuming_forgets_the_failures_and_what_is_not_paused_stays_as_it_is() -> None:
-    failing = make_schedule("s", trigger=SECOND, failures=3)
-    assert resumed(failing, wall(1), from_now=True) == failing
-    assert resumed(paused(failing, wall(1)), wall(2), from_now=True).failures == 0
-
-
-def test_a_new_trigger_in_a_pause_stays_paused_and_the_old_one_ends() -> None:
-    edited = with_trigger(paused(make_schedule("s", trigger=SECOND), wall(2_500)), MINUTE, wall(4_500))
-    assert edited.past == (
-        TriggerPeriod(SECOND, wall(0), wall(2_500)),
-        TriggerPeriod(SECOND, wall(2_500), wall(4_500), paused=True),
-    )
-    assert (edited.since_ms, edited.paused_at_ms) == (wall(4_500), wall(4_500))
 
 
 def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
@@ -107,47 +61,6 @@ def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -
     fires.gone("b")
     assert fires.unreadable == {}
     assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
-
-
-def test_a_promise_made_elsewhere_is_kept() -> None:
-    fires = DueTimes()
-    fires.seen(make_schedule("s"))
-    fires.promise(fire("s", wall(2_000)), is_unseen=False)
-    fires.promise(fire("s", wall(1_000)), is_unseen=False)
-    fires.promise(fire("stranger", wall(2_000)), is_unseen=False)
-    assert take_due(fires, 3_000) == fires_of(3_000)
-
-
-# What comes next is about the first undecided time, asked with or without a period
-
-
-INSTANTS = st.integers(0, 20_000).map(WallMs) | st.just(LATEST_MS)
-PATTERNS = (
-    st.builds(Interval, st.integers(100, 5_000), INSTANTS) | st.builds(Once, INSTANTS) | st.just(Cron("* * * * * */7"))
-)
-JITTERS, BOUNDS, MAX_FIRES = st.sampled_from([0, 90]), st.none() | INSTANTS, st.none() | st.integers(1, 2)
-WINDOWS = st.tuples(INSTANTS, st.integers(1, 9_000)).map(lambda at: (Window(at[0], WallMs(at[0] + at[1])),))
-PLAIN = st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES)
-TRIGGERS = PLAIN | st.builds(Trigger, PATTERNS, JITTERS, BOUNDS, BOUNDS, MAX_FIRES, WINDOWS)
-PAST = st.builds(TriggerPeriod, TRIGGERS, INSTANTS, INSTANTS, st.booleans()).map(lambda period: (period,))
-DRAWN = st.builds(make_schedule, st.just("s"), trigger=PLAIN, since_ms=INSTANTS) | st.builds(
-    make_schedule, st.just("s"), trigger=TRIGGERS, since_ms=INSTANTS, paused_at_ms=BOUNDS, past=st.just(()) | PAST
-)
-
-
-def first_of_all(schedule: ScheduleRef, cursor_ms: WallMs, tally: FireCounts) -> int | None:
-    for times in undecided(schedule, cursor_ms, LATEST_MS):
-        first_ms = None if times.is_exhausted(tally) else times.first()
-        if first_ms is not None:
-            is_out = times.verdict is not None
-            return times.through_ms + 1 if is_out else due_ms(schedule.name, times.trigger, first_ms)
-    return None
-
-
-@given(DRAWN, INSTANTS, st.integers(0, 2).map(FireCounts))
-@settings(max_examples=examples(400))
-def test_it_is_about_the_first_undecided_time(schedule: ScheduleRef, cursor_ms: WallMs, tally: FireCounts) -> None:
-    assert next_decision_ms(schedule, cursor_ms, tally) == first_of_all(schedule, cursor_ms, tally)
 
 
 # A schedule that fired ahead of time is reset, and its times fire again
@@ -201,12 +114,6 @@ def test_what_has_not_fired_is_decided_again_and_what_may_have_fired_is_not(
     else:
         assert after.since_ms == cursor_ms
         assert after.past == ((TriggerPeriod(EACH_SECOND, wall(10_000), free_ms),) if free_through > 10 else ())
-
-
-def test_what_is_withdrawn_is_counted_no_more() -> None:
-    schedule = ahead(110, tally=FireCounts(fired=11, coalesced=60, throttled=39))
-    done = reset_cursor(schedule, [run(1, 60), run(61, 99, Verdict.THROTTLED)])
-    assert done.schedule.tally == FireCounts(fired=11, coalesced=10, throttled=0)
 
 
 @pytest.mark.parametrize(

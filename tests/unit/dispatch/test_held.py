@@ -8,17 +8,14 @@ import pytest
 from hascheduler.dispatch.decisions import (
     NOT_STARTED,
     Dispatch,
-    Fail,
     Fire,
     RecordVerdict,
     ReleaseHold,
     Requeue,
-    Settlement,
 )
 from hascheduler.dispatch.explanation import BlockReason
-from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TrustLost
+from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
 from hascheduler.mirror.changes import (
-    HoldGone,
     HoldSeen,
     JobGone,
     JobSeen,
@@ -50,20 +47,6 @@ def test_after_a_pause_each_schedule_catches_up_as_after_a_time_without_a_leader
     assert resumed == leaderless.at(9_700, TermBegan(2)).decisions
     assert {type(each) for each in resumed} <= {Fire, RecordVerdict}
     assert resumed
-
-
-def test_while_everything_is_paused_the_core_asks_to_be_woken_for_no_due_time() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    assert scene.began.wake_at_ms == wall(1_000)
-    assert scene.at(0, PauseSeen(ALL)).wake_at_ms is None
-    assert scene.at(5_000).wake_at_ms is None
-    assert len(scene.at(5_000, PauseGone(EVERYTHING)).decisions) > 0
-
-
-def test_a_job_expires_while_everything_is_paused() -> None:
-    scene = Scene(PauseSeen(ALL), *processors("p"), *jobs(make_job("a", expires_at_ms=wall(1_000))))
-    assert scene.began.wake_at_ms == wall(1_000)
-    assert [type(each) for each in scene.at(1_000).decisions] == [Fail]
 
 
 def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
@@ -119,14 +102,6 @@ def test_jobs_of_a_held_partition_wait_and_those_of_others_do_not() -> None:
     assert kept_aside(scene) == 0
 
 
-def test_what_waited_when_the_partition_was_held_waits_on_and_comes_back() -> None:
-    scene = Scene(*jobs(ours("a"), ours("b")), **SHARD)
-    assert started(scene, 1, HELD, *processors("p")) == []
-    assert kept_aside(scene) == 2
-    assert started(scene, 2, JobGone("b", JobState.CANCELLED)) == []
-    assert started(scene, 3, HoldGone(KEY)) == ["a"]
-
-
 def test_a_partition_is_released_once_nothing_of_it_runs_or_is_promised() -> None:
     scene = scene_of()
     assert started(scene, 1, *jobs(ours("a"))) == ["a"]
@@ -135,15 +110,6 @@ def test_a_partition_is_released_once_nothing_of_it_runs_or_is_promised() -> Non
     assert scene.at(4, JobGone("a", JobState.SUCCEEDED)).decisions == (RELEASE,)
     assert RELEASE not in scene.at(5).decisions
     assert RELEASE in scene.at(6, HoldSeen(Hold(KEY, 5, is_held=True, released=5))).settled
-
-
-def test_what_a_lost_processor_had_is_requeued_and_then_kept_aside() -> None:
-    scene = scene_of(*jobs(dispatched("a", "p", tenant=TENANT)), HELD)
-    requeued = scene.at(10, ProcessorLost("p", 1)).decisions
-    assert [type(each).__name__ for each in requeued] == ["Requeue"]
-    back = JobSeen(ours("a", attempt=1, rev=3))
-    assert scene.at(11, Settled(requeued[0], Settlement.DONE), back).decisions == (RELEASE,)
-    assert kept_aside(scene) == 1
 
 
 @pytest.mark.parametrize("is_held_first", [True, False])
@@ -190,22 +156,3 @@ def test_what_comes_late_to_a_partition_that_was_released_is_recalled_and_sent_t
     assert late.sends == ()
     scene.at(90_001, JobSeen(ours("a", attempt=1, rev=3)))
     assert kept_aside(scene) == 1
-
-
-def test_what_came_late_before_a_term_began_is_not_sent_by_its_leader() -> None:
-    scene = scene_of(HELD, leading=False)
-    scene.at(1, HoldSeen(Hold(KEY, 5, is_held=True, released=5)))
-    scene.at(90_000, JobSeen(dispatched("a", "p", tenant=TENANT)), JobSeen(dispatched("b", "p", tenant=OTHER)))
-    taken_over = scene.at(90_001, TermBegan(2, ()))
-    assert taken_over.decisions == (Requeue("a", 1, NOT_STARTED),)
-    assert [send.job_id for send in taken_over.sends] == ["b"]
-
-
-def test_jobs_of_a_released_partition_that_leave_one_by_one_are_kept_no_longer() -> None:
-    scene = scene_of(*jobs(ours("a"), ours("b")), leading=False)
-    scene.at(1, HELD)
-    assert kept_aside(scene) == 2
-    scene.at(2, JobGone("a", None))
-    assert kept_aside(scene) == 1
-    assert scene.at(3, JobGone("b", None)).decisions == ()
-    assert kept_aside(scene) == 0

@@ -1,23 +1,24 @@
-"""Jobs of one schedule that must not run beside each other, and those that a later fire replaces."""
+"""Jobs of one schedule that must not run beside each other or that a later fire replaces; fires that make graphs."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hascheduler.dispatch.decisions import (
     Cancel,
-    CancelNotice,
     CountFailures,
     Dispatch,
     Fire,
     RecordVerdict,
-    Settlement,
 )
-from hascheduler.dispatch.inputs import Settled, TermBegan
+from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
-from hascheduler.model.job import JobState, backfill_job_id, fire_job_id
+from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
+from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.schedule import Overlap, SchedulePolicy
+from hascheduler.schema.schedule import GraphJob, JobGraph, Overlap, SchedulePolicy, ScheduleRef, graph_order
 from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, processors
 
@@ -49,17 +50,6 @@ def test_a_long_backlog_that_is_taken_in_portions_overlaps_no_more_than_a_short_
     assert sum(passed_over) == 250 - fires
 
 
-def test_a_serial_job_waits_for_one_that_has_yet_to_be_read() -> None:
-    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.BUFFER_ONE))
-    reapplied = (Fire("s", wall(2_000), schedule.basis_at(wall(1_000))), Dispatch(SECOND, 1, "p"))
-    scene = Scene(
-        ScheduleSeen(schedule), *processors("p", slots=8), JobSeen(make_job(FIRST, serial=True)), leading=False
-    )
-    step = scene.at(2_100, TermBegan(2, reapplied))
-    assert not [decision for decision in step.decisions if isinstance(decision, Dispatch)]
-    assert scene.at(2_200, JobGone(SECOND, JobState.SUCCEEDED)).decisions == (Dispatch(FIRST, 1, "p"),)
-
-
 @pytest.mark.parametrize("overlap", list(Overlap))
 def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_the_stream_has_yet_to_show(
     overlap: Overlap,
@@ -87,34 +77,12 @@ def test_a_new_leader_overlaps_nothing_with_a_job_that_its_predecessor_made_and_
         assert fires == [SECOND, THIRD]
 
 
-def test_a_later_fire_cancels_those_before_it_and_starts_when_they_have_ended() -> None:
-    scene = scene_with(Overlap.CANCEL_RUNNING)
-    assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
-    going = running(FIRST, "p", serial=True)
-    scene.at(1_100, JobSeen(going))
-    step = scene.at(2_000)
-    assert kinds(step.decisions) == ["Fire", "Cancel"]
-    assert step.decisions[1] == Cancel(FIRST, 1, f"replaced by {SECOND}")
-    asked = replace(going, rev=4, cancel_requested_at_ms=wall(2_000))
-    step = scene.at(2_100, Settled(step.decisions[1], Settlement.DONE), JobSeen(asked), shown(SECOND))
-    assert step.decisions == ()
-    assert step.sends == (CancelNotice(FIRST, 1, "p"),)
-    assert scene.at(2_200, JobGone(FIRST, JobState.CANCELLED)).decisions == (Dispatch(SECOND, 1, "p"),)
-
-
 def test_a_promised_attempt_is_cancelled_when_it_has_been_seen() -> None:
     scene = scene_with(Overlap.CANCEL_RUNNING)
     assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
     assert kinds(scene.at(2_000).decisions) == ["Fire"]
     step = scene.at(2_100, JobSeen(dispatched(FIRST, "p", serial=True)))
     assert step.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
-
-
-def test_a_new_leader_cancels_what_its_predecessor_did_not_get_to() -> None:
-    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.CANCEL_RUNNING), cursor_ms=wall(2_000))
-    seen = [JobSeen(running(FIRST, "p", serial=True)), JobSeen(make_job(SECOND, serial=True))]
-    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=8), *seen)
-    assert scene.began.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
 
 
 # Failures
@@ -141,22 +109,76 @@ def test_failures_in_a_row_are_written_down_and_too_many_pause_the_schedule() ->
 # Edits that meet what is under way
 
 
-def test_after_an_edit_nothing_is_decided_until_what_is_promised_is_known() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    [first] = scene.at(1_000).decisions
-    assert isinstance(first, Fire)
-    edited = make_schedule("s", rev=2, since_ms=wall(1_000))
-    assert scene.at(2_000, ScheduleSeen(edited)).decisions == ()
-    step = scene.at(2_100, Settled(first, Settlement.LOST))
-    assert [decision.nominal_ms for decision in step.decisions if isinstance(decision, Fire)] == [wall(2_000)]
+def graph(overlap: Overlap, **more: Any) -> ScheduleRef:
+    """``a`` and ``b`` may run beside each other, and ``c`` is the last."""
+    policy = SchedulePolicy(grace_ms=60_000, overlap=overlap)
+    plain = make_schedule("s", **{"policy": policy, **more})
+    needs: dict[str, tuple[str, ...]] = {"a": (), "b": (), "c": ("a", "b")}
+    jobs = tuple(GraphJob(ref, refs, plain.template) for ref, refs in needs.items())
+    return replace(plain, graph=JobGraph(jobs, graph_order(list(needs.items()))))
 
 
-def test_a_conclusion_that_got_no_answer_holds_up_those_after_it() -> None:
-    scene = Scene(ScheduleSeen(make_schedule("s")))
-    [first] = scene.at(1_000).decisions
-    assert scene.at(2_000, Settled(first, Settlement.UNKNOWN)).decisions == ()
-    step = scene.at(6_000)
-    assert (step.decisions, step.retried) == ((first,), True)
-    step = scene.at(6_100, Settled(first, Settlement.DONE))
-    assert not any(isinstance(decision, RecordVerdict) for decision in step.decisions)
-    assert [d.nominal_ms for d in step.decisions if isinstance(d, Fire)] == [wall(n * 1_000) for n in range(2, 7)]
+def inserted(schedule: ScheduleRef, fire: Fire | WallMs) -> list[JobSeen]:
+    """What the stream shows of a fire's jobs, the last at the end."""
+    nominal_ms, after = (fire.nominal_ms, fire.after) if isinstance(fire, Fire) else (fire, ())
+    last = fired_job(schedule, nominal_ms)
+    assert schedule.graph is not None
+    ids = graph_job_ids(schedule.graph, last.id)
+    made: dict[str, Any] = {
+        "schedule_created_at_ms": wall(0),
+        "submitted_at_ms": nominal_ms,
+        "waits_for": after,
+        "ignores_failures": bool(after),
+    }
+    return [*(JobSeen(make_job(ids[ref], **made)) for ref in ("a", "b")), JobSeen(last)]
+
+
+def advanced(schedule: ScheduleRef, fire: Fire) -> ScheduleSeen:
+    return ScheduleSeen(replace(schedule, cursor_ms=fire.nominal_ms, tally=fire.tally))
+
+
+def fires(decisions: object) -> list[Fire]:
+    assert isinstance(decisions, tuple)
+    return [each for each in decisions if isinstance(each, Fire)]
+
+
+def part(last_id: str, ref: str) -> str:
+    return graph_job_id(last_id, ref)
+
+
+def has_run(id: str, **more: Any) -> JobRef:
+    return running(id, "p", schedule_created_at_ms=wall(0), **more)
+
+
+def scene_after(schedule: ScheduleRef) -> tuple[Scene, Fire]:
+    """After the first fire, with all of it in the stream."""
+    scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
+    [first] = fires(scene.at(1_000).decisions)
+    scene.at(1_100, *inserted(schedule, first), advanced(schedule, first))
+    return scene, first
+
+
+def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_first() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    scene, _ = scene_after(schedule)
+    scene.at(1_200, *(JobSeen(has_run(part(FIRST, ref))) for ref in "ab"))
+    step = scene.at(2_000)
+    [second] = fires(step.decisions)
+    why = f"replaced by {SECOND}"
+    expected = [Cancel(FIRST, 0, why), Cancel(part(FIRST, "b"), 1, why), Cancel(part(FIRST, "a"), 1, why)]
+    assert list(step.decisions[1:]) == expected
+    assert scene.at(2_100, *inserted(schedule, second), advanced(schedule, second)).decisions == ()
+    assert scene.at(2_200, *(JobGone(id, JobState.CANCELLED) for id in (FIRST, part(FIRST, "a")))).decisions == ()
+    freed = scene.at(2_300, JobGone(part(FIRST, "b"), JobState.CANCELLED))
+    assert freed.decisions == (Dispatch(part(SECOND, "a"), 1, "p"), Dispatch(part(SECOND, "b"), 1, "p"))
+
+
+def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_newest() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
+    by_hand = [trigger_job_id("s", f"{number:03}") for number in range(150)]
+    waiting: dict[str, Any] = {"schedule_created_at_ms": wall(0), "not_before_ms": wall(10**6)}
+    others = [JobSeen(make_job(id, **waiting)) for id in by_hand]
+    others[7] = JobSeen(has_run(by_hand[7]))
+    scene = Scene(ScheduleSeen(schedule), *others, *processors("p", slots=9))
+    [fire] = fires(scene.at(1_000).decisions)
+    assert fire.after == (by_hand[7], *reversed(by_hand[51:]))

@@ -1,6 +1,5 @@
 """The pending queue: the oldest waits, and nothing is left behind by jobs that come and go."""
 
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -56,23 +55,6 @@ def oldest(*seen: JobRef | JobGone, now: int = NOW) -> dict[str, int]:
 )
 def test_the_oldest_of_each_lane_that_could_run(seen: tuple[JobRef | JobGone, ...], waited: dict[str, int]) -> None:
     assert oldest(*seen) == waited
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_it_knows_the_least_of_what_is_there_whatever_comes_and_goes(seed: int) -> None:
-    rng, waits, there = random.Random(seed), OldestWaits(), dict[str, JobRef]()
-    for number in range(2_000):
-        if there and rng.random() < 0.5:
-            waits.ended(there.pop(rng.choice(list(there))))
-        else:
-            one = job(str(number), rng.randrange(100), lane=rng.choice("lm"))
-            there[one.id] = one
-            waits.began(one)
-        least: dict[str, int] = {}
-        for one in there.values():
-            since_ms = one.submitted_at_ms // 1_000 * 1_000
-            least[one.lane] = min(since_ms, least.get(one.lane, since_ms))
-        assert waits.oldest() == least
 
 
 def test_a_busy_lane_that_nobody_asks_about_stays_small() -> None:

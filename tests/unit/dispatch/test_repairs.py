@@ -1,29 +1,31 @@
-"""What the dispatcher repairs: processors that are lost, attempts that do not start, jobs that are to stop."""
-
-from dataclasses import replace
+"""What the dispatcher repairs: lost processors, attempts that do not start, jobs to stop; who is silent or rests."""
 
 import pytest
 
+from hascheduler.dispatch.capacity.heartbeats import Heartbeats
+from hascheduler.dispatch.capacity.slot_pool import RESTS_MS
 from hascheduler.dispatch.decisions import (
     LOST_UNSTARTED,
     NOT_STARTED,
     UNREGISTERED,
     Cancel,
-    CancelNotice,
-    Decision,
     Dispatch,
     Fail,
     Publish,
     Requeue,
-    Settlement,
 )
-from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan
+from hascheduler.dispatch.live_jobs.deadlines import NEVER_TAKEN_UP
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone, ProcessorSeen
+from hascheduler.model.job import UNSTARTED_MAX, JobRef
+from hascheduler.model.processor import Rest
+from hascheduler.model.values.instants import MonoMs
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
-from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, jobs, processors, settled
+from tests.unit.dispatch.nouns import dispatched, make_job, make_processor, running, wall
+from tests.unit.dispatch.scene import CONFIG, START_MS, Scene, jobs, processors
 
 # Processors that are lost
 
@@ -86,36 +88,6 @@ def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched
     assert scene.at(300, JobGone("a")).settled == (Fail("a", 1, lost),)
 
 
-def test_a_processor_that_comes_back_in_time_keeps_its_jobs() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p")), leading=False)
-    scene.at(100, ProcessorLost("p", 1))
-    scene.at(200, *processors("p", beat=2))
-    assert scene.at(300, TermBegan(1)).decisions == ()
-
-
-def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> None:
-    scene = Scene(*processors("p"), *jobs(running("a", "p"), running("b", "p")))
-    decided = scene.at(100, ProcessorGone("p")).decisions
-    step = scene.at(200, *settled(decided, Settlement.LOST))
-    assert step.refetch == ("a", "b")
-    scene.at(300, JobGone("a"))
-    assert scene.at(199 + DOUBT_MS).decisions == ()
-    assert scene.at(200 + DOUBT_MS).decisions == (Requeue("b", 1, "processor lost"),)
-
-
-SPARED_MS = START_MS - 1_000
-
-
-def test_what_runs_at_a_processor_that_is_not_registered_is_spared_for_a_while() -> None:
-    scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")), unknown_spared_ms=SPARED_MS)
-    step = scene.at(100, ProcessorGone("p"))
-    # What has not started is called back, and stays where it is if it starts in this moment.
-    assert step.decisions == (Requeue("b", 1, UNREGISTERED),)
-    assert step.wake_at_ms == wall(100 + SPARED_MS)
-    assert scene.at(99 + SPARED_MS, *jobs(make_job("b", rev=3, attempt=1, not_before_ms=wall(60_000)))).decisions == ()
-    assert scene.at(100 + SPARED_MS).decisions == (Requeue("a", 1, "processor lost"),)
-
-
 def test_orphans_are_moved_in_portions() -> None:
     scene = Scene(*jobs(*(running(f"j{i}", "p") for i in range(5))), repairs_max=2)
     assert [len(scene.began.decisions), *(len(scene.at(0).decisions) for _ in range(3))] == [2, 2, 1, 0]
@@ -138,41 +110,7 @@ def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
     assert scene.at(3 * START_MS + 1, *jobs(recalled)).decisions == (Dispatch("j", 2, "q"),)
 
 
-def test_a_processor_is_blamed_only_for_the_time_in_which_it_could_be_told() -> None:
-    scene = Scene(*processors("p"), *jobs(dispatched("j", "p")))
-    scene.at(100, TransportSeen(False))
-    for span_ms in range(1_000, 60_000, 1_000):
-        step = scene.at(span_ms)
-        assert (step.sends, step.decisions) == ((), ())
-    unblocked = 60_000
-    scene.at(unblocked, TransportSeen(True))
-    told: list[object] = []
-    moved: list[Decision] = []
-    span_ms = unblocked
-    while not moved:
-        span_ms += 500
-        step = scene.at(span_ms)
-        told += step.sends
-        moved += step.decisions
-    assert len(told) >= 2
-    assert unblocked + CONFIG.move_after_ms <= span_ms <= unblocked + CONFIG.move_after_ms + START_MS
-
-
 # Cancelling
-
-
-def test_a_running_job_that_is_asked_to_stop_is_told_once() -> None:
-    asked = running("j", "p", rev=4, cancel_requested_at_ms=wall(50))
-    scene = Scene(*processors("p"), *jobs(running("j", "p")))
-    assert scene.at(100, *jobs(asked)).sends == (CancelNotice("j", 1, "p"),)
-    assert scene.at(200, *jobs(replace(asked, rev=5))).sends == ()
-
-
-def test_a_new_leader_tells_again_what_the_old_one_may_not_have_told() -> None:
-    scene = Scene(*processors("p"), *jobs(running("j", "p", cancel_requested_at_ms=wall(0))), leading=False)
-    assert scene.at(100).sends == ()
-    assert scene.at(200, TermBegan(2)).sends == (CancelNotice("j", 1, "p"),)
-    assert scene.at(300).sends == ()
 
 
 def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> None:
@@ -198,3 +136,127 @@ def test_why_tells_what_was_lost_from_what_failed(counts: dict[str, int], ended:
     explained = scene.why("a", 100)
     [block] = explained.blocks
     assert block.because.startswith(f"{ended}, and the next comes at ")
+
+
+# Silence
+
+
+TIMEOUT_MS = 5_000
+OWN_INTERVAL_MS = 1_000
+
+
+def seen(*ids: str) -> Heartbeats:
+    """Their third beats have been seen at 0."""
+    heartbeats = Heartbeats(TIMEOUT_MS, OWN_INTERVAL_MS)
+    for id in ids:
+        heartbeats.seen(make_processor(id, beat=3), MonoMs(0))
+    return heartbeats
+
+
+def listen(heartbeats: Heartbeats, since: int, until: int, *, listening: bool = True) -> list[tuple[str, int]]:
+    """The stepper's turns between two times, each a quarter of a second after the last."""
+    lost: list[tuple[str, int]] = []
+    for now in range(since, until + 1, 250):
+        lost += heartbeats.newly_lost(MonoMs(now), listening=listening, heard=MonoMs(now))
+    return lost
+
+
+def test_a_processor_whose_beat_stands_still_is_lost_once() -> None:
+    heartbeats = seen("p")
+    assert listen(heartbeats, 0, TIMEOUT_MS - 250) == []
+    assert listen(heartbeats, TIMEOUT_MS, 60_000) == [("p", 3)]
+
+
+def test_only_a_changed_beat_is_a_sign_of_life() -> None:
+    heartbeats = seen("dead", "live")
+    listen(heartbeats, 0, 4_000)
+    heartbeats.seen(make_processor("dead", beat=3, draining=True), MonoMs(4_000))
+    heartbeats.seen(make_processor("live", beat=4), MonoMs(4_000))
+    assert listen(heartbeats, 4_250, 8_750) == [("dead", 3)]
+
+
+def test_ones_own_pause_is_not_the_death_of_the_others() -> None:
+    heartbeats = seen("p")
+    listen(heartbeats, 0, 1_000)
+    assert heartbeats.newly_lost(MonoMs(3_600_000), listening=True, heard=MonoMs(3_600_000)) == []
+    heartbeats.seen(make_processor("p", beat=4), MonoMs(3_600_000))
+    assert listen(heartbeats, 3_600_000, 3_604_750) == []
+
+
+def test_a_beat_that_may_be_on_its_way_is_waited_for() -> None:
+    heartbeats = seen("p")
+    for now in range(0, 8_000, 250):
+        # The stream is two seconds behind, and goes on.
+        assert heartbeats.newly_lost(MonoMs(now), listening=True, heard=MonoMs(now - 2_000)) == (
+            [("p", 3)] if now == 7_000 else []
+        )
+
+
+def test_an_outage_of_the_database_is_not_the_death_of_those_who_could_not_write() -> None:
+    heartbeats = seen("p", "dead")
+    listen(heartbeats, 0, 1_000)
+    # Nobody's beat is written for nineteen seconds; the replica's own comes by again first.
+    for now in range(1_250, 20_000, 250):
+        assert heartbeats.newly_lost(MonoMs(now), listening=True, heard=MonoMs(1_000)) == []
+    assert heartbeats.newly_lost(MonoMs(20_000), listening=True, heard=MonoMs(20_000)) == []
+    heartbeats.seen(make_processor("p", beat=4), MonoMs(20_500))
+    assert listen(heartbeats, 20_250, 25_250) == [("dead", 3)]
+
+
+# Rests
+
+
+MISSED_MS = CONFIG.move_after_ms
+
+
+def recalled(id: str, attempt: int = 1, unstarted: int = 1) -> JobRef:
+    return make_job(id, rev=3 * attempt, attempt=attempt, unstarted=unstarted)
+
+
+def missed(*ids: str, slots: int = 4) -> Scene:
+    """The processor p has not taken up those jobs, by now."""
+    scene = Scene(*processors("p", slots=slots), *jobs(*(dispatched(id, "p") for id in ids)))
+    for span_ms in range(START_MS, MISSED_MS, START_MS):
+        assert scene.at(span_ms).decisions == ()
+    assert scene.at(MISSED_MS).decisions == tuple(Requeue(id, 1, NOT_STARTED) for id in ids)
+    step = scene.at(MISSED_MS, *jobs(*(recalled(id) for id in ids)))
+    assert step.decisions == ()
+    assert step.wake_at_ms == wall(MISSED_MS + RESTS_MS[0])
+    return scene
+
+
+def test_a_processor_that_rests_is_tried_with_one_job_at_a_time() -> None:
+    scene = missed("a", "b", "c")
+    assert scene.core.rests == {"p": Rest(3, 1, wall(MISSED_MS + RESTS_MS[0]))}
+    until_ms = MISSED_MS + RESTS_MS[0]
+    assert scene.at(until_ms - 1).decisions == ()
+    assert scene.at(until_ms).decisions == (Dispatch("a", 2, "p"),)
+    scene.at(until_ms, *jobs(dispatched("a", "p", rev=4, attempt=2, unstarted=1, dispatched_at_ms=wall(until_ms))))
+    step = scene.at(until_ms + 1, *jobs(running("a", "p", rev=5, attempt=2, unstarted=1)))
+    assert step.decisions == (Dispatch("b", 2, "p"), Dispatch("c", 2, "p"))
+    assert scene.core.rests == {}
+
+
+def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
+    scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX - 1, UNSTARTED_MAX - 1)))
+    assert scene.began.decisions == (Dispatch("j", UNSTARTED_MAX, "q"),)
+    scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX, UNSTARTED_MAX)))
+    assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_TAKEN_UP),)
+
+
+def test_a_processor_that_consumes_again_need_not_wait_for_the_end_of_its_rest() -> None:
+    scene = missed("a", "b")
+    scene.at(MISSED_MS + 1, ProcessorSeen(make_processor("p", beat=2, slots=4, draining=True, consuming=False)))
+    step = scene.at(MISSED_MS + 2, ProcessorSeen(make_processor("p", beat=3, slots=4)))
+    assert step.decisions == (Dispatch("a", 2, "p"),)
+
+
+def test_the_next_leader_knows_who_rests() -> None:
+    leader = missed("j")
+    standby = Scene(*processors("p", slots=4), *jobs(dispatched("j", "p")), leading=False)
+    standby.at(MISSED_MS, *jobs(recalled("j")))
+    replayed = Dispatcher(CONFIG)
+    step = replayed.step(wall(MISSED_MS), list(leader.core.state_snapshot(wall(MISSED_MS))))
+    assert (step.decisions, replayed.rests) == ((), leader.core.rests)
+    assert standby.core.rests == leader.core.rests
+    assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()

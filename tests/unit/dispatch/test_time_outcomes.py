@@ -1,4 +1,4 @@
-"""What becomes of the nominal times that are due."""
+"""What becomes of the nominal times that are due, and what is to come: backfills, previews, the load ahead."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
+from hascheduler.dispatch.schedules.backfill import backfill_times, plan_backfill
+from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, BUCKETS, LoadAhead, load_ahead
+from hascheduler.dispatch.schedules.previews import finished, next_fire
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
-from hascheduler.model.job import fire_job_id
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
+from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
-from hascheduler.schema.trigger import Interval, Trigger, Window
-from hascheduler.triggers import due_ms
+from hascheduler.schema.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.schema.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.triggers import Upcoming, due_ms
 from tests.unit.dispatch.nouns import make_schedule, wall
 
 EVERY_SECOND = Trigger(Interval(1_000, wall(0)))
@@ -47,12 +52,6 @@ def _second(at_ms: int) -> str:
     return f"{(at_ms - wall(0)) / 1_000:g}"
 
 
-@pytest.mark.parametrize("catch_up", CatchUp)
-def test_as_long_as_the_first_is_within_the_grace_all_fire(catch_up: CatchUp) -> None:
-    schedule = schedule_of(SchedulePolicy(grace_ms=3_000, catch_up=catch_up))
-    assert in_words(concluded(schedule, 4)) == ["1 fired", "2 fired", "3 fired", "4 fired"]
-
-
 @pytest.mark.parametrize(
     ("catch_up", "catch_up_max", "expected"),
     [
@@ -71,27 +70,6 @@ def test_after_a_minute_without_a_leader_the_catch_up_policy_decides(
     assert in_words(conclusions) == expected
     counted = [c.run.count if isinstance(c, RecordVerdict) else 1 for c in conclusions]
     assert sum(counted) == len(MINUTE)
-
-
-def test_no_grace_at_all_still_fires_what_is_due_this_very_moment() -> None:
-    policy = SchedulePolicy(grace_ms=0, catch_up=CatchUp.NONE)
-    assert in_words(concluded(schedule_of(policy), 1)) == ["1 fired"]
-    assert in_words(concluded(schedule_of(policy), 1.001)) == ["1 missed"]
-
-
-def test_each_conclusion_is_based_on_the_one_before_and_carries_the_tally_after_it() -> None:
-    schedule = schedule_of(SchedulePolicy(grace_ms=0), cursor_ms=wall(1_000), tally=FireCounts(fired=7, missed=1))
-    run, fire = concluded(schedule, 4.5)
-    assert (run.basis, run.tally) == (schedule.basis_at(wall(1_000)), FireCounts(fired=7, missed=1, coalesced=2))
-    assert (fire.basis, fire.tally) == (schedule.basis_at(wall(3_000)), FireCounts(fired=8, missed=1, coalesced=2))
-
-
-def test_a_portion_is_continued_where_it_ended() -> None:
-    schedule = schedule_of()
-    first = concluded(schedule, 5, limit=2)
-    assert in_words(first) == ["1 fired", "2 fired"]
-    rest = decide_due_times(schedule, first[-1].nominal_ms, first[-1].tally, wall(5_000), live={}, limit=9)
-    assert in_words(rest) == ["3 fired", "4 fired", "5 fired"]
 
 
 # Overlap
@@ -116,15 +94,6 @@ def test_jobs_that_have_not_ended_are_in_the_way_as_the_policy_says(
     assert in_words(conclusions) == expected
 
 
-def test_a_skipped_time_names_the_job_that_was_in_its_way() -> None:
-    [run] = concluded(schedule_of(SchedulePolicy(overlap=Overlap.SKIP)), 1, live=["a", "b"])
-    assert isinstance(run, RecordVerdict)
-    assert run.run.because_of == "a"
-    [_, _, run] = concluded(schedule_of(SchedulePolicy(overlap=Overlap.BUFFER_ONE)), 3)
-    assert isinstance(run, RecordVerdict)
-    assert run.run.because_of == fire_job_id("s", wall(2_000))
-
-
 # What is in force
 
 
@@ -133,30 +102,6 @@ def test_times_in_a_window_are_excluded_and_its_end_is_not_in_it() -> None:
     schedule = make_schedule("s", trigger=Trigger(Interval(1_000, wall(0)), exclude=windows))
     expected = ["1 fired", "2-3 excluded", *(f"{n} fired" for n in range(4, 9)), "9 excluded", "10 fired"]
     assert in_words(concluded(schedule, 10)) == expected
-
-
-def test_while_it_is_paused_only_what_came_before_is_decided() -> None:
-    assert in_words(concluded(schedule_of(paused_at_ms=wall(2_500)), 9)) == ["1 fired", "2 fired"]
-
-
-def test_each_stretch_has_its_own_trigger_and_a_paused_one_its_verdict() -> None:
-    half = Trigger(Interval(500, wall(0)))
-    past = (TriggerPeriod(half, wall(0), wall(1_200)), TriggerPeriod(half, wall(1_200), wall(3_200), paused=True))
-    schedule = schedule_of(past=past, since_ms=wall(3_200))
-    expected = ["0.5 fired", "1 fired", "1.5-3 paused", "4 fired", "5 fired"]
-    assert in_words(concluded(schedule, 5)) == expected
-    later = schedule_of(past=past, since_ms=wall(3_200), cursor_ms=wall(4_000))
-    assert in_words(concluded(later, 5)) == ["5 fired"]
-
-
-def test_the_catch_up_policy_looks_at_all_stretches_together() -> None:
-    past = (TriggerPeriod(Trigger(Interval(500, wall(0))), wall(0), wall(2_200)),)
-    schedule = schedule_of(SchedulePolicy(grace_ms=100), past=past, since_ms=wall(2_200))
-    assert in_words(concluded(schedule, 4)) == ["0.5-3 coalesced", "4 fired"]
-    capped = schedule_of(
-        SchedulePolicy(grace_ms=100, catch_up=CatchUp.ALL, catch_up_max=3), past=past, since_ms=wall(2_200)
-    )
-    assert in_words(concluded(capped, 4)) == ["0.5-1.5 missed", "2 fired", "3 fired", "4 fired"]
 
 
 # Jitter
@@ -195,11 +140,106 @@ def test_a_time_whose_job_would_have_expired_is_missed(
     assert in_words(concluded(schedule, 60.5)) == expected
 
 
-def test_a_time_that_has_its_job_already_is_not_missed_as_that_expired() -> None:
-    schedule = expiring(schedule_of(SchedulePolicy(grace_ms=100_000)), 5)
-    found = concluded(schedule, 60.5, live=[fire_job_id("s", wall(20_000))])
-    assert in_words(found)[:2] == ["1-19 missed", "20 fired"]
-
-
 def expiring(schedule: ScheduleRef, expires_in_s: float) -> ScheduleRef:
     return replace(schedule, template=replace(schedule.template, expires_in_ms=round(1_000 * expires_in_s)))
+
+
+EACH_SECOND = Trigger(Interval(1_000, wall(0)))
+
+
+def nominal(upcoming: list[Upcoming]) -> list[int]:
+    return [each.nominal_ms - wall(0) for each in upcoming]
+
+
+def test_the_next_fire_lies_in_no_exclusion_window_and_respects_a_pause_and_max_fires() -> None:
+    excluding = replace(EACH_SECOND, exclude=(Window(wall(1_000), wall(3_000)),))
+    schedule = make_schedule("tick", trigger=excluding)
+    found = next_fire(schedule)
+    assert found is not None
+    assert found.nominal_ms == wall(3_000)
+    assert next_fire(replace(schedule, paused_at_ms=wall(0))) is None
+    exhausted = replace(schedule.tally, fired=1)
+    assert next_fire(replace(schedule, trigger=replace(excluding, max_fires=1), tally=exhausted)) is None
+
+
+SCHEDULE = make_schedule("tick")
+EARLIER = SCHEDULE.identity._replace(created_at_ms=SCHEDULE.created_at_ms - 1)
+TIMES = [wall(1_000), wall(2_000)]
+DECIDED = replace(SCHEDULE, cursor_ms=wall(2_000))
+
+
+def backfill_id(nominal_ms: int, of: ScheduleId | None = None) -> str:
+    return backfill_job_id("tick", nominal_ms, None if of is None else of.created_at_ms)
+
+
+@pytest.mark.parametrize("made_by", [EARLIER, None], ids=["an earlier schedule", "no schedule"])
+def test_a_job_of_another_schedule_does_not_count_and_its_id_is_not_taken(made_by: ScheduleId | None) -> None:
+    makers = {backfill_id(TIMES[0]): made_by, fire_job_id("tick", TIMES[1]): made_by}
+    plan = plan_backfill(DECIDED, TIMES, makers, wall(2_500))
+    assert plan.job_ids == {TIMES[0]: backfill_id(TIMES[0], DECIDED.identity), TIMES[1]: backfill_id(TIMES[1])}
+    assert plan.missing == TIMES
+    # A repeat finds the job under the longer id.
+    repeated = plan_backfill(DECIDED, TIMES, {**makers, plan.job_ids[TIMES[0]]: DECIDED.identity}, wall(2_500))
+    assert (repeated.job_ids, repeated.missing) == (plan.job_ids, [TIMES[1]])
+
+
+def test_excluded_times_are_left_out_of_the_span_and_of_the_limit() -> None:
+    trigger = Trigger(Interval(1_000, wall(0)), exclude=(Window(wall(1_000), wall(1_001_000)),))
+    times = finished(backfill_times(trigger, wall(0), wall(1_999_000)))
+    assert (len(times), times[:2]) == (1_000, [wall(0), wall(1_001_000)])
+    with pytest.raises(InvalidInput, match="1001 nominal times"):
+        finished(backfill_times(trigger, wall(0), wall(2_000_000)))
+
+
+FROM = 1_893_456_000_000
+MINUTE_MS = 60_000
+NOW = FROM + 5 * MINUTE_MS
+AT_ONE = Once(WallMs(FROM + 60 * MINUTE_MS))
+
+
+def schedule(pattern: Pattern, name: str = "a", definition: str = "log", **trigger: Any) -> ScheduleRef:
+    plain = make_schedule(name, cursor_ms=WallMs(NOW), since_ms=WallMs(0))
+    template = replace(plain.template, definition=definition)
+    return replace(plain, trigger=replace(Trigger(pattern), **trigger), template=template)
+
+
+def load(*schedules: ScheduleRef, minutes: float = 10, slots: int = 2) -> LoadAhead:
+    steps = load_ahead(NOW, schedules, slots, {"log": 1}, {}, cost_ms=lambda _template, _name: int(minutes * MINUTE_MS))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: LoadAhead = end.value
+            return found
+
+
+@pytest.mark.parametrize(
+    ("trigger", "minutes", "needed"),
+    [
+        (schedule(AT_ONE), 10, {6: 1}),
+        (schedule(AT_ONE), 25, {6: 1, 7: 1, 8: 1}),
+        (schedule(AT_ONE, jitter_ms=10 * MINUTE_MS), 20, {6: 1, 7: 1, 8: 1}),
+        (schedule(Times((WallMs(NOW - 1), WallMs(NOW + 1)))), 0.1, {0: 1}),
+        (schedule(Interval(120 * MINUTE_MS, WallMs(MINUTE_MS))), 1, {12 * hour: 1 for hour in range(1, 12)}),
+        (schedule(Interval(MINUTE_MS, WallMs(0))), 2, {0: 1} | dict.fromkeys(range(1, BUCKETS), 2)),
+        (schedule(Interval(MINUTE_MS, WallMs(0)), max_fires=20), 10, {0: 1, 1: 9, 2: 9, 3: 2}),
+        (schedule(Cron("*/5 3 * * *")), 20, {18: 2, 19: 4, **dict.fromkeys(range(20, 24), 4), 24: 3, 25: 1}),
+        (schedule(Once(WallMs(NOW))), 10, {}),
+        (schedule(Once(WallMs(FROM + BUCKETS * BUCKET_MS))), 10, {}),
+        (replace(schedule(AT_ONE), paused_at_ms=WallMs(NOW)), 10, {}),
+        (replace(schedule(AT_ONE, max_fires=1), tally=FireCounts(fired=1)), 10, {}),
+    ],
+)
+def test_each_bucket_needs_the_fires_in_it_times_their_cost(
+    trigger: ScheduleRef, minutes: float, needed: dict[int, int]
+) -> None:
+    everything, *_ = load(trigger, minutes=minutes).loads
+    assert {bucket: slots for bucket, slots in enumerate(everything.needed) if slots} == needed
+
+
+def test_what_is_too_much_is_said_by_spans_of_all_and_of_definitions_with_a_cap() -> None:
+    names = [f"s{number}" for number in range(3)]
+    found = load(*(schedule(AT_ONE, name, "log" if name == "s0" else "other") for name in names), minutes=30)
+    assert [(each.definition, each.slots, max(each.needed)) for each in found.loads] == [(None, 2, 3), ("log", 1, 1)]
+    spans = [list(each.too_much(FROM)) for each in found.loads]
+    assert spans == [[(FROM + 6 * BUCKET_MS, FROM + 9 * BUCKET_MS, 3)], []]

@@ -27,7 +27,6 @@ from hascheduler.dispatch.schedules.previews import finished, next_fire
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms, summarize_undecided
 from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_ref, with_leader_fields
 from hascheduler.model.values.instants import WallMs, format_instant, parse_instant
-from hascheduler.model.verdict import Verdict
 from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef, ZoneOffsets
 from hascheduler.schema.trigger import AnyOf, Cron, Interval, Single, Trigger
 from hascheduler.triggers import next_nominal
@@ -188,21 +187,6 @@ def test_an_edit_in_between_neither_doubles_nor_loses_a_local_time(edit: str) ->
     with other_zone_data(RULES["new"]):
         schedule = edited(schedule, at("04T17:31"))
     assert fired(schedule, "new 04T19:00") == "04T17:00:00.001"
-
-
-def test_a_time_that_the_data_leave_out_is_late_by_the_misfire_policy() -> None:
-    schedule, _ = led(schedule_of(TWICE, catch_up=CatchUp.NONE), "old", at("04T17:00"))
-    _, [missed] = led(schedule, "new", at("04T17:30"))
-    assert isinstance(missed, RecordVerdict)
-    assert (missed.run.verdict, missed.run.first_ms) == (Verdict.MISSED, at("04T17:00") + 1)
-
-
-@pytest.mark.parametrize("part", [Cron("0 9 * * *"), Cron("0 * * * *", ZONE), Interval(HOUR, at("03T20:30"))])
-def test_what_follows_instants_stores_no_offsets(part: Single) -> None:
-    schedule, decided = led(schedule_of(part), "new", at("04T16:30"))
-    assert decided
-    assert "cursor_offsets" not in encode_schedule_ref(schedule)
-    assert encode_beside(tuple(decided)).keys() == {"creations"}
 
 
 @pytest.mark.parametrize(

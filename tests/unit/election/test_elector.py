@@ -1,13 +1,16 @@
-"""When an elector challenges, in which term, and how it holds, loses and gives up its lease."""
+"""When an elector challenges, and how it holds and loses its lease; which replica should lead which shard."""
 
+from collections import Counter
 from contextlib import nullcontext
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hascheduler.election.elector import ElectionConfig, Elector, LeaseAnswer
+from hascheduler.election.preferences import candidates_of, preferred_leaders
 from hascheduler.errors import InvalidInput
 from hascheduler.model.leadership import LeaseRecord
-from hascheduler.model.values.instants import MonoMs
 from tests.unit.election.candidates import (
     DEADLINE_MS,
     LEASE_MS,
@@ -48,23 +51,10 @@ def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
 # Acquiring
 
 
-def test_nothing_is_tried_before_the_lease_or_its_absence_was_seen() -> None:
+def test_what_is_not_known_yet_is_looked_for_in_a_retry_period() -> None:
     elector = Elector(config(), START)
     assert elector.wake_at_ms(at(0)) == at(RETRY_MS)
     assert elector.next_attempt(at(100_000), WALL) is None
-    assert not elector.observed
-    assert not elector.leads(at(100_000))
-    elector.observe(None, at(0))
-    assert elector.observed
-    assert attempt_of(elector, 0).expected is None
-
-
-def test_the_first_lease_is_created_in_term_one() -> None:
-    attempt = attempt_of(candidate(None), 0)
-    assert attempt.expected is None
-    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.transitions) == ("me", 1, 0)
-    assert attempt.proposed.endpoint == "me:1"
-    assert attempt.proposed.lease_duration_ms == LEASE_MS
 
 
 @pytest.mark.parametrize(
@@ -91,84 +81,7 @@ def test_a_lease_is_challenged_when_it_is_free(record: LeaseRecord, waited_ms: i
     assert (elector.next_attempt(at(waited_ms), WALL) is not None) is tries
 
 
-def test_a_challenge_raises_the_term_and_names_what_it_replaces() -> None:
-    held = lease(term=5, renewals=7)
-    attempt = attempt_of(candidate(held), LEASE_MS)
-    assert attempt.expected == held
-    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.renewals) == ("me", 6, 8)
-    assert attempt.proposed.transitions == held.transitions + 1
-
-
-def test_a_lease_expires_only_after_it_has_not_changed_for_its_whole_duration() -> None:
-    elector = candidate(lease(renewals=0))
-    for renewal in range(1, 30):
-        assert elector.next_attempt(at(renewal * 900), WALL) is None
-        elector.observe(lease(renewals=renewal), at(renewal * 900))
-    last = 29 * 900
-    assert elector.next_attempt(at(last + LEASE_MS - 1), WALL) is None
-    assert elector.next_attempt(at(last + LEASE_MS), WALL) is not None
-
-
-def test_seeing_the_same_record_again_is_no_sign_of_life() -> None:
-    elector = candidate(lease())
-    elector.observe(lease(), at(9_000))
-    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
-
-
-def test_a_record_older_than_the_known_one_is_ignored() -> None:
-    newest = lease(term=6, renewals=9)
-    elector = candidate(newest)
-    for older in (
-        lease(term=6, renewals=8),
-        lease("third", term=5, renewals=100),
-        lease(holder="", term=6, renewals=1),
-    ):
-        elector.observe(older, at(5_000))
-    assert elector.record == newest
-    assert elector.next_attempt(at(5_000), WALL) is None
-    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
-
-
-def test_a_failed_challenge_is_repeated_once_a_retry_period() -> None:
-    elector = candidate(lease())
-    attempt = attempt_of(elector, LEASE_MS)
-    elector.concluded(attempt, LeaseAnswer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 10))
-    assert elector.next_attempt(at(LEASE_MS + RETRY_MS - 1), WALL) is None
-    assert elector.next_attempt(at(LEASE_MS + RETRY_MS), WALL) == attempt
-
-
-def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
-    elector = candidate(lease())
-    attempt = attempt_of(elector, LEASE_MS)
-    elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
-    elector.concluded(attempt, LeaseAnswer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
-    assert not elector.leads(at(LEASE_MS + 10))
-    assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
-    assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
-
-
 # Terms
-
-
-def test_the_term_exceeds_whatever_the_journal_has_shown() -> None:
-    elector = candidate(lease(term=5))
-    elector.observe_term(40)
-    assert attempt_of(elector, LEASE_MS).proposed.term == 41
-
-
-def test_a_deleted_lease_is_free_at_once_and_never_lowers_the_term() -> None:
-    elector = candidate(lease(term=12))
-    elector.observe(None, at(100))
-    attempt = attempt_of(elector, 100)
-    assert attempt.expected is None
-    assert attempt.proposed.term == 13
-
-
-def test_a_lease_that_was_deleted_while_one_led_ends_the_leadership() -> None:
-    elector = leader()
-    elector.observe(None, at(500))
-    assert not elector.leads(at(500))
-    assert attempt_of(elector, 500).proposed.term == 2
 
 
 def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None:
@@ -196,35 +109,6 @@ def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
     assert attempt_of(elector, 10).proposed.term == 6
 
 
-def test_another_holder_is_not_dead_because_one_was() -> None:
-    elector = candidate(lease("other"))
-    elector.holder_died("other", at(0))
-    elector.observe(lease("third", term=6), at(10))
-    assert elector.next_attempt(at(10), WALL) is None
-    assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
-
-
-# When to look again
-
-
-@pytest.mark.parametrize(
-    "record", [None, lease(), lease(holder=""), lease(holder="me"), lease(lease_duration_ms=30_000)]
-)
-def test_it_does_not_sleep_through_its_own_appointments(record: LeaseRecord | None) -> None:
-    elector = candidate(record)
-    attempt = None
-    now = 0
-    for _ in range(5):
-        attempt = elector.next_attempt(at(now), WALL)
-        if attempt is not None:
-            break
-        wake_at = elector.wake_at_ms(at(now))
-        assert wake_at > at(now)
-        assert elector.next_attempt(MonoMs(wake_at - 1), WALL) is None
-        now = wake_at - START
-    assert attempt is not None
-
-
 # Candidates that leave the first try to others
 
 
@@ -235,19 +119,6 @@ def test_a_candidate_that_is_not_preferred_lets_others_be_first_with_a_free_leas
         assert elector.next_attempt(at(99), WALL) is None
         assert elector.wake_at_ms(at(0)) == at(100)
         assert attempt_of(elector, 100).expected == record
-
-
-def test_it_waits_after_a_death_and_after_a_lease_that_ran_out_too() -> None:
-    elector = candidate(lease("other"))
-    elector.challenge_delay_ms = 100
-    elector.holder_died("other", at(500))
-    assert elector.next_attempt(at(599), WALL) is None
-    assert attempt_of(elector, 600).proposed.term == 6
-    elector = candidate(lease("other"))
-    elector.challenge_delay_ms = 100
-    assert elector.next_attempt(at(LEASE_MS + 99), WALL) is None
-    assert elector.wake_at_ms(at(LEASE_MS)) == at(LEASE_MS + 100)
-    assert attempt_of(elector, LEASE_MS + 100).proposed.term == 6
 
 
 def test_a_suspected_leader_is_challenged_by_it_before_the_suspicion_ends() -> None:
@@ -277,28 +148,6 @@ def test_trust_counts_from_the_start_of_the_write() -> None:
     assert not elector.leads(at(DEADLINE_MS))
 
 
-def test_a_win_that_comes_after_the_deadline_is_worth_nothing() -> None:
-    elector = candidate(None)
-    attempt = attempt_of(elector, 0)
-    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(DEADLINE_MS + 1))
-    assert not elector.leads(at(DEADLINE_MS + 1))
-
-
-def test_a_leader_renews_once_a_retry_period() -> None:
-    elector = leader()
-    for turn in range(1, 20):
-        now = turn * RETRY_MS
-        assert elector.next_attempt(at(now - 1), WALL) is None
-        attempt = attempt_of(elector, now)
-        assert attempt.expected == elector.record
-        assert attempt.proposed.renewals == attempt.expected.renewals + 1  # type: ignore[union-attr]
-        assert attempt.proposed.term == 1
-        assert attempt.proposed.acquired_at_ms == elector.record.acquired_at_ms  # type: ignore[union-attr]
-        elector.concluded(attempt, LeaseAnswer.WON, at(now), at(now + 20))
-        assert elector.leads(at(now + DEADLINE_MS - 1))
-        assert not elector.leads(at(now + DEADLINE_MS))
-
-
 @pytest.mark.parametrize("answer", [LeaseAnswer.UNKNOWN, LeaseAnswer.LOST])
 def test_without_a_won_renewal_trust_stands_to_its_deadline_and_no_longer(answer: LeaseAnswer) -> None:
     elector = leader()
@@ -307,14 +156,6 @@ def test_without_a_won_renewal_trust_stands_to_its_deadline_and_no_longer(answer
         assert elector.leads(at(now + 20))
     assert not elector.leads(at(DEADLINE_MS))
     assert elector.next_attempt(at(DEADLINE_MS), WALL) is None
-
-
-def test_a_leader_whose_trust_has_lapsed_takes_its_own_lease_in_a_new_term() -> None:
-    elector = leader()
-    assert elector.next_attempt(at(DEADLINE_MS), WALL) is None
-    attempt = attempt_of(elector, DEADLINE_MS + RETRY_MS)
-    assert attempt.expected == elector.record
-    assert attempt.proposed.term == 2
 
 
 def test_a_renewal_whose_answer_never_came_is_recognised_in_the_stream() -> None:
@@ -336,6 +177,130 @@ def test_a_take_over_whose_answer_never_came_is_not_believed_but_tried_again() -
     again = attempt_of(elector, LEASE_MS + RETRY_MS)
     assert again.expected == taken.proposed
     assert again.proposed.term == 7
+
+
+# Giving up
+
+
+def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:
+    elector = leader()
+    released = elector.release(at(500), WALL)
+    assert released is not None
+    assert not elector.leads(at(500))
+    assert (released.proposed.holder, released.proposed.endpoint, released.proposed.term) == ("", "", 1)
+    assert released.proposed.renewals == released.expected.renewals + 1  # type: ignore[union-attr]
+    standby = Elector(config("standby"), START)
+    standby.observe(released.expected, at(400))
+    assert standby.next_attempt(at(500), WALL) is None
+    for one in (elector, standby):
+        one.observe(released.proposed, at(510))
+    assert attempt_of(standby, 510).proposed.term == 2
+    assert elector.next_attempt(at(500 + 2 * RETRY_MS - 1), WALL) is None
+    assert attempt_of(elector, 500 + 2 * RETRY_MS).proposed.term == 2
+
+
+NAMES = st.sets(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=8)
+SHARDS = st.integers(1, 24).map(lambda count: [f"{index:04d}" for index in range(count)])
+
+
+@given(SHARDS, NAMES)
+def test_leaders_are_spread_evenly_and_each_replica_is_somewhere_in_each_order(
+    shards: list[str], replicas: set[str]
+) -> None:
+    orders = preferred_leaders(shards, replicas)
+    assert list(orders) == shards
+    assert all(sorted(order) == sorted(replicas) for order in orders.values())
+    led = Counter(order[0] for order in orders.values())
+    assert max(led.values()) - min(led.get(replica, 0) for replica in replicas) <= 1
+
+
+@given(SHARDS, NAMES, st.integers(2, 5))
+def test_each_shard_has_its_candidates_or_all_that_live_and_all_are_candidates_of_the_home(
+    shards: list[str], replicas: set[str], most: int
+) -> None:
+    candidates = candidates_of(shards, replicas, most)
+    assert set(candidates[shards[0]]) == replicas
+    for shard in shards[1:]:
+        assert len(set(candidates[shard])) == len(candidates[shard]) == min(most, len(replicas))
+    assert all(set(order) == replicas for order in candidates_of(shards, replicas, 0).values())
+
+
+@given(SHARDS, NAMES, st.integers(2, 5), st.data())
+def test_lists_that_differ_leave_no_shard_without_one_that_takes_itself_for_a_candidate(
+    shards: list[str], replicas: set[str], most: int, data: st.DataObject
+) -> None:
+    """Whatever else a replica sees, it sees itself: the first of all for a shard is among the first of any list."""
+    taken: Counter[str] = Counter()
+    for name in replicas:
+        seen = data.draw(st.sets(st.sampled_from(sorted(replicas)))) | {name}
+        candidates = candidates_of(shards, seen, most)
+        taken.update(shard for shard in shards if name in candidates[shard])
+    assert all(taken[shard] >= min(most, len(replicas)) for shard in shards)
+
+
+@given(SHARDS, NAMES, st.integers(2, 5))
+def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], replicas: set[str], most: int) -> None:
+    orders = preferred_leaders(shards, replicas, most)
+    assert {shard: set(order) for shard, order in orders.items()} == {
+        shard: set(order) for shard, order in candidates_of(shards, replicas, most).items()
+    }
+
+
+def test_without_replicas_none_is_preferred() -> None:
+    assert preferred_leaders(["default"], ()) == {"default": ()}
+
+
+def test_a_record_older_than_the_known_one_is_ignored() -> None:
+    newest = lease(term=6, renewals=9)
+    elector = candidate(newest)
+    for older in (
+        lease(term=6, renewals=8),
+        lease("third", term=5, renewals=100),
+        lease(holder="", term=6, renewals=1),
+    ):
+        elector.observe(older, at(5_000))
+    assert elector.record == newest
+    assert elector.next_attempt(at(5_000), WALL) is None
+    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
+
+
+def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
+    elector = candidate(lease())
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
+    elector.concluded(attempt, LeaseAnswer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    assert not elector.leads(at(LEASE_MS + 10))
+    assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
+    assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
+
+
+def test_the_term_exceeds_whatever_the_journal_has_shown() -> None:
+    elector = candidate(lease(term=5))
+    elector.observe_term(40)
+    assert attempt_of(elector, LEASE_MS).proposed.term == 41
+
+
+def test_a_deleted_lease_is_free_at_once_and_never_lowers_the_term() -> None:
+    elector = candidate(lease(term=12))
+    elector.observe(None, at(100))
+    attempt = attempt_of(elector, 100)
+    assert attempt.expected is None
+    assert attempt.proposed.term == 13
+
+
+def test_another_holder_is_not_dead_because_one_was() -> None:
+    elector = candidate(lease("other"))
+    elector.holder_died("other", at(0))
+    elector.observe(lease("third", term=6), at(10))
+    assert elector.next_attempt(at(10), WALL) is None
+    assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
+
+
+def test_a_win_that_comes_after_the_deadline_is_worth_nothing() -> None:
+    elector = candidate(None)
+    attempt = attempt_of(elector, 0)
+    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(DEADLINE_MS + 1))
+    assert not elector.leads(at(DEADLINE_MS + 1))
 
 
 def test_ones_own_older_records_in_the_stream_change_nothing() -> None:
@@ -369,28 +334,3 @@ def test_a_leader_that_met_another_in_the_journal_stops_and_takes_a_higher_term(
     elector.step_down()
     assert not elector.leads(at(100))
     assert attempt_of(elector, RETRY_MS).proposed.term == 10
-
-
-# Giving up
-
-
-def test_only_the_holder_has_something_to_release() -> None:
-    for elector in (Elector(config(), START), candidate(None), candidate(lease())):
-        assert elector.release(at(0), WALL) is None
-
-
-def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:
-    elector = leader()
-    released = elector.release(at(500), WALL)
-    assert released is not None
-    assert not elector.leads(at(500))
-    assert (released.proposed.holder, released.proposed.endpoint, released.proposed.term) == ("", "", 1)
-    assert released.proposed.renewals == released.expected.renewals + 1  # type: ignore[union-attr]
-    standby = Elector(config("standby"), START)
-    standby.observe(released.expected, at(400))
-    assert standby.next_attempt(at(500), WALL) is None
-    for one in (elector, standby):
-        one.observe(released.proposed, at(510))
-    assert attempt_of(standby, 510).proposed.term == 2
-    assert elector.next_attempt(at(500 + 2 * RETRY_MS - 1), WALL) is None
-    assert attempt_of(elector, 500 + 2 * RETRY_MS).proposed.term == 2

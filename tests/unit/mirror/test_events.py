@@ -79,67 +79,6 @@ def test_every_step_of_a_life_is_one_event(operation: Operation) -> None:
     ]
 
 
-@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
-def test_each_end_is_told(operation: Operation, state: str) -> None:
-    stream = Stream()
-    whole = job_fields(state="running", attempt=3, processor="p", failures=2)
-    stream.tell(put(JOBS, "j", whole))
-    changed = {"state": state, "processor": None}
-    [event] = stream.tell(told_as(operation, "j", 2, {**whole, **changed}, changed))
-    assert (event.type, event.attempt, event.processor) == (EventType(state), 3, "p")
-    assert event.failures == (2 if state == "failed" else None)
-
-
-def test_a_job_that_is_inserted_as_dispatched_tells_two_events() -> None:
-    whole = job_fields(state="dispatched", attempt=1, processor="p", dispatched_at_ms=5)
-    submitted, dispatched = Stream().tell(put(JOBS, FIRE, whole))
-    assert (submitted.type, submitted.attempt, submitted.processor) == (EventType.SUBMITTED, 0, None)
-    assert (dispatched.type, dispatched.attempt, dispatched.processor) == (EventType.DISPATCHED, 1, "p")
-    assert submitted.id < dispatched.id < position(1, 2)
-
-
-@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
-def test_a_failed_job_that_begins_anew_is_revived(operation: Operation) -> None:
-    """No mirror has it any more, so a patch does not say whose it is; the document is read anyway."""
-    stream = Stream()
-    changed = {**REVIVED_FIELDS, "attempt": 4}
-    [event] = stream.tell(told_as(operation, "j", 9, {**job_fields(), **changed}, changed))
-    assert (event.type, event.attempt, event.is_identified) == (EventType.REVIVED, 4, operation is Operation.PUT)
-    assert bool(stream.mirror.fold([]).wanted) is (operation is Operation.PATCH)
-
-
-def test_snapshots_and_fetches_tell_nothing() -> None:
-    mirror = Mirror()
-    assert mirror.fold([put(JOBS, "j", job_fields())]).events == []
-    mirror.want(JOBS, "j")
-    answered = mirror.fold_fetched(mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=2, state="failed"))])
-    assert (len(answered.facts), answered.events) == (1, [])
-
-
-def test_what_a_fetch_was_ahead_of_is_told_when_the_stream_comes_to_it() -> None:
-    stream = Stream()
-    stream.tell(put(JOBS, "j", job_fields()))
-    ahead = job_fields(rev=3, state="running", attempt=1, processor="p", started_at_ms=9)
-    stream.mirror.want(JOBS, "j")
-    stream.mirror.fold_fetched(stream.mirror.fold([]).wanted, [put(JOBS, "j", ahead)])
-    [dispatched] = stream.tell(patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p"))
-    [started] = stream.tell(patch(JOBS, "j", rev=3, state="running", started_at_ms=9))
-    assert types([dispatched, started]) == ["dispatched", "started"]
-    assert (dispatched.tenant, dispatched.attempt, dispatched.processor) == ("tenant", 1, "p")
-    # The attempt is the mirror's, which may be ahead: it is not said.
-    assert (started.tenant, started.attempt, started.processor) == ("tenant", None, None)
-
-
-def test_the_end_of_a_job_that_a_fetch_has_ended_already_is_told_without_saying_whose_it_is() -> None:
-    stream = Stream()
-    stream.tell(put(JOBS, "j", job_fields()))
-    stream.mirror.want(JOBS, "j")
-    stream.mirror.fold_fetched(stream.mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=2, state="cancelled"))])
-    [event] = stream.tell(patch(JOBS, "j", rev=2, state="cancelled", finished_at_ms=9))
-    assert (event.type, event.job, event.is_identified) == (EventType.CANCELLED, "j", False)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -163,15 +102,6 @@ def test_what_is_no_step_is_no_event(change: Change) -> None:
     stream = Stream()
     stream.tell(put(JOBS, "j", job_fields()))
     assert stream.tell(change) == []
-
-
-def test_a_database_that_does_not_say_when_it_wrote_leaves_what_the_change_carries_or_the_second_of_its_id() -> None:
-    mirror = Mirror()
-    mirror.fold([put(JOBS, "j", job_fields(state="running", attempt=1))])
-    events: list[Event] = []
-    for fields in ({"state": "pending"}, {"state": "succeeded", "finished_at_ms": 4}, {"state": "failed"}):
-        events += mirror.fold([Change(JOBS, Operation.PATCH, "j", {"rev": 2, **fields}, position(3, 1))]).events
-    assert [event.at_ms for event in events] == [3_000, 4, 3_000]
 
 
 @pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
@@ -246,7 +176,11 @@ def test_nothing_of_a_silently_held_partition_is_an_event_until_the_hold_is_lift
     assert types(stream.tell(patch(JOBS, known, rev=3, priority=7))) == ["reprioritized"]
 
 
-def test_a_partition_that_is_held_aloud_makes_its_events() -> None:
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+def test_a_failed_job_that_begins_anew_is_revived(operation: Operation) -> None:
+    """No mirror has it any more, so a patch does not say whose it is; the document is read anyway."""
     stream = Stream()
-    stream.tell(held("tenant", 1, is_silent=False))
-    assert types(stream.tell(put(JOBS, "a", job_fields()))) == ["submitted"]
+    changed = {**REVIVED_FIELDS, "attempt": 4}
+    [event] = stream.tell(told_as(operation, "j", 9, {**job_fields(), **changed}, changed))
+    assert (event.type, event.attempt, event.is_identified) == (EventType.REVIVED, 4, operation is Operation.PUT)
+    assert bool(stream.mirror.fold([]).wanted) is (operation is Operation.PATCH)

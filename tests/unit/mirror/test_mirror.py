@@ -1,5 +1,8 @@
-"""The fold, one case at a time; documents that can't be read are set aside, and no other one suffers."""
+"""The fold, one case at a time; unreadable documents are set aside; the digest and the counts equal a recount."""
 
+import random
+from collections import Counter
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -10,7 +13,6 @@ from hascheduler.mirror.changes import (
     DefinitionSeen,
     JobGone,
     JobSeen,
-    JournalSeen,
     LeaseGone,
     LeaseSeen,
     Operation,
@@ -21,10 +23,12 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
 )
 from hascheduler.mirror.mirror import QUARANTINE_MAX, Mirror
+from hascheduler.mirror.sums import UNHASHED_MAX, Digest
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import decode_job
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.job import JobState
+from tests.factories import NOW, make_job, make_schedule
 from tests.unit.mirror.nouns import (
     delete,
     entry_fields,
@@ -54,43 +58,6 @@ def kinds(facts: list[Any]) -> list[type]:
 # The ordinary life of a document
 
 
-def test_a_job_is_told_from_its_insert_to_its_end() -> None:
-    mirror = Mirror()
-    [seen] = mirror.fold([put(JOBS, "j", job_fields())]).facts
-    assert isinstance(seen, JobSeen)
-    assert (seen.job.id, seen.job.state, seen.job.rev) == ("j", JobState.PENDING, 1)
-    [seen] = mirror.fold(
-        [patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p", dispatched_at_ms=9)]
-    ).facts
-    assert isinstance(seen, JobSeen)
-    assert (seen.job.state, seen.job.attempt, seen.job.processor) == (JobState.DISPATCHED, 1, "p")
-    assert mirror.nouns(JOBS) == {"j": seen.job}
-    assert mirror.fold([patch(JOBS, "j", rev=3, state="succeeded", processor=None)]).facts == [
-        JobGone("j", JobState.SUCCEEDED)
-    ]
-    assert mirror.nouns(JOBS) == {}
-    assert mirror.digest == Mirror().digest
-
-
-def test_a_job_that_ends_leaves_whatever_else_its_last_patch_says() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields()))
-    assert mirror.fold([patch(JOBS, "j", rev=2, state="failed", processor=7)]).facts == [JobGone("j", JobState.FAILED)]
-    assert not mirror.quarantine
-
-
-def test_a_state_that_is_no_text_is_no_end() -> None:
-    unknown = Mirror().fold([patch(JOBS, "j", rev=2, state=["failed"])])
-    assert (unknown.facts, unknown.wanted) == ([], [KEY])
-    mirror = mirror_of(put(JOBS, "j", job_fields()))
-    assert kinds(mirror.fold([patch(JOBS, "j", rev=2, state=["failed"])]).facts) == [JobGone, Quarantined]
-
-
-def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
-    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]).facts == [JobGone("j", JobState.FAILED)]
-    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]).facts == [JobGone("j", JobState.FAILED)]
-    assert Mirror().fold([delete(JOBS, "j")]).facts == [JobGone("j")]
-
-
 @pytest.mark.parametrize(
     ("collection", "fields", "seen", "gone"),
     [
@@ -110,40 +77,6 @@ def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any
     assert mirror.digest == empty
 
 
-def test_an_older_version_tells_nothing() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5, priority=9)))
-    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]).facts == []
-    assert mirror.nouns(JOBS)["j"].priority == 9
-    assert mirror.fold([]).wanted == []
-
-
-def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
-    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(cursor_ms=1_000)))
-    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)]).facts) == [ScheduleSeen]
-    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]).facts == []
-    assert mirror.nouns(SCHEDULES)["s"].cursor_ms == 2_000
-    assert mirror.fold([]).wanted == []
-
-
-def test_a_gap_in_the_revisions_has_the_document_read() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
-    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
-    assert mirror.nouns(JOBS)["j"].rev == 1
-    assert mirror.fold([]).wanted == [KEY]
-    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
-    assert mirror.nouns(JOBS)["j"].rev == 4
-
-
-def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
-    mirror = Mirror()
-    for shard, seq in (("a", 4), ("b", 1), ("a", 6), ("a", 5)):
-        mirror.fold([put(Collection.JOURNAL, journal_id(shard, seq), entry_fields(term=seq))])
-    heads = [mirror.journal_head(shard) for shard in ("a", "b", "c")]
-    assert [head and head.seq for head in heads] == [6, 1, None]
-    again = mirror.fold([put(Collection.JOURNAL, journal_id("a", 7), entry_fields(term=7))]).facts
-    assert kinds(again) == [JournalSeen]
-
-
 # What can't be followed is asked for
 
 
@@ -161,10 +94,6 @@ def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> 
     assert mirror.fold([]).wanted == []
 
 
-def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
-    assert Mirror().fold_fetched([], [put(JOBS, "j", job_fields())]).facts == []
-
-
 # Written by hand
 
 
@@ -177,22 +106,7 @@ def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> Non
     ]
 
 
-def test_a_read_tells_what_changed_under_the_same_revision() -> None:
-    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
-    mirror.want(JOBS, "j")
-    facts = mirror.fold_fetched(mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=5, priority=10))]).facts
-    assert facts == [JobSeen(decode_job("j", job_fields(rev=5, priority=10)))]
-
-
 # Digests
-
-
-def test_heartbeats_leave_the_digest_alone() -> None:
-    mirror = mirror_of(put(JOBS, "a", job_fields()))
-    before = mirror.digest
-    mirror.fold([put(Collection.PROCESSORS, "p", processor_fields()), patch(Collection.PROCESSORS, "p", beat=2)])
-    mirror.fold([put(Collection.LEASES, "default", lease_fields())])
-    assert mirror.digest == before
 
 
 def test_a_document_that_cannot_be_read_is_set_aside_with_the_reason_and_the_others_go_on() -> None:
@@ -228,9 +142,102 @@ def test_the_quarantine_is_bounded_and_keeps_the_newest() -> None:
     assert (JOBS, f"j{QUARANTINE_MAX + 9}") in mirror.quarantine
 
 
-def test_what_was_read_beside_the_stream_makes_the_mirror_ahead() -> None:
-    mirror = Mirror()
-    mirror.fold([Change(SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)])
-    assert mirror.ahead == 1
-    mirror.fold_fetched([], [])
-    assert mirror.ahead == 2
+def _sum(members: dict[str, int]) -> str:
+    hashes = (blake2b(f"{id}/{rev}".encode(), digest_size=8).digest() for id, rev in members.items())
+    return f"{sum(int.from_bytes(each, 'big') for each in hashes) % 2**64:016x}"
+
+
+def test_it_is_that_of_its_members_however_they_came_to_be() -> None:
+    chance, digest, members = random.Random(7), Digest(), dict[str, int]()
+    for _ in range(3 * UNHASHED_MAX):
+        id = f"jobs/{chance.randrange(2 * UNHASHED_MAX)}"
+        before = members.get(id)
+        after = None if before is not None and chance.random() < 0.2 else (before or 0) + 1
+        digest.replace(id, before, after)
+        members.pop(id, None)
+        if after is not None:
+            members[id] = after
+        if chance.random() < 0.001:
+            assert str(digest) == _sum(members)
+    assert str(digest) == _sum(members)
+
+
+PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
+STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
+
+
+def job(id: str, rev: int = 1, state: str = "pending", **fields: Any) -> Change:
+    document = new_job_document(make_job(id))
+    held = {"processor": "p", "dispatched_at_ms": NOW} if state in ("dispatched", "running") else {}
+    whole = {**document, "rev": rev, "state": state, "attempt": int(bool(held)), **held, **fields}
+    return Change(Collection.JOBS, PUT, id, {key: value for key, value in whole.items() if key != "_id"})
+
+
+def schedule(name: str, rev: int = 1, **fields: Any) -> Change:
+    whole = {**make_schedule(name), "rev": rev, **fields}
+    return Change(Collection.SCHEDULES, PUT, name, {key: value for key, value in whole.items() if key != "_id"})
+
+
+def recount(mirror: Mirror, by: str) -> dict[str, dict[str, int]]:
+    table: dict[str, dict[str, int]] = {}
+    for each in mirror.nouns(Collection.JOBS).values():
+        row = table.setdefault(getattr(each, by), {})
+        row[each.state.value] = row.get(each.state.value, 0) + 1
+    return table
+
+
+def check(mirror: Mirror) -> None:
+    live_counts = mirror.live_counts
+    assert live_counts.jobs == Counter(each.state.value for each in mirror.nouns(Collection.JOBS).values())
+    assert live_counts.of_definition == recount(mirror, "definition")
+    assert live_counts.of_lane == recount(mirror, "lane")
+    assert live_counts.of_tenant == recount(mirror, "tenant")
+    paused = [each for each in mirror.nouns(Collection.SCHEDULES).values() if each.paused_at_ms is not None]
+    assert live_counts.schedules_paused == len(paused)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) -> None:
+    rng, mirror, revs = random.Random(seed), Mirror(), Counter[str]()
+    for _ in range(300):
+        id = rng.choice("abcdefgh")
+        revs[id] += rng.choice((0, 1, 1, 1))  # some are repeats
+        more = {"definition": rng.choice("xy"), "lane": rng.choice("lm"), "tenant": rng.choice("tu")}
+        change = rng.choice(
+            (
+                job(id, revs[id], rng.choice(STATES), **more),
+                Change(Collection.JOBS, PATCH, id, {"rev": revs[id], "state": rng.choice(STATES)}),
+                Change(Collection.JOBS, DELETE, id, {}),
+                job(id, revs[id], "nonsense"),
+                schedule(id, revs[id], paused_at_ms=rng.choice((None, NOW))),
+                Change(Collection.SCHEDULES, PATCH, id, {"cursor_ms": NOW + revs[id]}),
+                Change(Collection.SCHEDULES, DELETE, id, {}),
+            )
+        )
+        mirror.fold([change])
+        check(mirror)
+    assert mirror.nouns(Collection.JOBS) or mirror.nouns(Collection.SCHEDULES)
+
+
+def test_an_older_version_tells_nothing() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5, priority=9)))
+    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]).facts == []
+    assert mirror.nouns(JOBS)["j"].priority == 9
+    assert mirror.fold([]).wanted == []
+
+
+def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
+    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(cursor_ms=1_000)))
+    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)]).facts) == [ScheduleSeen]
+    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]).facts == []
+    assert mirror.nouns(SCHEDULES)["s"].cursor_ms == 2_000
+    assert mirror.fold([]).wanted == []
+
+
+def test_a_gap_in_the_revisions_has_the_document_read() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
+    assert mirror.nouns(JOBS)["j"].rev == 1
+    assert mirror.fold([]).wanted == [KEY]
+    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
+    assert mirror.nouns(JOBS)["j"].rev == 4

@@ -82,17 +82,9 @@ INPUTS: list[Input] = [
     ScheduleGone("s"),
     DefinitionSeen(
         Definition(
-            name="log",
-            rev=3,
-            max_concurrency=2,
-            default_cost_ms=1_000,
-            conflict_group="git",
-            tier=4,
-            rate_limit=RateLimit(count=2, per_ms=1_000),
-            resources=(("cpu", 1),),
-            retry=RetryPolicy(attempts_max=2),
-            timeout_ms=9_000,
-            total_timeout_ms=99_000,
+            name="log", rev=3, max_concurrency=2, default_cost_ms=1_000, conflict_group="git", tier=4,
+            rate_limit=RateLimit(count=2, per_ms=1_000), resources=(("cpu", 1),), retry=RetryPolicy(attempts_max=2),
+            timeout_ms=9_000, total_timeout_ms=99_000,
         )
     ),
     DefinitionGone("log"),
@@ -100,10 +92,7 @@ INPUTS: list[Input] = [
     LaneGone("l"),
     CalendarSeen(
         Calendar(
-            name="c",
-            rev=2,
-            weekdays=(0, 4),
-            include=read_days(["--12-25"]),
+            name="c", rev=2, weekdays=(0, 4), include=read_days(["--12-25"]),
             exclude=read_days(["2030-01-01/2030-01-03"]),
         )
     ),
@@ -130,7 +119,7 @@ INPUTS: list[Input] = [
         RecordVerdict(VerdictRun("s", Verdict.MISSED, wall(1), wall(2), 2), make_schedule("s").basis_at(0)),
         Settlement.DONE,
     ),
-]
+]  # fmt: skip
 CONFIG = DispatchConfig(policy=PolicyConfig(on_demand_bonus_max=None))
 HEADING = RecordingHeading(wall(0), "r1", 7, CONFIG)
 

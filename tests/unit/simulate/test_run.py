@@ -1,18 +1,20 @@
-"""The real core on virtual time: golden scenarios, the examples of the package, and what dies."""
+"""What a scenario file may say, and what the real core makes of it: golden scenarios, examples, figures, pictures."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.examples import example_names, example_note, example_text
-from hascheduler.simulate.parsing import parse_scenario
-from hascheduler.simulate.report import report
+from hascheduler.simulate.parsing import parse_scenario, scenario_of
+from hascheduler.simulate.report import WaitFigures, report, start_shifts
 from hascheduler.simulate.run import RunOutcome, as_document, run
-from tests.unit.simulate.scenarios import dispatched, job, outcome_of, processor
+from tests.unit.simulate.scenarios import dispatched, document, job, outcome_of, processor
 
 
 def test_what_a_dead_processor_ran_runs_again_from_the_start() -> None:
@@ -82,10 +84,7 @@ def test_keys_of_several_tenants_are_told_apart() -> None:
 
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
-
-
-def test_the_golden_files_are_there() -> None:
-    assert len(GOLDEN) >= 13
+assert len(GOLDEN) >= 13
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -121,6 +120,187 @@ def test_the_scenario_of_the_documentation_runs() -> None:
     assert (figures.jobs, figures.lost > 0, figures.unschedulable) == (201, True, ())
 
 
-def test_an_unknown_example_is_refused_with_the_names_of_those_there_are() -> None:
-    with pytest.raises(InvalidInput, match="mixed-day"):
-        example_text("../secrets")
+JOBS = (
+    job("a", 4, fairness_key="k"),
+    job("b", 9, fairness_key="k", priority=1, submit_at=1),
+    job("c", 2, fairness_key="l", submit_at=2, lane="fast"),
+    job("d", 1, fairness_key="l", priority=0, submit_at=3, lane="fast"),
+)
+
+
+def test_the_figures_are_those_at_the_end() -> None:
+    found = report(outcome_of(*JOBS, policy="affinity", until=8, definitions={"x": {"tier": 7}}))
+    assert (found.jobs, found.completed, found.pending, found.lost, found.gave_up) == (4, 2, 1, 0, 0)
+    assert found.per_hour == 900
+    assert found.utilisation == 1
+    assert found.waits == WaitFigures(4, 7_000 // 3, 2_000, 5_000, 5_000)
+    assert found.waits_by["key"] == {
+        "k": WaitFigures(2, 2_500, 0, 5_000, 5_000),
+        "l": WaitFigures(2, 2_000, 2_000, 2_000, 5_000),
+    }
+    counts = {kind: {name: each.jobs for name, each in groups.items()} for kind, groups in found.waits_by.items()}
+    assert counts == {
+        "tenant": {"default": 4}, "key": {"k": 2, "l": 2}, "lane": {"default": 2, "fast": 2},
+        "tier": {"7": 4}, "mode": {"queued": 4},
+    }  # fmt: skip
+
+
+# The picture
+
+
+def draw(runs: list[RunOutcome], format: str) -> bytes:
+    """Matplotlib is imported here, as every worker reads this file, and few of them draw."""
+    from hascheduler.simulate import plot
+
+    return plot.draw(runs, format)
+
+
+def texts(*runs: RunOutcome) -> str:
+    """What is written in it; matplotlib draws letters as shapes and leaves the words in comments."""
+    svg = draw([*runs], "svg")
+    ElementTree.fromstring(svg)
+    return " ".join(re.findall(r"<!-- (.*?) -->", svg.decode(), re.DOTALL))
+
+
+def runs_of(name: str, *policies: str) -> list[RunOutcome]:
+    scenario = parse_scenario(example_text(name))
+    return [run(scenario.under(policy)) for policy in policies or [scenario.policy.name]]
+
+
+@pytest.mark.parametrize(
+    ("runs", "names"),
+    [
+        (runs_of("two-clients-burst"), ("repack:repo4", "sync-clone:b1", "clientA", "fairness key", "seconds")),
+        (runs_of("priority-crossing", "affinity", "swimlanes"), ("affinity", "swimlanes", "priority", "minutes")),
+        ([outcome_of(job("a", 4), processors=[processor("p", leave_at=2), processor("q")])], ("lost, runs again",)),
+        ([outcome_of(job("g", count=40, fairness_key=[f"k{n}" for n in range(40)]))], ("others", "k9")),
+        ([outcome_of(processors=[])], ("balanced",)),
+    ],
+)  # fmt: skip
+def test_what_is_drawn_has_its_name(runs: list[RunOutcome], names: tuple[str, ...]) -> None:
+    shown = texts(*runs)
+    assert [name for name in names if name not in shown] == []
+
+
+def test_names_are_drawn_as_far_as_they_can_be_and_the_same_run_gives_the_same_picture() -> None:
+    name = r"日本 $x$ <&> a_{b} \alpha$"
+    odd = outcome_of(job(name, 9, fairness_key=name), job("other", 1), processors=[processor(name)], note=name)
+    assert draw([odd], "svg") == draw([odd], "svg")
+    assert draw([odd], "png").startswith(b"\x89PNG")
+
+
+_DESIGN = """
+{"policy": "fair", "idle_key_start": "zero", "on_demand_bonus_max": 20480000, "max_concurrency": 8, "learn_cost": true,
+ "cost_alpha": 0.3, "until": 25,
+ "learned_costs": [{"definition": "repack", "target": "r1", "cost": 20}],
+ "definitions": {"repack": {"tier": 4, "max_concurrency": 3, "conflict_group": "git", "default_cost": 1}},
+ "lanes": {"default": {"weight": 1, "promote_after": 60}},
+ "processors": [{"id": "p", "types": "*", "slots": 8, "resources": {"cpu": 8}}],
+ "jobs": [{"id": "j1", "definition": "repack", "target": "r1", "fairness_key": "", "lane": "default", "priority": 5,
+           "mode": "queued", "resources": {}, "submit_at": 0, "duration": 8}]}
+"""
+
+
+def test_the_documented_form_is_read() -> None:
+    scenario = parse_scenario(_DESIGN)
+    config = scenario.policy.config()
+    assert config.criteria == PRESETS["fair"]
+    assert (config.max_concurrency, config.cost_alpha, scenario.until_ms) == (8, 300, 25_000)
+    assert scenario.learned_costs == (("repack", "r1", 20_000),)
+    assert (scenario.definitions[0].tier, scenario.definitions[0].default_cost_ms) == (4, 1_000)
+    assert scenario.processors[0].resources == (("cpu", 8),)
+    assert scenario.jobs[0].duration_ms == 8_000
+
+
+_REFUSED: list[tuple[str, dict[str, Any], tuple[str | int, ...]]] = [
+    ("an unknown key", {"polizy": "fair"}, ("polizy",)),
+    ("an end that is no number", {"until": float("nan")}, ("until",)),
+    ("a key of definitions", {"definitions": {"x": {"teir": 1}}}, ("definitions", "x", "teir")),
+    ("a cost that no replica takes", {"definitions": {"x": {"default_cost": "8d"}}},
+     ("definitions", "x", "default_cost")),
+    ("what no simulation looks at", {"definitions": {"x": {"timeout": "8s"}}}, ("definitions", "x", "timeout")),
+    ("a rate limit without a period", {"definitions": {"x": {"rate_limit": {"count": 1}}}},
+     ("definitions", "x", "rate_limit", "per")),
+    ("ten promotions", {"lanes": {"a": {"promote_after": [9] * 10}}}, ("lanes", "a", "promote_after")),
+    ("a learned cost of nobody", {"learned_costs": [{"definition": "y", "target": "t", "cost": 1}]},
+     ("learned_costs", 0, "definition")),
+    ("slots as resource", {"processors": [processor(resources={"slots": 1})]}, ("processors", 0, "resources", "slots")),
+    ("leaving before joining", {"processors": [processor(join_at=5, leave_at=4)]}, ("processors", 0, "leave_at")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rest", "path"), [row[1:] for row in _REFUSED], ids=[row[0] for row in _REFUSED])
+def test_what_is_wrong_is_refused_with_its_place(rest: dict[str, Any], path: tuple[str | int, ...]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        scenario_of(document(**rest))
+    assert refused.value.path == path
+
+
+_REFUSED_JOBS: list[tuple[str, dict[str, Any], str | None]] = [
+    ("nothing", {}, "id"),
+    ("an unknown key", {**job("b"), "submitat": 1}, "submitat"),
+    ("an id that was there", job("a"), "id"),
+    ("an unknown definition", job("b", definition="y"), "definition"),
+    ("no duration", {"id": "b", "definition": "x"}, "duration"),
+    ("an interval without a count", job("b", every=5), "every"),
+    ("a group of too many", job("b", count=1_000_001), "count"),
+    ("a group that takes turns of nothing", job("b", count=2, priority=[]), "priority"),
+    ("a group whose jobs were there", job("a-{n}", count=2), "id"),
+]
+
+
+@pytest.mark.parametrize(("item", "key"), [row[1:] for row in _REFUSED_JOBS], ids=[row[0] for row in _REFUSED_JOBS])
+def test_what_is_wrong_with_a_job_is_refused_with_its_place(item: dict[str, Any], key: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        scenario_of(document(job("a"), job("a-2"), item))
+    assert refused.value.path[:3] == ("jobs", 2, key)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("", ()),
+        ("[]", ()),
+        ('{"jobs": [}', ("line 1",)),
+        ('{"until": 1, "until": 2}', ()),
+        ("until: 1\nuntil: 2", ("line 2",)),
+        ("a: " + "[" * 100_000, ("line 1",)),
+        ('{"a": ' * 100_000, ()),
+        ("until: 2020-01-01", ("until",)),
+        ("jobs: &a [*a]", ("jobs", 0)),
+    ],
+)
+def test_what_can_not_be_read_is_refused(text: str, path: tuple[str | int, ...]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_scenario(text)
+    assert refused.value.path == path
+
+
+def test_a_short_text_that_stands_for_a_long_one_is_refused_at_once() -> None:
+    rows = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    with pytest.raises(InvalidInput) as refused:
+        parse_scenario("\n".join(["jobs: &jobs [1]", *rows]))
+    assert refused.value.path == ("a0",)
+    with pytest.raises(InvalidInput) as refused:
+        parse_scenario("until: " + "\n  ".join(["", *rows]))
+    assert len(str(refused.value)) < 200
+
+
+def test_a_group_is_unfolded_where_it_stands() -> None:
+    group = job("g-{n}", [1, 2], count=5, every=[0, 0, 10], submit_at=3, fairness_key=["a", "b", "c"], target="t")
+    scenario = scenario_of(document(job("first"), group, job("last")))
+    found = scenario.jobs
+    assert [each.id for each in found] == ["first", "g-1", "g-2", "g-3", "g-4", "g-5", "last"]
+    assert [each.submit_at_ms for each in found[1:6]] == [3_000, 3_000, 3_000, 13_000, 13_000]
+    assert [each.duration_ms for each in found[1:6]] == [1_000, 2_000, 1_000, 2_000, 1_000]
+    assert [each.fairness_key for each in found[1:6]] == ["a", "b", "c", "a", "b"]
+    assert {each.target for each in found[1:6]} == {"t"}
+    numbered = scenario_of(document(job("g", count=2))).jobs
+    assert [(each.id, each.target) for each in numbered] == [("g-1", "g-1"), ("g-2", "g-2")]
+
+
+def test_starts_are_compared_job_by_job() -> None:
+    first = outcome_of(*JOBS, policy="affinity", until=8)
+    assert start_shifts(first, outcome_of(*JOBS, policy="arrival", until=14)) == ({"a": 0, "b": -2_000, "c": 9_000}, 0)
+    assert start_shifts(first, outcome_of(*JOBS, policy="arrival", until=8)) == ({"a": 0, "b": -2_000}, 1)

@@ -18,7 +18,7 @@ from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, 
 from tests.contract.backends import Backend, memory_backend
 from tests.contract.following import PATIENCE_MS, changes_through, opened
 from tests.contract.job_states import bring_to, stored
-from tests.factories import NOW, make_definition, make_entry, make_job, make_processor, make_replica
+from tests.factories import NOW, make_definition, make_job, make_processor, make_replica
 
 # The database
 
@@ -39,24 +39,6 @@ def other(connection: MemoryConnection) -> Backend:
     return memory_backend(MemoryConnection(connection.database))
 
 
-async def test_a_call_that_fails_before_it_is_carried_out_wrote_nothing(
-    connection: MemoryConnection, backend: Backend
-) -> None:
-    connection.fail_next()
-    with pytest.raises(StoreUnavailable):
-        await backend.jobs.submit(make_job())
-    assert await backend.jobs.get("a") is None
-
-
-async def test_a_call_whose_answer_is_lost_was_carried_out(connection: MemoryConnection, backend: Backend) -> None:
-    connection.fail_next(carried_out=True)
-    with pytest.raises(StoreUnavailable):
-        await backend.journal.insert(make_entry(1))
-    # As the port says: the repeat is refused, and the stored entry is one's own.
-    assert await backend.journal.insert(make_entry(1)) is False
-    assert await backend.journal.get("default", 1) == make_entry(1)
-
-
 @pytest.mark.parametrize(("carried_out", "state"), [(False, JobState.PENDING), (True, JobState.DISPATCHED)])
 async def test_decisions_without_an_answer_are_unknown(
     connection: MemoryConnection, backend: Backend, carried_out: bool, state: JobState
@@ -67,17 +49,6 @@ async def test_decisions_without_an_answer_are_unknown(
     assert await backend.claims.apply(decisions, NOW, majority=True) == [Settlement.UNKNOWN]
     assert (await stored(backend))["state"] == state
     assert await backend.claims.apply(decisions, NOW, majority=True) == [Settlement.DONE]
-
-
-async def test_a_cut_connection_passes_no_exchange_while_others_go_on(
-    connection: MemoryConnection, backend: Backend, other: Backend
-) -> None:
-    connection.cut()
-    with pytest.raises(StoreUnavailable):
-        await backend.definitions.create(make_definition())
-    await other.definitions.create(make_definition())
-    connection.mend()
-    assert await backend.definitions.get("log") is not None
 
 
 async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: MemoryConnection, backend: Backend) -> None:
@@ -91,16 +62,6 @@ async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: Memory
                 await stream.next_batch(PATIENCE_MS)
     async with opened(backend.source, resume) as stream:
         assert [change.id for change in await changes_through(stream, "1")] == ["1"]
-
-
-async def test_a_stream_that_fell_behind_a_forgotten_history_is_lost(
-    connection: MemoryConnection, backend: Backend
-) -> None:
-    async with opened(backend.source) as behind:
-        await backend.definitions.create(make_definition("1"))
-        connection.database.history.forget()
-        with pytest.raises(HistoryLost):
-            await behind.next_batch(PATIENCE_MS)
 
 
 async def test_the_history_is_bounded() -> None:

@@ -1,14 +1,21 @@
-"""`hascheduler.testing` as a user of it sees it: time that leaps, real handlers, failures on demand."""
+"""`hascheduler.testing` as a user sees it: time that leaps, real handlers, failures on demand, the pytest plugin."""
 
 import asyncio
+import re
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 
 from hascheduler.client import Refused
+from hascheduler.dispatch.decisions import NOT_STARTED
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 from hascheduler.processor import Handlers, JobContext
@@ -92,40 +99,26 @@ def test_the_clock_stands_still_while_a_plain_function_works(scheduler: VirtualS
 
 
 def test_a_handler_that_speaks_to_a_real_socket_gets_its_answer(scheduler: VirtualScheduler) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.readline())
-        writer.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
 
-    ready, port = threading.Event(), []
+        def answer() -> None:
+            with server.accept()[0] as line:
+                line.sendall(line.recv(64))
 
-    async def serve() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port.append(server.sockets[0].getsockname()[1])
-        ready.set()
-        async with server:
-            await server.serve_forever()
+        @scheduler.handler("ask")
+        async def ask(job: JobContext) -> str:
+            async with asyncio.timeout(3_600):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.getsockname()[1])
+                writer.write(b"hello\n")
+                line = await reader.readline()
+                writer.close()
+            return line.decode().strip()
 
-    loop = asyncio.new_event_loop()
-    serving = loop.create_task(serve())
-    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.wait([serving])), daemon=True)
-    thread.start()
-    assert ready.wait(30)
-
-    @scheduler.handler("ask")
-    async def ask(job: JobContext) -> str:
-        async with asyncio.timeout(3_600):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port[0])
-            writer.write(b"hello\n")
-            line = await reader.readline()
-            writer.close()
-        return line.decode().strip()
-
-    try:
+        server.settimeout(30)
+        thread = threading.Thread(target=answer)
+        thread.start()
         assert scheduler.wait(scheduler.submit("ask")).result == "hello"
-    finally:
-        loop.call_soon_threadsafe(serving.cancel)
         thread.join(30)
-        loop.close()
 
 
 def test_a_failure_is_retried_by_the_rule_of_the_definition(scheduler: VirtualScheduler) -> None:
@@ -149,18 +142,6 @@ def test_a_job_whose_processor_dies_runs_again(scheduler: VirtualScheduler, when
     assert (job.failures, job.losses) == (0, 1)
 
 
-def test_a_lost_processor_burns_no_try_and_a_job_that_kills_its_processors_ends(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("charge", lambda job: job.attempt)
-    scheduler.put_definition("charge", retry={"attempts": 1, "lost_attempts": 3})
-    scheduler.crash_next("charge", "before", times=2)
-    job = scheduler.wait(scheduler.submit("charge"))
-    assert (job.state, job.failures, job.losses, job.attempt) == (JobState.SUCCEEDED, 0, 2, 3)
-    scheduler.crash_next("charge", "before", times=5)
-    job = scheduler.wait(scheduler.submit("charge"))
-    assert (job.state, job.failures, job.losses, job.attempt) == (JobState.FAILED, 0, 3, 3)
-    assert job.error == "processor lost; 3 attempts lost, as many as lost_attempts allows"
-
-
 def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualScheduler) -> None:
     scheduler.handle("charge", lambda job: None)
     for of in ("start", "finish"):
@@ -168,23 +149,6 @@ def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualSc
         job = scheduler.wait(scheduler.submit("charge"))
         assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
     assert len(scheduler.calls("charge")) == 2
-
-
-def test_an_attempt_that_takes_too_long_times_out(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("slow", lambda job: None)
-    scheduler.put_definition("slow", timeout="1s", retry={"attempts": 2})
-    scheduler.take("slow", "5s")
-    job = scheduler.wait(scheduler.submit("slow"))
-    assert (job.state, [attempt.error for attempt in job.attempts]) == (JobState.FAILED, ["timed out after 1s"] * 2)
-    assert scheduler.calls("slow") == []
-
-
-def test_an_overlap_shows_in_the_verdicts(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("slow", lambda job: None)
-    scheduler.take("slow", "90s")
-    add_minutely(scheduler, overlap="skip", job={"definition": "slow"})
-    scheduler.advance("4m")
-    assert [verdict["verdict"] for verdict in scheduler.verdicts("minutely")] == ["fired", "skipped"] * 2
 
 
 def test_who_waits_too_long_learns_what_for(scheduler: VirtualScheduler) -> None:
@@ -274,3 +238,64 @@ def test_what_plain_functions_return_is_taken_in_the_order_in_which_they_began(s
         scheduler.submit("work", payload, not_before="2030-01-01T00:00:10Z")
     scheduler.drain()
     assert [call.payload for call in scheduler.calls()] == taken == ["first", "second"]
+
+
+ROOT = next(parent for parent in Path(__file__).parents if (parent / "pyproject.toml").exists())
+
+
+_PLUGINS_OF_OURS = ("anyio", "asyncio", "hypothesispytest", "schemathesis", "timeout", "xdist")
+"""What this environment has beside the package: a project without them imports none of it."""
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A pytest of a project that has nothing but this package."""
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n", encoding="utf-8")
+    without = [word for name in _PLUGINS_OF_OURS for word in ("-p", f"no:{name}")]
+    command = [sys.executable, "-m", "pytest", "-q", *without, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+
+
+def test_the_documented_tests_pass_as_they_stand(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/testing.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "test_documented.py").write_text(code, encoding="utf-8")
+    done = run_pytest(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+
+
+def test_a_test_that_asks_for_none_imports_nothing_of_the_scheduler(tmp_path: Path) -> None:
+    (tmp_path / "test_other.py").write_text(
+        "import sys\n\ndef test_it():\n"
+        "    assert 'hascheduler.pytest_plugin' in sys.modules\n"
+        "    assert not {'hascheduler.testing', 'fastapi', 'pymongo', 'structlog'} & set(sys.modules)\n",
+        encoding="utf-8",
+    )
+    done = run_pytest(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_marker_is_listed(tmp_path: Path) -> None:
+    assert "virtual_scheduler(*handlers" in run_pytest(tmp_path, "--markers").stdout
+
+
+def rest(scheduler: VirtualScheduler) -> dict[str, Any] | None:
+    [worker] = [one for one in scheduler.request("GET", "/v1/processors")["items"] if one["name"] == "deaf"]
+    shown: dict[str, Any] | None = worker["rest"]
+    return shown
+
+
+def test_the_job_of_a_worker_that_takes_nothing_up_runs_elsewhere_and_it_rests(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("report", lambda job: None)
+    scheduler.advance("1s")
+    scheduler.request("POST", "/v1/work/processors", {"name": "deaf", "definitions": ["report"], "slots": 3})
+    jobs = [scheduler.submit("report") for _ in range(3)]
+    scheduler.advance("1m")
+    assert [scheduler.job(job.id).state for job in jobs] == ["succeeded"] * 3
+    resting = rest(scheduler)
+    assert resting is not None
+    assert resting["missed"] >= 1
+    ended = [attempt for job in jobs for attempt in scheduler.request("GET", f"/v1/jobs/{job.id}")["attempts"]]
+    lost = [attempt for attempt in ended if attempt["processor"].startswith("http:")]
+    assert {attempt["error"] for attempt in lost} == {NOT_STARTED}
+    assert len(lost) == resting["missed"]

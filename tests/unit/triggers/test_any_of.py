@@ -1,6 +1,7 @@
-"""Several patterns in one trigger, against the union of what each of them names."""
+"""Several patterns in one trigger, and calendars, each against a second way to find their times."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import islice, pairwise
 from typing import Any
 
@@ -9,15 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
+from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.values.instants import WallMs, parse_instant
-from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Single, Times, Trigger
+from hascheduler.schema.calendar import Calendar, Days, read_days
+from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Pattern, Single, Times, Trigger
 from hascheduler.triggers import (
+    MissingCalendar,
     check_trigger,
+    count_firing,
     count_nominal,
     due_ms,
     latest_nominal,
+    next_firing,
     next_nominal,
+    on_calendars,
     upcoming,
 )
 from tests.tiers import examples
@@ -88,20 +94,9 @@ def test_its_times_are_the_union_of_those_of_its_patterns(case: tuple[Trigger, i
         assert (next_nominal(trigger, before), latest_nominal(trigger, after - 1)) == (after, before)
 
 
-def test_a_time_that_two_patterns_name_is_one() -> None:
-    trigger = Trigger(AnyOf((Cron("0 * * * *"), Cron("0 */2 * * *"), Interval(HOUR_MS, WallMs(0)), Once(T0))))
-    assert count_nominal(trigger, T0 - 1, T0 + 10 * HOUR_MS) == 11
-
-
 def test_ten_patterns_of_each_minute_are_counted_over_a_century() -> None:
     minutes = tuple(Cron(f"{first}-59 * * * *") for first in range(10))
     assert count_nominal(Trigger(AnyOf(minutes)), -1, parse_instant("2069-12-31T23:59:59Z")) == 52_596_000
-
-
-@pytest.mark.parametrize("apart_ms", [0, 1, 500])
-def test_intervals_apart_by_less_than_a_second_never_meet(apart_ms: int) -> None:
-    trigger = Trigger(AnyOf((Interval(HOUR_MS, WallMs(T0)), Interval(HOUR_MS // 2, WallMs(T0 + apart_ms)))))
-    assert count_nominal(trigger, T0 - 1, T0 + DAY_MS - 1) == (48 if apart_ms == 0 else 72)
 
 
 def test_no_time_is_due_before_an_earlier_one() -> None:
@@ -117,20 +112,6 @@ def test_no_time_is_due_before_an_earlier_one() -> None:
         assert all(0 <= due - nominal <= 50 * MINUTE_MS for nominal, due in shown)
         alone = Trigger(Cron("0 * * * *"), jitter_ms=50 * MINUTE_MS)
         assert any(due_ms(name, alone, nominal) < due for nominal, due in shown), "some wait for an earlier one"
-
-
-def test_the_stored_form_is_read_back() -> None:
-    parts = (Cron("0 9 * * mon-fri", PARIS), Interval(HOUR_MS, WallMs(5)), Times((WallMs(1), WallMs(2))), Once(T0))
-    use = CalendarUse(("business-days",), (), "UTC")
-    for trigger in (Trigger(AnyOf(parts), jitter_ms=5, max_fires=9), Trigger(AnyOf(parts), calendars=use)):
-        assert decode_trigger(encode_trigger(trigger)) == trigger
-    assert encode_trigger(Trigger(AnyOf(parts[:2]))) == {
-        "type": "any",
-        "of": [
-            {"type": "cron", "expression": "0 9 * * mon-fri", "timezone": PARIS},
-            {"type": "interval", "every_ms": HOUR_MS, "anchor_ms": 5},
-        ],
-    }
 
 
 @pytest.mark.parametrize(
@@ -182,7 +163,64 @@ def test_what_makes_no_sense_is_refused_at_its_place(
     assert refused.value.path == path
 
 
-def test_calendars_take_the_one_zone_of_the_expressions() -> None:
-    check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat", PARIS))), calendars=CalendarUse(("a",))))
-    check_trigger(Trigger(AnyOf((DAILY, Interval(HOUR_MS, WallMs(0)))), calendars=CalendarUse(("a",))))
-    check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat"))), calendars=CalendarUse(("a",), (), "Asia/Tokyo")))
+CALENDARS = {
+    each.name: each
+    for each in (
+        Calendar(name="business-days", weekdays=(0, 1, 2, 3, 4), include=read_days(["2011-12-31"])),
+        Calendar(
+            name="holidays", include=read_days(["2010-11-06/2010-11-09", "2011-05-01", "--12-25", "--02-29", "--10-16"])
+        ),
+        Calendar(name="odd", weekdays=(0, 2, 4, 6), exclude=read_days(["2010-11-07", "2011-12-28/2012-01-03"])),
+        Calendar(name="never"),
+    )
+}
+FROM_MS = int(datetime(2010, 10, 1, tzinfo=UTC).timestamp() * 1_000)
+UNTIL_MS = int(datetime(2012, 4, 15, tzinfo=UTC).timestamp() * 1_000)
+
+
+def used(pattern: Pattern, zone: str, only: tuple[str, ...], excluding: tuple[str, ...], **more: Any) -> Trigger:
+    said = None if isinstance(pattern, Cron) else zone
+    return on_calendars(Trigger(pattern, calendars=CalendarUse(only, excluding, said), **more), CALENDARS)
+
+
+@pytest.mark.parametrize("pattern", [Interval(100, WallMs(0)), Cron("0 9 * * *"), Cron("0 0 29 2 *")])
+def test_a_search_in_days_of_which_none_counts_ends_in_bounded_work(
+    pattern: Pattern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    has = Days.has
+
+    def counted(self: Days, day: int) -> bool:
+        asked.append(day)
+        return has(self, day)
+
+    monkeypatch.setattr(Days, "has", counted)
+    trigger = used(pattern, "UTC", ("never",), ())
+    assert next_firing(trigger, FROM_MS) is None
+    assert len(asked) < 4_000
+    assert [one.excluded for one, _ in zip(upcoming("s", trigger, FROM_MS), range(20), strict=False)] == [True] * 20
+    assert count_firing(trigger, FROM_MS, UNTIL_MS) == 0 < count_nominal(trigger, FROM_MS, UNTIL_MS)
+
+
+def test_a_calendar_that_is_not_there_is_named_with_the_nearest_and_never_taken_for_an_empty_one() -> None:
+    use = CalendarUse(("business-days",), ("holiday",))
+    with pytest.raises(MissingCalendar) as refused:
+        on_calendars(Trigger(Cron("0 9 * * *"), calendars=use), CALENDARS)
+    assert refused.value.path == ("trigger", "calendars", "except", 0)
+    assert refused.value.expected == "holidays"
+    with pytest.raises(InvalidInput, match="not known here"):
+        next_firing(Trigger(Cron("0 9 * * *"), calendars=use), FROM_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("2030-02-29", 1), ("2030-1-1", 1), ("20300101", 1), ("2030-01-02/2030-01-01", 1), ("2030-01-01/", 1),
+        ("--13-01", 1), ("02-30", 1), ("1969-12-31", 1), ("2100-01-01", 1), ("", 1), (5, 1), ("٢٠٣٠-٠١-٠١", 1),
+        ("2030-01-01/2030-01-02/2030-01-03", 1),
+    ],
+)  # fmt: skip
+def test_what_is_no_day_is_refused_with_its_place(text: object, place: int) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_days(["2030-01-01", text])
+    assert refused.value.path == (place,)

@@ -1,11 +1,16 @@
-"""Triggers that make no sense are refused where they are wrong, and what may not be meant is said."""
+"""Triggers that make no sense are refused where they are wrong, in requests and files alike."""
+
+from typing import Any
 
 import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, parse_instant
-from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
-from hascheduler.triggers import check_trigger, next_nominal, read_pattern, remarks
+from hascheduler.schema.noun import read_request
+from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.schema.trigger_bodies import HasTrigger, show_trigger
+from hascheduler.triggers import check_trigger, remarks
+from hascheduler.triggers.requests import checked_trigger, read_trigger, trigger_of
 
 DAY_MS = 86_400_000
 T0 = parse_instant("2027-01-01T00:00Z")
@@ -138,31 +143,6 @@ def test_what_makes_no_sense_is_refused_where_it_is_wrong(
     assert len(str(refusal.value)) < 400
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        Cron("*/5 9-17 * * mon-fri", "America/New_York"),
-        Cron("0 0 29 2 1"),
-        Cron("0 0 L feb *"),
-        Cron("30 2 * * * 15", "Australia/Lord_Howe"),
-        Cron("@daily", "Etc/GMT+12"),
-        Cron("0 0 15W,LW,L-3 * ?", "europe/paris"),
-        Interval(100, T0),
-        Once(at(20_000)),
-        Times((at(1),)),
-    ],
-)
-def test_what_makes_sense_is_taken(pattern: Pattern) -> None:
-    check_trigger(Trigger(pattern))
-    check_trigger(Trigger(pattern, jitter_ms=99, start_at_ms=at(0), end_at_ms=at(20_001), max_fires=1))
-
-
-def test_a_cron_that_was_broken_by_hand_is_refused_when_its_times_are_asked_for() -> None:
-    for cron in (Cron("nonsense"), Cron("0 0 * * *", "Mars/X")):
-        with pytest.raises(InvalidInput):
-            next_nominal(Trigger(cron), T0)
-
-
 # Remarks
 
 
@@ -233,28 +213,52 @@ def test_what_is_plain_is_left_alone(expression: str) -> None:
     assert remarks(Trigger(Cron(expression))) == remarks(Trigger(Interval(1_000, WallMs(0)))) == ()
 
 
-def test_what_is_suggested_has_none_itself() -> None:
-    for expression, _ in SAID:
-        for remark in remarks(Trigger(Cron(expression))):
-            if "did you mean" in remark:
-                suggested = Trigger(Cron(remark.split("'")[-2]))
-                check_trigger(suggested)
-                assert remarks(suggested) == ()
+NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
+_LATER = "2031-01-01T00:00:00Z"
+
+GOOD: list[dict[str, Any]] = [
+    {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"},
+    {"type": "cron", "expression": "@daily"},
+    {"type": "cron", "expression": "@every 90s", "timezone": "Europe/Paris"},
+    {"type": "cron", "expression": "0 9 15W,L-3 * ?", "timezone": "europe/paris"},
+    {"type": "interval", "every": "1m30s", "jitter": 5},
+    {"type": "interval", "every": 90, "anchor": "2029-01-01T00:00:17+01:00"},
+    {"type": "times", "at": [_LATER, "2032-01-01T00:00:00.5Z"]},
+    {"type": "once", "at": _LATER, "jitter": "1s", "max_fires": None, "exclude": []},
+    {
+        "type": "interval",
+        "every": "1h",
+        "start_at": "2030-06-01T00:00:00Z",
+        "end_at": _LATER,
+        "max_fires": 3,
+        "exclude": [{"from": "2030-07-01T00:00:00Z", "to": "2030-08-01T00:00:00Z"}],
+    },
+]
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_it_reads_what_the_api_reads_and_shows(body: dict[str, Any]) -> None:
+    trigger = read_trigger(body, NOW)
+    assert trigger == trigger_of(read_request(HasTrigger, {"trigger": body}).trigger, None, NOW)
+    shown = show_trigger(trigger).model_dump(mode="json", by_alias=True)
+    assert read_trigger(shown, WallMs(0)) == trigger
 
 
 @pytest.mark.parametrize(
-    ("expression", "timezone", "pattern"),
+    ("given", "said"),
     [
-        ("@every 90s", "UTC", Interval(90_000, WallMs(7))),
-        (" @EVERY  1h30m", "Europe/Paris", Interval(5_400_000, WallMs(7))),
-        ("@every soon", "UTC", Cron("@every soon", "UTC")),
-        ("@every 1ms", "UTC", Cron("@every 1ms", "UTC")),
-        ("@daily", "europe/PARIS", Cron("@daily", "Europe/Paris")),
-        ("@daily", "etc/gmt+12", Cron("@daily", "Etc/GMT+12")),
-        ("@daily", "mars/x", Cron("@daily", "mars/x")),
+        ({"type": "interval", "every": "0.05s"}, "every: 0.05s"),
+        ({"type": "interval", "every": "90s", "jitter": "1.5m"}, "jitter: 1.5m"),
+        (
+            {"type": "any", "of": [{"type": "once", "at": _LATER}, {"type": "interval", "every": "5000s"}]},
+            "of.1.every: 5000s",
+        ),
     ],
 )
-def test_a_zone_has_its_own_spelling_and_gos_every_is_an_interval(
-    expression: str, timezone: str, pattern: Cron | Interval
-) -> None:
-    assert read_pattern(expression, timezone, WallMs(7)) == pattern
+def test_a_span_is_refused_as_it_was_written(given: Any, said: str) -> None:
+    with pytest.raises(InvalidInput) as of_file:
+        checked_trigger(given, NOW)
+    with pytest.raises(InvalidInput) as of_request:
+        trigger_of(read_request(HasTrigger, {"trigger": given}).trigger, None, NOW)
+    assert str(of_file.value).startswith(f"trigger.{said} ")
+    assert str(of_request.value) == str(of_file.value)

@@ -1,17 +1,19 @@
-"""The nominal times of every kind of trigger: one answer, however they are asked for."""
+"""The nominal times of every kind of trigger: one answer, however they are asked for, and CronSim's opinion on them."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
 
 import pytest
 from croniter import croniter
+from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hascheduler.model.values.instants import LATEST_MS, WallMs, parse_instant
 from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger, Window
-from hascheduler.triggers import count_nominal, due_ms, excluded_until, latest_nominal, next_nominal, upcoming
-from tests.tiers import examples
+from hascheduler.triggers import count_nominal, latest_nominal, next_nominal, upcoming
+from tests.tiers import examples, in_tier
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu")
 T0 = parse_instant("2027-01-01T00:00Z")
@@ -126,13 +128,6 @@ def _found_slowly(text: str, day: datetime) -> int | None:
     return min(weekdays, key=lambda one: abs(one - number)) if text.endswith("W") else number
 
 
-def test_long_stretches_are_counted_at_once() -> None:
-    trigger = Trigger(Cron("* * * * * *", "Europe/Paris"))
-    assert count_nominal(trigger, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365 * 86_400
-    fixed = Trigger(Cron("0 2 * * *", "Europe/Paris"))
-    assert count_nominal(fixed, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365
-
-
 @pytest.mark.parametrize(
     ("expression", "after", "expected"),
     [
@@ -179,38 +174,9 @@ def test_the_dialect(expression: str, after: str, expected: str) -> None:
     assert next_nominal(Trigger(Cron(expression.replace("\t", " "))), parse_instant(after)) == parse_instant(expected)
 
 
-@given(st.text(max_size=8), st.integers(1, 10**7), INSTANTS)
-def test_jitter_is_within_its_bound_and_always_the_same(name: str, jitter_ms: int, nominal_ms: int) -> None:
-    trigger = Trigger(Interval(10**8, WallMs(0)), jitter_ms=jitter_ms)
-    due = due_ms(name, trigger, nominal_ms)
-    assert nominal_ms <= due <= nominal_ms + jitter_ms
-    assert due_ms(name, Trigger(Once(WallMs(1)), jitter_ms=jitter_ms), nominal_ms) == due
-
-
-def test_a_window_holds_its_first_millisecond_and_not_its_last() -> None:
-    trigger = Trigger(Once(T0), exclude=(Window(WallMs(10), WallMs(20)), Window(WallMs(20), WallMs(30))))
-    assert [excluded_until(trigger, at_ms) for at_ms in (9, 10, 19, 20, 29, 30)] == [None, 20, 20, 30, 30, None]
-
-
-@given(
-    TRIGGERS, INSTANTS, st.lists(st.tuples(INSTANTS, st.integers(1, 10**10)), max_size=3), st.none() | st.integers(1, 9)
-)
-def test_what_is_upcoming_is_what_will_fire(
-    trigger: Trigger, after_ms: int, windows: list[tuple[int, int]], max_fires: int | None
-) -> None:
-    exclude = tuple(Window(WallMs(from_ms), WallMs(from_ms + span_ms)) for from_ms, span_ms in sorted(windows))
-    assume(all(before.to_ms <= after.from_ms for before, after in pairwise(exclude)))
-    whole = Trigger(trigger.pattern, trigger.jitter_ms, trigger.start_at_ms, trigger.end_at_ms, max_fires, exclude)
-    shown = list(islice(upcoming("s", whole, after_ms, fired=1), 40))
-    assert [one.nominal_ms for one in shown] == listed(trigger, after_ms, 40)[: len(shown)]
-    assert all(one.excluded == (excluded_until(whole, one.nominal_ms) is not None) for one in shown)
-    assert all(one.due_ms == due_ms("s", whole, one.nominal_ms) for one in shown)
-    fires = sum(not one.excluded for one in shown)
-    if max_fires is not None:
-        assert fires <= max_fires - 1
-    if len(shown) < 40 and len(shown) < len(listed(trigger, after_ms, 40)):
-        assert max_fires is not None
-        assert fires == max_fires - 1
+def test_no_more_times_are_to_come_than_max_fires_leaves() -> None:
+    trigger = Trigger(Interval(1_000, WallMs(0)), max_fires=4, exclude=(Window(WallMs(2_000), WallMs(3_000)),))
+    assert [one.nominal_ms for one in upcoming("s", trigger, 0, fired=1)] == [1_000, 2_000, 3_000, 4_000]
 
 
 def test_a_day_of_notes_says_which_times_are_odd() -> None:
@@ -234,3 +200,90 @@ def test_far_from_now_there_is_an_end() -> None:
     day = timedelta(days=1) // timedelta(milliseconds=1)
     assert next_nominal(Trigger(Cron("0 0 * * *")), -(10**15)) == 0
     assert latest_nominal(Trigger(Cron("0 0 * * *", "Asia/Tokyo")), day) == day - 9 * 3_600_000
+
+
+FROM_YEAR = {
+    "Europe/London": 2016,
+    "America/New_York": 2016,
+    "Australia/Lord_Howe": 2016,  # half an hour
+    "Africa/Casablanca": 2016,  # back and forth around Ramadan
+    "Pacific/Apia": 2006,  # no 30 December 2011
+}
+COMPARED = (
+    "30 2 * * *", "0 3 * * *", "15 0 * * *", "0 0 * * *", "*/30 2 * * *", "0 */2 * * *", "15 * * * 0,5,6",
+    "30 1-3 * * *", "0 12 * * 1-5", "0 0 30 12 *", "45 1,2,3 * * sun", "*/45 1-2 * * 0", "10,40 0,23 * * *",
+    "0 2 31 * *", "59 23 * * *", "* 2 * 3 *", "30 2 LW * *", "30 1 L * ?", "30 2 ? 3,10 0L", "*/20 2 LW * *",
+)  # fmt: skip
+
+# How many fires each has that the other has not.
+DIFFERENCES = {
+    # A star in the minute field alone is real time to CronSim, so that a gap swallows such times and a fold doubles
+    # them; to us the hour is fixed: once after the gap, once in the fold.
+    ("Europe/London", "*/45 1-2 * * 0"): (0, 20),
+    ("America/New_York", "*/30 2 * * *"): (10, 0),
+    ("America/New_York", "*/45 1-2 * * 0"): (10, 20),
+    ("America/New_York", "* 2 * 3 *"): (10, 0),
+    ("Australia/Lord_Howe", "*/30 2 * * *"): (10, 0),
+    ("Australia/Lord_Howe", "*/45 1-2 * * 0"): (10, 10),
+    ("Africa/Casablanca", "*/30 2 * * *"): (13, 24),
+    ("Africa/Casablanca", "*/45 1-2 * * 0"): (13, 24),
+    ("Africa/Casablanca", "* 2 * 3 *"): (3, 180),
+    ("Pacific/Apia", "*/30 2 * * *"): (1, 0),
+    ("Pacific/Apia", "*/20 2 LW * *"): (1, 0),
+    # In real time it overlooks the first time after a fold of half an hour (2016-04-03T02:00+10:30) …
+    ("Australia/Lord_Howe", "0 */2 * * *"): (10, 0),
+    # … and the first hour of a day that begins with a gap (2010-09-26, where midnight did not exist).
+    ("Pacific/Apia", "*/45 1-2 * * 0"): (2, 0),
+}
+
+
+@pytest.mark.parametrize("timezone", FROM_YEAR)
+def test_ten_years_are_those_of_cronsim_but_for_the_differences_that_are_listed(timezone: str) -> None:
+    begin = datetime(FROM_YEAR[timezone], 1, 1, tzinfo=UTC)
+    end_s = int(begin.replace(year=begin.year + 10).timestamp())
+    found = {}
+    tried = COMPARED[:: in_tier(check=8, test=3, long=1)]
+    for expression in tried:
+        ours, theirs = _ours(expression, timezone, begin, end_s), _theirs(expression, timezone, begin, end_s)
+        if ours != theirs:
+            found[(timezone, expression)] = (len(ours - theirs), len(theirs - ours))
+    assert found == {key: counts for key, counts in DIFFERENCES.items() if key[0] == timezone and key[1] in tried}
+
+
+def _ours(expression: str, timezone: str, begin: datetime, end_s: int) -> set[int]:
+    trigger = Trigger(Cron(expression, timezone))
+    instants = set()
+    nominal_ms = next_nominal(trigger, int(begin.timestamp()) * 1_000)
+    while nominal_ms is not None and nominal_ms < end_s * 1_000:
+        instants.add(nominal_ms // 1_000)
+        nominal_ms = next_nominal(trigger, nominal_ms)
+    return instants
+
+
+def _theirs(expression: str, timezone: str, begin: datetime, end_s: int) -> set[int]:
+    instants = set()
+    for moment in CronSim(expression.upper().replace("?", "*"), begin.astimezone(ZoneInfo(timezone))):
+        at_s = int(moment.timestamp())
+        if at_s >= end_s:
+            break
+        instants.add(at_s)
+    return instants
+
+
+@pytest.mark.parametrize("first", range(8))
+def test_a_step_from_a_weekday_on_goes_through_sunday_as_in_crontab(first: int) -> None:
+    begin = datetime(2027, 1, 1, tzinfo=UTC)
+    for step in range(1, 8):
+        expression = f"0 9 * * {first}/{step}"
+        month = int(begin.replace(month=2).timestamp())
+        assert _ours(expression, "UTC", begin, month) == _theirs(expression, "UTC", begin, month), expression
+        if first < 7:
+            named = f"0 9 * * {['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'][first]}/{step}"
+            assert _ours(named, "UTC", begin, month) == _ours(expression, "UTC", begin, month)
+
+
+def test_long_stretches_are_counted_at_once() -> None:
+    trigger = Trigger(Cron("* * * * * *", "Europe/Paris"))
+    assert count_nominal(trigger, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365 * 86_400
+    fixed = Trigger(Cron("0 2 * * *", "Europe/Paris"))
+    assert count_nominal(fixed, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365
