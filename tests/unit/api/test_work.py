@@ -47,7 +47,6 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
 @pytest.mark.parametrize(
     ("definition", "passed_ms", "timeout"),
     [
-        ({"timeout": "5m"}, 0, 300.0),
         ({"timeout": "5m"}, 1_500, 298.5),
         ({"timeout": "5m", "total_timeout": "5m"}, 0, 300.0),
         ({"timeout": "1m", "total_timeout": "90s"}, 61_000, 0.0),
@@ -214,22 +213,37 @@ async def _finish(client: httpx.AsyncClient, named: dict[str, Any], outcome: str
     return await post(client, "/v1/work/finish", {**named, "outcome": outcome, **more})
 
 
-async def test_a_success_has_its_result_and_a_repeat_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
-    named = await started(client, world, await registered(client))
-    for _ in range(2):
-        assert await _finish(client, named, "succeeded", result={"n": [1]}) == {"answer": "done", "retry_at": None}
-    job = await _job(client, named)
-    assert (job["state"], job["result"], len(job["attempts"])) == ("succeeded", {"n": [1]}, 1)
+ENDED: dict[str, tuple[dict[str, Any], dict[str, Any], str, int]] = {
+    "a success": ({}, {"outcome": "succeeded", "result": {"n": [1]}}, "succeeded", 0),
+    "a failure that is retried": ({}, {"outcome": "failed", "error": "no"}, "pending", 1),
+    "one that says it is final": ({}, {"outcome": "failed", "error": "no", "retryable": False}, "failed", 1),
+    "the last try": ({"retry": {"attempts": 1}}, {"outcome": "failed", "error": "no"}, "failed", 1),
+    "too late to retry": ({"total_timeout": "1s"}, {"outcome": "failed", "error": "no"}, "failed", 1),
+    "a pause that is too long": (
+        {"total_timeout": "1m"}, {"outcome": "failed", "error": "no", "retry_after": "1m"}, "failed", 1,
+    ),
+    "given back": ({}, {"outcome": "given_back", "error": "going"}, "pending", 0),
+}  # fmt: skip
+"""What the definition says, how the attempt ends, the state of the job after it, and its failures."""
 
 
-async def test_a_failure_is_retried_by_the_rule_of_all_processors(client: httpx.AsyncClient, world: World) -> None:
+@pytest.mark.parametrize("row", ENDED)
+async def test_how_an_attempt_ends_is_told_once_however_often_it_is_sent(
+    client: httpx.AsyncClient, world: World, row: str
+) -> None:
+    definition, end, state, failures = ENDED[row]
+    await client.put("/v1/definitions/log", json=definition)
     named = await started(client, world, await registered(client))
-    retry_at = format_instant(NOW + RetryPolicy().pause_ms(named["job"], 1))
+    is_retried = (state, failures) == ("pending", 1)
+    retry_at = format_instant(NOW + RetryPolicy().pause_ms(named["job"], 1)) if is_retried else None
     for _ in range(2):
-        assert await _finish(client, named, "failed", error="no") == {"answer": "done", "retry_at": retry_at}
+        assert await post(client, "/v1/work/finish", {**named, **end}) == {"answer": "done", "retry_at": retry_at}
     job = await _job(client, named)
-    assert (job["state"], job["failures"], job["retry_at"]) == ("pending", 1, retry_at)
-    assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("failed", "no")]
+    assert (job["state"], job["failures"], job["retry_at"], job["result"]) == (
+        state, failures, retry_at, end.get("result"),
+    )  # fmt: skip
+    assert job["error"] == (end.get("error") if state == "failed" else None)
+    assert [(one["outcome"], one["error"]) for one in job["attempts"]] == [(end["outcome"], end.get("error"))]
 
 
 @pytest.mark.parametrize(
@@ -287,25 +301,6 @@ async def test_a_failure_keeps_its_traceback_for_those_who_look_at_the_job_alone
     assert "mine.mjs" not in str(why)
 
 
-@pytest.mark.parametrize(
-    ("definition", "more"),
-    [
-        ({}, {"retryable": False}),
-        ({"retry": {"attempts": 1}}, {}),
-        ({"total_timeout": "1s"}, {}),
-        ({"total_timeout": "1m"}, {"retry_after": "1m"}),
-    ],
-)
-async def test_a_failure_that_is_not_retryable_ends_the_job(
-    client: httpx.AsyncClient, world: World, definition: dict[str, Any], more: dict[str, Any]
-) -> None:
-    await client.put("/v1/definitions/log", json=definition)
-    named = await started(client, world, await registered(client))
-    assert await _finish(client, named, "failed", error="no", **more) == {"answer": "done", "retry_at": None}
-    job = await _job(client, named)
-    assert (job["state"], job["error"]) == ("failed", "no")
-
-
 async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -319,34 +314,14 @@ async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(
     assert (await _job(client, named))["state"] == "cancelled"
 
 
-@pytest.mark.parametrize("bring", [promised, started])
-async def test_a_job_that_is_given_back_waits_again_without_a_failure(
-    client: httpx.AsyncClient, world: World, bring: Any
-) -> None:
-    named = await bring(client, world, await registered(client))
-    for _ in range(2):
-        assert await _finish(client, named, "given_back", error="going") == {"answer": "done", "retry_at": None}
-    job = await _job(client, named)
-    assert (job["state"], job["failures"]) == ("pending", 0)
-    assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("given_back", "going")]
-
-
-ENDS = [
-    {"outcome": "succeeded"},
-    {"outcome": "failed", "error": "no"},
-    {"outcome": "cancelled"},
-    {"outcome": "given_back"},
-]
-
-
-@pytest.mark.parametrize("end", ENDS, ids=lambda end: end["outcome"])
 @pytest.mark.parametrize("other", [{"processor": "http:other.1"}, {"attempt": 2}, {"job": "job:none"}], ids=str)
 async def test_finishing_another_processors_attempt_is_late(
-    client: httpx.AsyncClient, world: World, end: dict[str, Any], other: dict[str, Any]
+    client: httpx.AsyncClient, world: World, other: dict[str, Any]
 ) -> None:
     named = await started(client, world, await registered(client))
-    answer = await post(client, "/v1/work/finish", {**named, **other, **end})
-    assert answer == {"answer": "late", "retry_at": None}
+    for outcome in ("succeeded", "failed", "cancelled", "given_back"):
+        end = {"outcome": outcome, **({"error": "no"} if outcome == "failed" else {})}
+        assert await post(client, "/v1/work/finish", {**named, **other, **end}) == {"answer": "late", "retry_at": None}
     job = await _job(client, named)
     assert (job["state"], job["attempts"]) == ("running", [])
 
