@@ -85,12 +85,6 @@ def _check_memory(cost: Cost, path: str) -> None:
         assert cost.added_bytes <= ADDED_FACTOR_MAX * BODY_BYTES_MAX + WORKING_BYTES
 
 
-@pytest.mark.parametrize("name", ["lists nested thirty deep", "small numbers", "one long text"])
-def test_one_without_the_role_gets_no_byte_read(app: Edge, name: str) -> None:
-    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS[name]), Role.VIEWER))
-    assert (cost.status, cost.received) == (403, 0)
-
-
 def _taking_a_body() -> list[tuple[str, str]]:
     return [
         (method.upper(), path)

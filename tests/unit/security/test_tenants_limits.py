@@ -92,14 +92,6 @@ async def test_a_token_of_one_tenant_cannot_name_an_undefined_lane(acme: httpx.A
     assert not list(world.database.documents(Collection.SCHEDULES))
 
 
-async def test_of_a_batch_the_jobs_with_such_a_lane_are_refused_alone(acme: httpx.AsyncClient) -> None:
-    jobs = [{"definition": "log", "lane": "own"}, {"definition": "log"}]
-    answer = await acme.post("/v1/jobs:batch", json={"jobs": jobs})
-    refused, taken = answer.json()["results"]
-    assert (refused["status"], taken["status"]) == (422, 201)
-    assert refused["problem"]["errors"][0]["path"] == "lane"
-
-
 async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx.AsyncClient, world: World) -> None:
     assert (await acme.post("/v1/schedules", json=TICK)).status_code == 201
     for answer in (
@@ -108,24 +100,6 @@ async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx.AsyncClient,
     ):
         refused_lane(answer, "job.lane")
     assert world.schedule()["job"]["lane"] == "default"
-
-
-async def test_the_default_lane_and_those_that_are_defined_are_for_all(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient
-) -> None:
-    assert (await boss.put("/v1/lanes/own", json={"weight": 2})).is_success
-    for lane in ("own", "default"):
-        assert (await acme.post("/v1/jobs", json={"definition": "log", "lane": lane})).status_code == 201
-    assert (await boss.post("/v1/jobs", json={"definition": "log", "lane": "any"})).status_code == 201
-
-
-async def test_a_stored_schedule_with_such_a_lane_can_be_sent_again_and_edited(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
-) -> None:
-    own = {**TICK["job"], "lane": "own", "tenant": "acme"}
-    assert (await boss.post("/v1/schedules", json={**TICK, "job": own})).status_code == 201
-    assert (await acme.patch("/v1/schedules/tick", json={"overlap": "skip"})).status_code == 200
-    assert world.schedule()["job"]["lane"] == "own"
 
 
 # A group is each tenant's own unless its definition says that it is shared: another tenant's target held up its jobs
@@ -244,18 +218,3 @@ async def test_a_token_of_one_tenant_makes_no_schedule_that_fires_more_often_tha
         problem = check_problem(answer, 422, path)
         assert problem["errors"][0]["expected"] == "at least 1s"
     assert (await made(boss, "b", trigger=trigger)).status_code == 201
-
-
-async def test_an_edit_to_too_fast_a_trigger_is_refused_and_stored_ones_go_on(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient
-) -> None:
-    assert (await made(acme, "slow")).status_code == 201
-    answer = await acme.patch("/v1/schedules/slow", json={"trigger": FAST | {"every": "0.5s"}})
-    problem = check_problem(answer, 422, "trigger.every")
-    assert problem["errors"][0]["problem"].startswith("0.5s between two times")
-    preview = await acme.post("/v1/schedules/slow/preview", json={"trigger": FAST})
-    check_problem(preview, 422, "trigger.every")
-    assert (await made(boss, "fast", trigger=FAST, job={"definition": "log", "tenant": "acme"})).status_code == 201
-    assert (await acme.patch("/v1/schedules/fast", json={"overlap": "skip"})).status_code == 200
-    check_problem(await acme.patch("/v1/schedules/fast", json={"trigger": {"every": "200ms"}}), 422, "trigger.every")
-    assert (await acme.patch("/v1/schedules/fast", json={"trigger": {"every": "2s"}})).status_code == 200
