@@ -42,23 +42,19 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
 # Through the API
 
 
-async def test_more_pending_than_may_be_is_429_and_nothing_is_written(client: httpx.AsyncClient, world: World) -> None:
+@pytest.mark.parametrize(
+    ("tenant", "pending", "status", "kind"),
+    [("acme", 2, 429, "too-many-requests"), ("other", MAX_PENDING, 503, "overloaded")],
+    ids=["of the tenant", "of all"],
+)
+async def test_with_more_pending_than_may_be_nothing_is_written(
+    client: httpx.AsyncClient, world: World, *, tenant: str, pending: int, status: int, kind: str
+) -> None:
     limit(world, max_pending=2)
-    world.view.waiting["acme"] = 2
+    world.view.waiting[tenant] = pending
     before = world.everything()
     answer = await client.post("/v1/jobs", json=JOB)
-    problem = check_problem(answer, 429)
-    assert problem["type"] == "urn:hascheduler:problem:too-many-requests"
-    assert "2 may" in problem["detail"]
-    assert 1 <= int(answer.headers["retry-after"]) <= 60
-    assert world.everything() == before
-
-
-async def test_more_pending_in_the_shard_than_may_be_is_503(client: httpx.AsyncClient, world: World) -> None:
-    world.view.waiting["other"] = MAX_PENDING
-    before = world.everything()
-    answer = await client.post("/v1/jobs", json=JOB)
-    assert check_problem(answer, 503)["type"] == "urn:hascheduler:problem:overloaded"
+    assert check_problem(answer, status)["type"] == f"urn:hascheduler:problem:{kind}"
     assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert world.everything() == before
 
@@ -241,14 +237,6 @@ def overloaded(world: World) -> World:
     )
     overload(world, world.admission)
     return world
-
-
-async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
-    overload(world, admission)
-    world.clock.mono += 100
-    for _ in range(100):
-        await admission.admit("repeats", 1)
-        admission.not_new("repeats", 1)
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -93,22 +92,6 @@ async def test_what_was_refused_leaves_one_too(
     )  # fmt: skip
     assert (record["who"], record["token"], record["role"], record["tenant"]) == ("anonymous", None, "admin", "*")
     assert record["request"] == answer.headers["x-request-id"]
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/v1/cluster/pause", 200), ("/v1/processors/p-1/drain", 200), ("/v1/processors/nobody/drain", 404),
-        ("/v1/schedules/tick/pause", 200), ("/v1/schedules/nothing/pause", 404),
-    ],
-)  # fmt: skip
-async def test_the_reason_of_a_pause_is_recorded(
-    client: httpx.AsyncClient, world: World, path: str, status: int
-) -> None:
-    await create(client)
-    assert (await client.post(path, json={"because": "it burns"})).status_code == status
-    await client.post(path.replace("pause", "resume").replace("drain", "undrain"))
-    assert [record["because"] for record in await records(client, world)] == [None, "it burns", None]
 
 
 async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: Edge, world: World) -> None:
@@ -268,12 +251,3 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(
     assert [line["dropped"] for line in lines if line["event"] == "audit_records_dropped"] == [1, 2, 4]
     await writer.flush()
     assert stored_ids(world.connection)[-1] == f"{audit.QUEUE_MAX - 1:04d}"
-
-
-async def test_a_request_is_answered_though_the_log_can_not_be_written(app: Edge, world: World) -> None:
-    cut = MemoryConnection(world.database)
-    cut.cut()
-    writer = AuditWriter(MemoryAuditStore(cut, RETENTION_MS), world.clock)
-    app.services = replace(world.services(), audit_writer=writer)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        assert (await client.put("/v1/lanes/slow", json={})).status_code == 201

@@ -17,12 +17,11 @@ from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, Recording
 from hascheduler.model.collection import Collection
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import WallMs, format_instant
-from hascheduler.schema.failover import Failover
-from hascheduler.schema.noun import document_of, example_of
+from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
-from tests.factories import make_failover, make_pause
+from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
+from tests.unit.api.requests import check_problem, get, post, scope_of
 
 
 async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
@@ -81,50 +80,10 @@ async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World)
 # Changes of leadership
 
 
-FAILOVERS = "/v1/cluster/failovers"
-
-
-async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world: World) -> None:
-    assert (await client.get(FAILOVERS)).json() == {"items": []}
-    bare = make_failover(1, gap_ms=None, first_decision_at_ms=None)
-    for failover in (bare, make_failover(2), make_failover(8, holder="replica-2.5f2c9a01")):
-        await world.failovers.save(failover)
-    await world.failovers.save(make_failover(9, shard="other"))
-    items = (await client.get(FAILOVERS)).json()["items"]
-    assert [item["term"] for item in items] == [8, 2, 1]
-    assert items[0] == example_of(Failover)
-    assert (items[2]["gap_ms"], items[2]["first_decision_at"]) == (None, None)
-    assert [item["term"] for item in (await client.get(f"{FAILOVERS}?limit=2")).json()["items"]] == [8, 2]
-
-
 # Pausing everything and draining processors
 
 
-PAUSE, RESUME, DRAIN, UNDRAIN = (
-    "/v1/cluster/pause", "/v1/cluster/resume", "/v1/processors/p-1/drain", "/v1/processors/p-1/undrain",
-)  # fmt: skip
-BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
-
-
-async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: httpx.AsyncClient) -> None:
-    assert (await get(client, "/v1/cluster"))["paused"] is None
-    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
-    assert (await get(client, "/v1/cluster"))["paused"] == BURNS
-    assert (await post(client, RESUME)) == {"paused": None}
-    assert (await get(client, "/v1/cluster"))["paused"] is None
-    assert (await post(client, RESUME)) == {"paused": None}
-
-
-async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
-    drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
-    assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
-    [shown] = (await get(client, "/v1/processors"))["items"]
-    assert (shown["draining"], shown["drained"], shown["occupied"]) == (True, drained, 2)
-    assert (await post(client, DRAIN))["drained"] == drained, "without a reason it keeps the one it has"
-    assert await post(client, UNDRAIN) == {"name": "p-1", "drained": None}
-    [shown] = (await get(client, "/v1/processors"))["items"]
-    assert (shown["draining"], shown["drained"]) == (False, None)
-    assert (await post(client, UNDRAIN))["drained"] is None
+DRAIN = "/v1/processors/p-1/drain"
 
 
 async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.AsyncClient, world: World) -> None:

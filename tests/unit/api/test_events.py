@@ -134,32 +134,6 @@ async def test_an_id_that_is_too_old_causes_a_reset_from_now(server: ApiServer, 
         assert (await sent.next())["id"] == position(13, 1)
 
 
-async def test_only_what_is_asked_for_is_sent(
-    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "_SILENCE_MS", 20)
-    after = f"after={position(12, 1)}"
-    streams = {
-        "type=failed&type=cancelled": ["failed", "cancelled"],
-        "job=fire:tick:1": ["started"],
-        "schedule=tick": ["started"],
-        "definition=resize": ["cancelled"],
-        "tenant=acme": ["failed"],
-    }
-    log.append(
-        [
-            happened(13, "fire:tick:1", type=EventType.STARTED, schedule="tick"),
-            happened(14, type=EventType.FAILED, tenant="acme"),
-            happened(15, type=EventType.CANCELLED, definition="resize"),
-        ],
-        position(15, 1),
-    )
-    for query, types in streams.items():
-        async with following(server, f"{query}&{after}") as sent:
-            assert await sent.types(len(types)) == types
-            assert await sent.next() == {"": "still here", "id": position(15, 1)}
-
-
 @pytest.mark.parametrize(("silence_ms", "asked"), [(20, ""), (60_000, "&keepalive=200ms")])
 async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_client_asks(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch, silence_ms: int, asked: str

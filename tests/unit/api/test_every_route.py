@@ -6,18 +6,14 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import Request
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Limit
-from hascheduler.api.middleware.overload import WAIT_S_MAX, long_request_s_max, time_limit_s
-from hascheduler.api.routing.route_rules import answer_to
-from hascheduler.errors import NotFound, StoreUnavailable
+from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.testing.memory.jobs import MemoryJobStore
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
-from tests.unit.api.requests import TICK, check_problem, create, get, scope_of
+from tests.unit.api.requests import TICK, check_problem, create, get
 from tests.unit.telemetry.scraping import scrape
 
 DOCUMENT = description()
@@ -53,18 +49,6 @@ async def test_a_body_on_a_route_without_one(client: httpx.AsyncClient, method: 
     problem = check_problem(answer, 400)
     assert problem["type"] == "urn:hascheduler:problem:unexpected-body"
     assert f"{method} {concrete(path)}" in problem["detail"]
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("lable=a%3Db", "label"),
-        (f"{'label' * 100}=1", "one of text, state, verdict, tenant, ahead, label, after, limit"),
-    ],
-)
-async def test_the_nearest_name_is_told(client: httpx.AsyncClient, query: str, expected: str) -> None:
-    [error] = check_problem(await client.get(f"/v1/schedules?{query}"), 422)["errors"]
-    assert error["expected"] == expected
 
 
 @pytest.mark.parametrize(("method", "path", "operation"), [row for row in BY_NAME if queries(row.values[2])])  # type: ignore[arg-type]
@@ -106,36 +90,6 @@ async def test_a_head_of_a_stream_ends_and_gives_its_place_back(
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert [world.limits[kind].in_use for kind in ("followers", "viewers", "in_flight")] == [0, 0, 0]
-
-
-SPELT: list[tuple[str, str | None]] = [
-    ("wait=120s", "120s"), ("%77%61%69%74=120s", "120s"), ("wait", ""), ("cancel_on_disconnect=true&w%61it=1s", "1s"),
-    ("+wait=120s", None), ("wait;=1", None), ("label=wait=", None), ("&&wait=1&wait=2", "2"), ("", None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("query", "wait"), SPELT)
-@pytest.mark.parametrize("request_line", [("POST", "/v1/jobs"), ("GET", "/v1/jobs/job:1")])
-def test_who_waits_for_the_route_has_the_time_to_wait(
-    query: str, wait: str | None, request_line: tuple[str, str]
-) -> None:
-    method, path = request_line
-    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": query.encode()}
-    assert Request({**scope, "headers": []}).query_params.get("wait") == wait  # as the route reads it
-    assert (long_request_s_max(scope) is not None) == (wait is not None)
-    assert (time_limit_s(scope) > WAIT_S_MAX) == (wait is not None)
-
-
-async def test_an_error_names_the_path_that_was_routed_whatever_the_host_says(app: Edge, world: World) -> None:
-    app.services = world.services()
-    scope = scope_of(
-        "GET", "/v1/nowhere", [(b"host", b"a/v1/jobs#")], app=app, path="/v1/nowhere?a", query_string=b"\xff"
-    )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        shown = (await client.get("/v1/nowhere%3Fa%23b")).json()
-    assert "/v1/nowhere?a#b" in shown["detail"]
-    found = await answer_to(Request(scope), NotFound("job", "a"))
-    assert found.status_code == 404
 
 
 async def requests(world: World) -> dict[tuple[str, str, str], float]:
@@ -292,19 +246,6 @@ NAMES_NOTHING = {
 
 def pattern(path: str) -> str:
     return path.partition("?")[0]
-
-
-async def test_under_a_key_the_request_may_be_repeated_and_makes_nothing_twice(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    for path, body in (("/v1/jobs", LOG), ("/v1/schedules/tick/trigger", None)):
-        world.connection.fail_next(of="jobs.submit", carried_out=True)
-        headers = {"Idempotency-Key": path}
-        problem = check_problem(await client.post(path, json=body, headers=headers), 503)
-        assert "repeat it under its Idempotency-Key" in problem["detail"]
-        again = await client.post(path, json=body, headers=headers)
-        assert (again.status_code, again.json()["id"]) == (200, problem["id"])
 
 
 async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_waited_for(

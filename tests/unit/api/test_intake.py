@@ -144,12 +144,6 @@ class Cluster:
             heappush(client.again, (self.now_ms + 1_000 * retry_after_s, tries + 1))
 
 
-def test_what_can_be_done_is_not_refused() -> None:
-    client = Client(0.9 * BEST_PER_S)
-    Cluster([client]).run(60)
-    assert client.refused == 0
-
-
 @pytest.mark.parametrize(("times", "heeds"), [(1.5, False), (3, True), (6, False)])
 def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float, heeds: bool) -> None:
     client = Client(times * BEST_PER_S, heeds=heeds)
@@ -222,18 +216,6 @@ def test_a_flood_is_refused_before_another_tenant_is(batch: int) -> None:
     cluster.run(30)
     assert flood.refused > flood.accepted
     assert quiet.refused <= 0.01 * quiet.accepted
-
-
-def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
-    """Or else a tenant within its part could not be told from one that floods through the same gateway."""
-    control = IntakeControl()
-    limit(control)
-    at_ms = 5_000
-    read = 0
-    for _ in range(1_000):
-        at_ms += 10
-        read += control.retry_after_s(None, 1, late(10_000, at_ms), JOB_BYTES) is None
-    assert 50 < read < 300
 
 
 def test_retry_after_is_bounded_and_spread() -> None:

@@ -134,16 +134,6 @@ async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.As
     assert answer["others"] == {"groups": 10, "count": 10}
 
 
-async def test_no_more_are_looked_at_than_one_request_may(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hascheduler.api.jobs.errors.EXAMINED_MAX", 3)
-    failures(world)
-    answer = await get(client, "/v1/jobs:errors?definition=log")
-    assert [(group["count"], group["job"]) for group in answer["groups"]] == [(3, "job:4")]
-    assert (answer["examined"], answer["complete"]) == (3, False)
-
-
 async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient, world: World) -> None:
     put(world, "job:1", "failed", "\x1b[31m\u202e" + "a" * 1_000_000)
     put(world, "job:2", "failed", "mongodb://user:secret@host/ refused hsk_" + "x" * 43)

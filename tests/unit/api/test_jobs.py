@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.policy import Criterion
 from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, pages, post
+from tests.unit.api.requests import check_problem, create, get, post
 from tests.unit.api.tokens import Guarded
 
 
@@ -45,18 +45,6 @@ async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, worl
     assert (stored["not_before_ms"], stored["tenant"], stored["resources"]) == (NOW + 1500, "acme", {"cpu": 2})
 
 
-async def test_a_job_that_can_never_run_is_marked_while_it_waits(client: httpx.AsyncClient, world: World) -> None:
-    for _ in range(3):
-        await client.post("/v1/jobs", json={"definition": "log"})
-    world.view.never_to_run = {"job:0001", "job:0002"}
-    await client.post("/v1/jobs/job:0002/cancel")  # which the mirror may not have seen yet
-    items = (await client.get("/v1/jobs")).json()["items"]
-    assert {item["id"]: item["unschedulable"] for item in items} == {
-        "job:0001": True, "job:0002": False, "job:0003": False
-    }  # fmt: skip
-    assert (await client.get("/v1/jobs/job:0001")).json()["unschedulable"] is True
-
-
 async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -77,24 +65,6 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
             "traceback": None,
         }
     ]  # fmt: skip
-
-
-async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClient, world: World) -> None:
-    for definition in ("log", "log", "log", "sleep"):
-        await client.post("/v1/jobs", json={"definition": definition})
-    world.rewrite(Collection.JOBS, "job:0001", state="running", schedule="tick")
-    page = (await client.get("/v1/jobs?definition=log&limit=2")).json()
-    assert [item["id"] for item in page["items"]] == ["job:0003", "job:0002"]
-    assert page["next"] == f"~{NOW}.job:0002"
-    assert "payload" not in page["items"][0]
-    for query in ("state=running", "schedule=tick", f"definition=log&after={page['next']}"):
-        page = (await client.get(f"/v1/jobs?{query}")).json()
-        assert [item["id"] for item in page["items"]] == ["job:0001"]
-        assert page["next"] is None
-
-
-async def listed(client: httpx.AsyncClient, query: str) -> list[str]:
-    return [job["id"] for job in await pages(client, "/v1/jobs", query)]
 
 
 # Cancel, reprioritize and retry
@@ -152,13 +122,6 @@ async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.
     answer = await with_lane.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
     assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the defaults of one; expected bulk\""
-
-
-async def test_a_batch_warns_once_of_each_lane_and_not_of_hundreds(with_lane: httpx.AsyncClient) -> None:
-    jobs = [{"definition": "log", "lane": lane} for lane in ("a", "a", "bulk", "b")]
-    assert len(warnings(await with_lane.post("/v1/jobs:batch", json={"jobs": jobs}))) == 2
-    many = [{"definition": "log", "lane": f"lane-{number}"} for number in range(300)]
-    assert len(warnings(await with_lane.post("/v1/jobs:batch", json={"jobs": many}))) == 10
 
 
 async def test_a_name_that_no_header_can_hold(client: httpx.AsyncClient) -> None:
@@ -235,27 +198,6 @@ async def test_the_summary_is_one_sentence(
     shown = await get(client, WHY)
     assert shown["summary"] == summary
     assert shown["state"] == explanation.state.replace("waiting", "pending")
-
-
-@pytest.mark.parametrize(
-    ("stored", "is_ready", "summary"),
-    [
-        ({"state": "succeeded", "finished_at_ms": NOW + 5}, True, "it succeeded at 2030-01-01T00:00:00.005Z"),
-        ({"state": "cancelled"}, True, "it was cancelled"),
-        ({}, True, "it is pending, and this replica has not seen it yet"),
-        ({}, False, "it is pending, and this replica has not seen it yet: the mirror is not complete yet"),
-        ({"state": "running", "processor": "p"}, True, "it is running, and this replica has not seen it yet"),
-    ],
-)
-async def test_a_job_that_the_replica_does_not_know_is_read_from_the_database(
-    client: httpx.AsyncClient, world: World, stored: dict[str, Any], is_ready: bool, summary: str
-) -> None:
-    await client.post("/v1/jobs", json={"definition": "log"})
-    world.rewrite(Collection.JOBS, ID, **stored)
-    world.view.ready = is_ready
-    shown = await get(client, WHY)
-    assert (shown["summary"], shown["state"], shown["seen"]) == (summary, stored.get("state", "pending"), False)
-    assert (shown["blocks"], shown["standing"]) == ([], None)
 
 
 async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(
@@ -370,19 +312,3 @@ async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(client: h
     assert world.everything() == before
     assert (await client.post(path, headers={"Idempotency-Key": "other"})).json()["answer"] == "ok"
     check_problem(await client.post(path, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")
-
-
-async def test_what_waited_for_the_batch_of_a_job_waits_for_it_again(client: httpx.AsyncClient, world: World) -> None:
-    answer = await post(client, "/v1/jobs:batch", {"jobs": [{"definition": "log"}] * 3})
-    first, second, third = (result["job"] for result in answer["results"])
-    ids = {"a": first, "b": second, "c": third}
-    for name, named in {"w": [answer["batch"]], "v": ["w"]}.items():
-        body = {"definition": "log", "depends_on": [ids.get(each, each) for each in named]}
-        ids[name] = (await post(client, "/v1/jobs", body, 201))["id"]
-    fail(world, ids, a="", w="a", v="w")
-    world.rewrite_job(third, state="succeeded")
-    assert await retried(client, ids) == ("ok", {"w": "ok", "v": "ok"})
-    assert world.job(ids["w"])["waits_for"] == [ids["w"], answer["batch"]]
-    assert world.job(ids["v"])["waits_for"] == [ids["w"]]
-    fail(world, ids, a="", b="", w="a", v="w")
-    assert await retried(client, ids) == ("ok", {"w": "dependency_failed", "v": "dependency_failed"})

@@ -133,14 +133,6 @@ def after_cancel(state: str) -> tuple[str, bool]:
     return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
 
 
-async def test_jobs_of_another_schedule_are_not_in_the_way(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await create(client, name="tick-2")
-    await world.fire(NOW + 1_000, name="tick-2")
-    await client.post("/v1/jobs", json={"definition": "log", "target": "tick"})
-    await post(client, PATH, {"overlap": "skip"}, 201)
-
-
 async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     job: dict[str, Any] = world.job((await post(client, PATH, status=201))["id"])

@@ -8,10 +8,8 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.limit_keys import OnDuplicate
 from hascheduler.schema.definition import ConflictScope, Definition, DefinitionBody, KeyLimit, RateLimit
-from hascheduler.schema.lane import Lane, LaneBody
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.retry import RetryPolicy
-from hascheduler.schema.tenant import Tenant, TenantBody
 from hascheduler.schema.uniqueness import Uniqueness
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, complete, create, get
@@ -121,41 +119,6 @@ async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_i
 
 
 BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
-LANE = complete(LaneBody, {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None, "owner": None})
-
-
-async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) -> None:
-    answer = await client.put(BULK, json={})
-    assert (answer.status_code, answer.json()) == (201, LANE)
-    assert answer.headers["location"] == BULK
-    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")) == Lane(name="bulk", rev=1)
-    assert (await client.put(BULK, json={"weight": None, "promote_after": None, "policy": None})).json() == LANE
-    assert (await get(client, "/v1/lanes"))["items"] == [LANE]
-
-
-async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
-    quota = {
-        "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
-        "fire_rate": {"count": 600, "per": "1m"}, "owner": "team-a",
-    }  # fmt: skip
-    none = complete(TenantBody, {"name": "acme", "rev": 1, **dict.fromkeys(quota)})
-    assert (await client.put(ACME, json=quota)).json() == none | quota
-    stored = read_document(Tenant, "acme", world.stored(Collection.TENANTS, "acme"))
-    assert stored == Tenant(
-        name="acme", rev=1, max_running=10, max_pending=10_000, submit_rate=RateLimit(count=100, per_ms=1_000),
-        max_schedules=200, fire_rate=RateLimit(count=600, per_ms=60_000), owner="team-a",
-    )  # fmt: skip
-    shown = (
-        await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
-    ).json()
-    assert shown == none | {
-        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200,
-        "owner": "team-a",
-    }  # fmt: skip
-    shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
-    assert shown == await get(client, ACME) == none | {"rev": 3}
-    assert (await client.delete(ACME)).status_code == 204
-    check_problem(await client.get(ACME), 404)
 
 
 @pytest.mark.parametrize(

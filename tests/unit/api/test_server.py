@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.http import connection
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http.connection import HEAD_BYTES_MAX
 from hascheduler.api.http.server import ApiServer
@@ -54,15 +52,6 @@ async def exchange(server: ApiServer, request: bytes) -> bytes:
             await writer.wait_closed()
 
 
-async def test_no_answer_waits_for_the_acknowledgement_of_its_head(world: World) -> None:
-    """Head and body are two writes: without TCP_NODELAY the second waits, for 40 ms, on a connection in use."""
-    async with serving(world) as server, plain_client(server.port) as client:
-        await client.get("/livez")
-        [connection] = server._server.server_state.connections
-        transport = getattr(connection, "transport")  # noqa: B009  # each of uvicorn's protocols has its own type
-        assert transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
 async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
     async with serving(world) as server:
         second = ApiServer(app_of(world), "127.0.0.1", server.port)
@@ -74,21 +63,6 @@ async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
 async def test_a_host_that_is_not_here_is_one_readable_line(world: World, host: str) -> None:
     with pytest.raises(InvalidInput, match="HASCHEDULER_HTTP_HOST"):
         await ApiServer(app_of(world), host, 0).bind()
-
-
-@pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nhost: a\r\n"])
-async def test_a_head_that_never_ends_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 0.1)
-    monkeypatch.setattr(server_module, "_LOOK_EVERY_S", 0.05)
-    async with serving(world) as server:
-        assert await exchange(server, sent) == b""
-
-
-async def test_the_rest_of_a_refused_body_is_not_waited_for(world: World) -> None:
-    head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 999999999\r\n\r\n{"
-    async with serving(world) as server:
-        answer = await exchange(server, head)
-    assert answer.startswith(b"HTTP/1.1 413")
 
 
 async def test_the_end_waits_for_what_is_in_flight_and_for_no_idle_connection(
@@ -256,23 +230,6 @@ async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
         writer.close()
 
 
-async def refusing(_: Scope, __: Receive, send: Send) -> None:
-    """Answers before it has read anything."""
-    await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
-
-
-EXPECTING = b"POST /1 HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
-
-
-async def test_who_waits_to_be_asked_for_a_body_that_nobody_wants_is_sent_away() -> None:
-    """Its next request would else be read as the body."""
-    async with on_a_port(refusing) as server:
-        answer = await exchange(server, EXPECTING)
-    assert answer.startswith(b"HTTP/1.1 503")
-    assert b"connection: close" in answer
-
-
 # What no HTTP client would send: refused, and nothing is written
 
 
@@ -283,18 +240,11 @@ JSON = b"content-type: application/json\r\n"
 LENGTH = b"content-length: 21\r\n"
 
 HEADS = [
-    ("a bare CR in a header", POST + JSON + LENGTH + b"x: a\rb\r\n\r\n" + BODY, 400),
-    ("a bare LF in a header's name", POST + JSON + LENGTH + b"x\ny: a\r\n\r\n" + BODY, 400),
     ("NUL in a header", POST + JSON + LENGTH + b"x: a\0b\r\n\r\n" + BODY, 400),
-    ("a blank before the colon", POST + JSON + LENGTH + b"x : a\r\n\r\n" + BODY, 400),
     ("two hosts", POST + JSON + LENGTH + b"host: b\r\n\r\n" + BODY, 400),
     ("no host", b"POST /v1/jobs HTTP/1.1\r\n" + JSON + LENGTH + b"\r\n" + BODY, 400),
-    ("a negative length", POST + JSON + b"content-length: -1\r\n\r\n" + BODY, 400),
-    ("a path with a blank", b"GET /v1/jobs /x HTTP/1.1\r\nhost: a\r\n\r\n", 400),
     ("a TLS handshake", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 64 + b"\r\n\r\n", 400),
-    ("a method nobody knows", b"BREW /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 400),
     ("TRACE", b"TRACE /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 405),
-    ("a key with a control character", POST + JSON + LENGTH + b"idempotency-key: a\x07b\r\n\r\n" + BODY, 400),
     ("a token that breaks the line", POST + JSON + LENGTH + b"authorization: Bearer a\nx: y\r\n\r\n" + BODY, 400),
     ("no type", POST + LENGTH + b"\r\n" + BODY, 415),
     (

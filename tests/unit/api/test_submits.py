@@ -1,6 +1,5 @@
 """Submits: ``Idempotency-Key``, which requests are the same one and for how long, dependencies and traces."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -48,18 +47,6 @@ async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx.
     assert again.json() == first.json()
     assert again.headers["location"] == first.headers["location"]
     assert world.everything() == before
-
-
-async def test_a_hundred_equal_submits_at_once_give_one_job(client: httpx.AsyncClient) -> None:
-    answers = await asyncio.gather(*(submit(client, "k1") for _ in range(100)))
-    assert sorted({answer.status_code for answer in answers}) == [200, 201]
-    assert len({answer.json()["id"] for answer in answers}) == 1
-    assert len((await get(client, "/v1/jobs"))["items"]) == 1
-
-
-async def test_tenants_do_not_share_keys(client: httpx.AsyncClient) -> None:
-    answers = [await submit(client, "k1", tenant=tenant) for tenant in ("a", "b")]
-    assert [answer.status_code for answer in answers] == [201, 201]
 
 
 async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
@@ -110,10 +97,6 @@ def writes() -> list[tuple[str, str, bool]]:
         for method, operation in operations.items()
         if method not in READING
     ]
-
-
-def test_the_routes_that_document_the_key_are_those_that_honour_it() -> None:
-    assert {(method, path) for method, path, documented in writes() if documented} == HONOURING
 
 
 @pytest.mark.parametrize(("method", "path", "documented"), writes())
@@ -204,20 +187,16 @@ def ids(answer: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-@pytest.mark.parametrize("forgets", [False, True])
 async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
-    client: httpx.AsyncClient, world: World, atomic: bool, forgets: bool
+    client: httpx.AsyncClient, world: World, atomic: bool
 ) -> None:
-    """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again.
-
-    ``forgets``: the jobs of the day before are deleted meanwhile.
-    """
+    """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again."""
     batches: list[dict[str, Any]] = []
-    for day in range(5):
+    for day in range(4):
         batches.append(await submit_batch(client, batch_of(day, "x", atomic=atomic)))
         for hours in (0, 3, 20):
             world.clock.now = WallMs(world.clock.now + hours * 3_600_000)
-            if forgets and hours == 3 and day:
+            if hours == 3 and day == 2:  # the jobs of the day before are forgotten meanwhile
                 for id in ids(batches[day - 1]):
                     world.database.delete(Collection.JOBS, id)
             assert (await submit_batch(client, batch_of(day, "x", atomic=atomic)))["batch"] == batches[-1]["batch"]
@@ -278,35 +257,13 @@ async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
     assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(span)}-{id_of(span)}"] * jobs
 
 
-@pytest.mark.parametrize("path", REQUESTS)
-async def test_a_replica_without_tracing_stores_the_callers_trace(
-    client: httpx.AsyncClient, world: World, path: str
+async def test_without_tracing_the_callers_trace_is_stored_unless_it_is_malformed(
+    client: httpx.AsyncClient, world: World
 ) -> None:
-    body, _, jobs = REQUESTS[path]
-    await create(client)
-    for headers in (CALLER.headers(), {}):
-        answer = await client.post(path, json=body, headers=headers)
-        assert answer.status_code in (200, 201), answer.text
-    # A backfill makes the jobs of its times once.
-    assert kept(world) == [CALLER.traceparent] * jobs + [None] * (0 if "backfill" in path else jobs)
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [("traceparent", "garbage")],
-        [("traceparent", b"\xff\xfe")],
-        [("traceparent", CALLER.traceparent.upper())],
-        [("traceparent", CALLER.traceparent), ("traceparent", CALLER.traceparent)],
-    ],
-    ids=lambda headers: repr(headers)[:40],
-)
-async def test_a_malformed_trace_is_ignored_and_never_stored(
-    client: httpx.AsyncClient, world: World, headers: list[tuple[str, Any]]
-) -> None:
-    answer = await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)
-    assert answer.status_code == 201, answer.text
-    assert kept(world) == [None]
+    for values in ([CALLER.traceparent], [b"\xff\xfe"], [CALLER.traceparent] * 2):
+        headers: list[Any] = [("traceparent", value) for value in values]
+        assert (await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)).status_code == 201
+    assert kept(world) == [CALLER.traceparent, None, None]
 
 
 async def test_an_outage_marks_the_span_as_failed_and_a_refusal_does_not(
