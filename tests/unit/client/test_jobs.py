@@ -57,14 +57,6 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
     assert (await waiting).state is JobState.FAILED
 
 
-async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
-    with pytest.raises(Refused, match=r"422: priority: 11 is too large") as refused:
-        await face.ask.submit("log", priority=11)
-    assert [(one.path, one.expected) for one in refused.value.problem.errors] == [("priority", "at most 10")]
-    with pytest.raises(Refused, match=r"404: no job 'job:9'"):
-        await face.ask.get("job:9")
-
-
 @pytest.mark.parametrize(
     ("definition", "more", "said"),
     [
@@ -150,10 +142,3 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
     assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
         [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
     ]
-
-
-def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "REQUEST_BYTES_MAX", 100)
-    assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
-    with pytest.raises(InvalidInput, match=r"3 requests, and are to be all or none; .* 1\.5 MiB if"):
-        split_jobs(["x" * 60] * 3, atomic=True)

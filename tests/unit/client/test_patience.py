@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, bodies
+from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable
 from tests.tiers import spread
-from tests.unit.client.faces import answered_by, scheduler_over
+from tests.unit.client.faces import answered_by
 
 A, B = "http://a:1", "http://b:2"
 OK = {"answer": "cancelled"}
@@ -107,17 +107,6 @@ async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
 
 
 @faces
-async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 1)
-    done = httpx.Response(200, json={"batch": "batch:1", "results": []})
-    replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
-    with pytest.raises(Refused) as refused:
-        await answered_by(kind, replicas, A).ask.submit_many([{"definition": "log"}] * 2)
-    first, second = (request.headers["idempotency-key"] for request in replicas.asked)
-    assert (refused.value.idempotency_key, second) == (first, f"{first}/1")
-
-
-@faces
 async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_late(kind: str) -> None:
     replicas = Replicas(problem(429, "too many", Retry_After="0"), httpx.Response(200, json=OK))
     assert await answered_by(kind, replicas, A, B).ask.cancel("job:1") == "cancelled"
@@ -170,15 +159,6 @@ async def test_what_would_be_no_better_is_not_repeated(
 
 
 @faces
-@pytest.mark.parametrize("answer", [httpx.Response(404, text="nginx"), problem(404, "no such route")])
-async def test_a_server_that_is_no_replica_does_not_know_what_is_there(kind: str, answer: httpx.Response) -> None:
-    scheduler = answered_by(kind, Replicas(answer), A).ask
-    for ask in (scheduler.lanes.delete, scheduler.lanes.find, scheduler.tokens.revoke, scheduler.work.deregister):
-        with pytest.raises((Refused, Unavailable), match="404"):
-            await ask("a")
-
-
-@faces
 async def test_a_replica_may_be_silent_for_as_long_as_is_said_and_was_asked_of_it(kind: str) -> None:
     replicas = Replicas(problem(422, "enough"))
     scheduler = answered_by(kind, replicas, A, answer_timeout=3.0).ask
@@ -187,13 +167,6 @@ async def test_a_replica_may_be_silent_for_as_long_as_is_said_and_was_asked_of_i
             await asking
     assert [request.extensions["timeout"]["read"] for request in replicas.asked] == [3, 23]
     assert {request.extensions["timeout"]["connect"] for request in replicas.asked} == {3}
-
-
-async def test_a_leader_that_is_recorded_may_be_silent_for_all_of_the_time() -> None:
-    replicas = Replicas(problem(422, "enough"))
-    with pytest.raises(Refused):
-        await anext(scheduler_over(replicas).cluster.record("1m"))
-    assert replicas.asked[0].extensions["timeout"]["read"] == 70
 
 
 @faces

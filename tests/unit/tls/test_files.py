@@ -6,30 +6,12 @@ from pathlib import Path
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.tls import PemFile, client_context, server_context
+from hascheduler.tls import PemFile, server_context
 from tests.unit.tls.certificates import Authority
-
-NONE = PemFile("CA", "")
 
 
 def server(cert: str, key: str, ca: str = "") -> ssl.SSLContext:
     return server_context(PemFile("CERT", cert), PemFile("KEY", key), PemFile("CA", ca))
-
-
-def test_a_server_demands_certificates_only_where_it_knows_who_signs_them(authority: Authority) -> None:
-    issued = authority.issue("a")
-    assert server(issued.cert, issued.key).verify_mode is ssl.CERT_NONE
-    assert server(issued.cert, issued.key, authority.cert).verify_mode is ssl.CERT_REQUIRED
-    assert server(issued.cert, issued.key).minimum_version >= ssl.TLSVersion.TLSv1_2
-
-
-def test_a_client_checks_whom_it_connects_to(authority: Authority) -> None:
-    for ca in (NONE, PemFile("CA", authority.cert)):
-        context = client_context(ca, PemFile("CERT", ""), PemFile("KEY", ""))
-        assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-        assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
-    own = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
-    assert len(own.get_ca_certs()) == 1
 
 
 @pytest.mark.parametrize(
