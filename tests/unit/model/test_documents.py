@@ -380,14 +380,6 @@ def test_a_float_is_no_count_even_where_it_equals_one(field: str, value: object)
         decode_schedule(OLD.name, {**encode_schedule_ref(OLD), field: value})
 
 
-def test_a_schedule_of_an_older_version_has_the_defaults() -> None:
-    fields = {name: value for name, value in encode_schedule_ref(OLD).items() if name in _OLD_FIELDS}
-    assert decode_schedule(OLD.name, fields) == OLD
-
-
-_OLD_FIELDS = ("rev", "trigger", "job", "cursor_ms", "created_at_ms")
-
-
 @given(RUNS)
 def test_a_verdict_is_read_as_it_was_written(run: VerdictRun) -> None:
     assert decode_verdict(verdict_document(run, WallMs(5))) == run
