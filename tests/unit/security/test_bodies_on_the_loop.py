@@ -139,13 +139,6 @@ def test_the_bound_of_values_is_said(app: Edge) -> None:
     assert "100000 values" in batch.problem["detail"]
 
 
-def test_the_errors_of_a_batch_share_its_answer(app: Edge) -> None:
-    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", BATCHES["fifty unknown fields with long names each"]()))
-    results = cost.problem["results"]
-    assert len(results) == 1_000
-    assert all(result["status"] == 422 and result["problem"]["errors"] for result in results)
-
-
 # Planted: what was there before turns the watch red.
 
 

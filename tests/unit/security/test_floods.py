@@ -11,9 +11,8 @@ import structlog
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit
-from hascheduler.api.middleware.audit import SHARE_MAX, TRIM_EVERY, AuditWriter
+from hascheduler.api.middleware.audit import SHARE_MAX, AuditWriter
 from hascheduler.api.ops import events
-from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.schema.audit import AuditRecord
 from tests.tiers import spread
@@ -97,16 +96,6 @@ async def test_one_party_does_not_push_out_the_records_of_others(world: World) -
     assert writer.add(record(100_000, "mallory"))
     await writer.flush()
     assert len(records(world)) == SHARE_MAX + 2
-
-
-async def test_the_collection_keeps_the_newest(world: World) -> None:
-    kept = 50
-    writer = AuditWriter(world.audit, StandingClock(), kept)
-    for number in range(TRIM_EVERY):
-        assert writer.add(record(number, f"ci-{number % 2}", NOW + number))
-    await writer.flush()
-    assert [record["at_ms"] for record in records(world)] == [NOW + TRIM_EVERY - kept + n for n in range(kept)]
-    assert not world.database.find(Collection.AUDIT, record(0, "ci-0").id)
 
 
 # Clients that break off

@@ -32,17 +32,6 @@ def _ours(objects: Objects, name: str = "") -> list[Container]:
 
 
 @pytest.mark.parametrize("folder", SECURED)
-def test_every_client_has_the_ca_of_its_server(folder: str) -> None:
-    objects = rendered(folder)
-    assert len(_ours(objects)) == 4
-    for container in _ours(objects):
-        settings = objects.settings(container)
-        assert settings["HASCHEDULER_MONGODB_TLS_CA_FILE"] == CA, container.name
-        # With it a URL that begins with amqp:// is refused, see below.
-        assert settings.get("HASCHEDULER_AMQP_TLS_CA_FILE") == (CA if "HASCHEDULER_AMQP_URL_FILE" in settings else None)
-
-
-@pytest.mark.parametrize("folder", SECURED)
 def test_servers_take_nothing_but_tls(folder: str) -> None:
     objects = rendered(folder)
     [mongod] = [one for one in objects.containers() if one.name == "StatefulSet/mongodb mongodb"]
@@ -164,15 +153,3 @@ def _configurations() -> list[tuple[str, dict[str, object]]]:
 def test_it_is_off_in_every_configuration_that_is_ours() -> None:
     for folder, configuration in _configurations():
         assert configuration["security"]["javascriptEnabled"] is False, folder  # type: ignore[index]
-
-
-def test_nothing_of_ours_asks_for_scripts() -> None:
-    words = ("$where", "$function", "$accumulator", "mapReduce", "map_reduce", "bson.Code", "system.js")
-    found = {
-        (path.name, word)
-        for folder in ("hascheduler", "processors")
-        for path in (ROOT / folder).rglob("*.py")
-        for word in words
-        if word in path.read_text() and path.name != "users.py"  # which says that they are off
-    }
-    assert found == set()

@@ -203,17 +203,6 @@ async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_wo
         assert (await answer_of(await crowd.stranger(THERE).begin("GET", "/livez")))[0] == 200
 
 
-@pytest.mark.usefixtures("few")
-async def test_a_busy_address_gets_429_for_its_share(app: Edge, world: World) -> None:
-    async with crowded(app, world) as crowd:
-        for _ in range((MAX - RESERVE) * 3 // 4):
-            viewer = await crowd.caller("viewer", "acme", HERE)
-            stream = await viewer.begin("GET", "/v1/events")
-            assert (await stream.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-        assert (await answer_of((await crowd.stranger(HERE).connect())[0]))[0] == 429
-        await crowd.others_get_in(THERE)
-
-
 # The ports beside the API
 
 GREETED = GREETING.format(id="replica-1").encode()

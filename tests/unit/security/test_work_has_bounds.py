@@ -79,17 +79,6 @@ async def test_a_template_with_too_many_placeholders_is_refused_before_it_is_rea
     assert rendered == []
 
 
-async def test_a_stored_template_beyond_the_bound_still_fires_is_triggered_and_shown(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    stored = make_schedule("tick", payload=TOO_MANY, render=True)
-    world.rewrite(Collection.SCHEDULES, "tick", payload=TOO_MANY, render=True)
-    assert JobMaker("tick", stored).fired(WallMs(NOW))[0].payload == TOO_MANY[::2]
-    assert (await post(client, "/v1/schedules/tick/trigger", status=201))["payload"] == TOO_MANY[::2]
-    assert (await get(client, "/v1/schedules/tick/preview?count=1"))["fires"][0]["payload"] == TOO_MANY[::2]
-
-
 async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,48 +140,7 @@ def test_calendars_that_leave_out_everything_are_seen_through_in_few_steps(patte
     assert steps_of(lambda: finished(FiresToCome("s", trigger, NOW, 0).first(10))) < STEPS_MAX
 
 
-@pytest.mark.parametrize(
-    "calendar",
-    [
-        WORKDAYS,
-        FULL,
-        Calendar(
-            name="all", weekdays=tuple(range(7)), exclude=read_days(["--02-29", "--12-31", "2099-12-30/2099-12-31"])
-        ),
-        Calendar(
-            name="none", include=read_days(["--01-01", "--12-31", "1970-01-01", "2099-12-31", "2030-05-01/2031-01-03"])
-        ),
-    ],
-    ids=lambda calendar: calendar.name,
-)
-def test_the_bits_of_a_calendar_are_its_days(calendar: Calendar) -> None:
-    days = range(-1, LATEST_MS // 86_400_000 + 1)
-    assert [day for day in days if calendar.bits >> day + 1 & 1] == [day for day in days if calendar.has(day)]
-
-
 # Routes
-
-
-async def test_an_atomic_batch_costs_in_proportion_to_its_jobs(client: httpx.AsyncClient) -> None:
-    counted: dict[int, int] = {}
-    for count in (100, 100, 1_000):
-        jobs = [
-            {"definition": "log", "ref": f"r{n}", "depends_on": [f"ref:r{n - 1}"] if n else []} for n in range(count)
-        ]
-        steps = 0
-
-        def count_calls(_frame: FrameType, event: str, _argument: Any) -> None:
-            nonlocal steps
-            steps += event in {"call", "c_call"}
-
-        sys.setprofile(count_calls)
-        try:
-            answer = await client.post("/v1/jobs:batch", json={"atomic": True, "jobs": jobs})
-        finally:
-            sys.setprofile(None)
-        assert answer.status_code == 200, answer.text
-        counted[count] = steps
-    assert counted[1_000] < 12 * counted[100]
 
 
 async def turns_of(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> int:
@@ -283,13 +231,6 @@ async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncCl
     await too_large(await client.post("/v1/schedules", json=filling("${target}" * MANY)), "job", "payload")
     await too_large(await client.post("/v1/schedules", json=filling(["${job_id}"] * 10_000)), "job", "payload")
     assert world.everything() == before
-
-
-async def test_a_schedule_whose_payload_is_too_large_as_it_is_is_refused(client: httpx.AsyncClient) -> None:
-    body = {**TICK, "job": {"definition": "log", "payload": "x" * (PAYLOAD_BYTES_MAX - 1)}}
-    await too_large(await client.post("/v1/schedules", json=body), "job", "payload")
-    body["job"]["payload"] = "x" * (PAYLOAD_BYTES_MAX - 2)
-    assert (await client.post("/v1/schedules", json=body)).status_code == 201
 
 
 @pytest.mark.parametrize(
