@@ -87,14 +87,11 @@ async def test_a_stranger_gets_in_nowhere(guarded: Guarded, method: str, path: s
     [
         ([("Authorization", "")], "malformed"),
         ([("Authorization", "Bearer")], "malformed"),
-        ([("Authorization", "Bearer ")], "malformed"),
         ([("Authorization", f"Basic {UNKNOWN}")], "malformed"),
-        ([("Authorization", UNKNOWN)], "malformed"),
         ([("Authorization", f"Bearer {UNKNOWN}"), ("Authorization", f"Bearer {UNKNOWN}")], "malformed"),
         ([("Authorization", "Bearer " + "x" * 5_000)], "malformed"),
         ([("Authorization", f"Bearer {UNKNOWN}")], "unknown"),
         ([("Authorization", f"Bearer {UNKNOWN} {UNKNOWN}")], "unknown"),
-        ([("Authorization", "Bearer x")], "unknown"),
         ([("Authorization", "Bearer \xff\xfe")], "unknown"),
     ],
 )

@@ -15,13 +15,11 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading, read_recording
 from hascheduler.model.collection import Collection
-from hascheduler.model.processor import Rest
-from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, get, post, scope_of
+from tests.unit.api.requests import check_problem, post, scope_of
 
 
 async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
@@ -39,15 +37,6 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert shown["quarantine"] == [{"collection": "jobs", "id": "bad", "reason": "state: missing"}]
     assert shown["findings"] == {"at": "2030-01-01T00:00:00.000Z", "counts": {"overdue": 2}}
     assert shown["mirrors_differ"] == ["replica-2.bb"]
-
-
-async def test_processors_are_shown_with_why_they_get_no_jobs(client: httpx.AsyncClient, world: World) -> None:
-    world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
-    world.view.consuming = False
-    [item] = (await get(client, "/v1/processors"))["items"]
-    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
-    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
-    assert (item["consuming"], item["rest"]) == (False, {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))})
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.limits import Holding, Limit, NoRoom, Party, Slot, address_party, limits
+from hascheduler.api.http.limits import Limit, NoRoom, Party, Slot, address_party, limits
 from hascheduler.api.http.server import BATCH_ID, peer_headers
 from hascheduler.errors import Overloaded
-from hascheduler.telemetry.metrics_http import POOLS, HttpMetrics
+from hascheduler.telemetry.metrics_http import POOLS
 from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import check_problem
 
@@ -119,18 +119,6 @@ def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
     assert [greedy(limit, ("token", str(number))) for number in range(7)] == [32, 16, 8, 4, 2, 1, 1]
     assert limit.free() == 0
     assert greedy(Limit("some", 320, 64), address_party("127.0.0.1")) == 192
-
-
-def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream_of_several_shards() -> None:
-    of_all = limits()
-    holding = Holding(of_all, (("token", "t"),), HttpMetrics(), privileged=False)
-    with holding.take("followers"), holding.take("followers"), holding.take("forwarded"), holding.take("forwarded"):
-        assert [of_all[kind].in_use for kind in ("in_flight", "followers", "forwarded")] == [1, 1, 2]
-    holding.hold_open("waits")
-    assert holding.is_held_open
-    assert [of_all[kind].in_use for kind in ("in_flight", "waits")] == [0, 1]
-    holding.release()
-    assert [limit.in_use for limit in of_all.values()] == [0] * len(of_all)
 
 
 @pytest.mark.parametrize(

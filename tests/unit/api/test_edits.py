@@ -130,7 +130,6 @@ async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClien
 
 
 AHEAD_MS = 10_800_000
-AHEAD_TEXT = "2030-01-01T03:00:00.000Z"
 RESET = "/v1/schedules/tick/reset"
 
 
@@ -139,22 +138,6 @@ async def ahead(client: httpx.AsyncClient, world: World, name: str = "tick", **f
     await create(client, name=name, **fields)
     await world.pass_over(Verdict.COALESCED, NOW + 1_000, NOW + AHEAD_MS - 1_000, count=10_799, name=name)
     await world.fire(NOW + AHEAD_MS, name)
-
-
-async def test_a_schedule_that_is_ahead_is_shown_with_the_command_that_mends_it(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, name="right")
-    await ahead(client, world)
-    shown = await get(client, "/v1/schedules/tick")
-    assert shown["ahead_until"] == AHEAD_TEXT
-    assert "hascheduler schedule reset tick --from now" in shown["warnings"][0]
-    right = await get(client, "/v1/schedules/right")
-    assert (right["ahead_until"], right["warnings"]) == (None, [])
-    for query in ("ahead=true", "ahead=true&text=ti", "ahead=true&state=active"):
-        listed = await get(client, f"/v1/schedules?{query}")
-        assert [(one["name"], one["ahead_until"]) for one in listed["items"]] == [("tick", AHEAD_TEXT)], query
-    assert (await get(client, "/v1/schedules:counts?ahead=true"))["active"] == 1
 
 
 async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: httpx.AsyncClient, world: World) -> None:

@@ -124,16 +124,6 @@ async def test_a_client_that_reconnects_resumes_where_it_was(
         assert (await sent.next())["id"] == position(first, 1)
 
 
-async def test_an_id_that_is_too_old_causes_a_reset_from_now(server: ApiServer, log: EventLog) -> None:
-    async with following(server, f"after={position(9, 1)}") as sent:
-        reset = await sent.next()
-        assert (reset["event"], reset["id"]) == ("reset", position(12, 1))
-        assert "list the jobs again" in json.loads(reset["data"])["reason"]
-        assert await sent.next() == {"": "still here", "id": position(12, 1)}
-        log.append([happened(13)], position(13, 1))
-        assert (await sent.next())["id"] == position(13, 1)
-
-
 @pytest.mark.parametrize(("silence_ms", "asked"), [(20, ""), (60_000, "&keepalive=200ms")])
 async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_client_asks(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch, silence_ms: int, asked: str

@@ -1,16 +1,13 @@
 """What every route does: it refuses what it does not declare, answers HEAD, is counted, and says where to ask again."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from hascheduler.api.http.limits import Limit
-from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.testing.memory.jobs import MemoryJobStore
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import TICK, check_problem, create, get
@@ -255,23 +252,3 @@ async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_
     answer = await client.post("/v1/jobs?wait=1s", json=LOG)
     assert answer.status_code == 202
     assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
-
-
-async def test_of_a_batch_that_was_made_in_part_the_outcome_is_unknown(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The database goes away between two levels."""
-    submit_many: Callable[..., Any] = MemoryJobStore.submit_many
-    calls: list[int] = []
-
-    async def away(store: MemoryJobStore, jobs: Any) -> Any:
-        calls.append(len(jobs))
-        if len(calls) == 2:
-            raise StoreUnavailable("away")
-        return await submit_many(store, jobs)
-
-    monkeypatch.setattr(MemoryJobStore, "submit_many", away)
-    body = {"jobs": [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}]}
-    problem = check_problem(await client.post("/v1/jobs:batch", json=body), 503)
-    assert problem["type"] == UNKNOWN
-    assert len((await get(client, f"/v1/jobs?batch={problem['id']}"))["items"]) == 1

@@ -16,23 +16,6 @@ from tests.unit.api.requests import check_problem, create, get, post
 from tests.unit.api.tokens import Guarded
 
 
-async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncClient, world: World) -> None:
-    answer = await client.post("/v1/jobs", json={"definition": "log"})
-    assert answer.status_code == 201
-    assert answer.headers["location"] == "/v1/jobs/job:0001"
-    stored = world.job("job:0001")
-    assert (stored["target"], stored["tenant"], stored["fairness_key"]) == ("job:0001", "default", "default")
-    assert stored["submitted_at_ms"] == NOW
-    assert stored["not_before_ms"] is None
-    shown = answer.json()
-    assert (await client.get("/v1/jobs/job:0001")).json() == shown
-    assert shown["id"] == "job:0001"
-    assert shown["state"] == "pending"
-    assert shown["submitted_at"] == "2030-01-01T00:00:00.000Z"
-    assert (shown["tenant"], shown["resources"], shown["unschedulable"]) == ("default", None, False)
-    assert not {"_id", "rev", "sequence", "submitted_at_ms", "expire_at"} & set(shown)
-
-
 async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, world: World) -> None:
     body = {
         "definition": "sleep", "target": "demo", "payload": [{"seconds": 1.5}], "priority": 0, "tenant": "acme",
@@ -260,15 +243,6 @@ async def test_what_ended_for_another_reason_stays_as_it_is(client: httpx.AsyncC
     assert (answer, dependents) == ("ok", {**kept, "next": "ok"})
     assert world.job(ids["next"])["waits_for"] == []
     assert [world.job(ids[name])["state"] for name in ("own", "after", "both")] == ["failed"] * 3
-
-
-async def test_a_request_that_broke_off_is_repeated(client: httpx.AsyncClient, world: World) -> None:
-    ids = await batch(client, a="", b="a", c="b")
-    fail(world, ids, a="", b="a", c="b")
-    assert (await post(client, f"/v1/jobs/{ids['a']}/retry"))["dependents"] == []
-    world.rewrite_job(ids["a"], state="succeeded")
-    assert await retried(client, ids) == ("not_failed", {"b": "ok", "c": "ok"})
-    assert [world.job(ids[name])["waits_for"] for name in "bc"] == [[], [ids["b"]]]
 
 
 async def test_so_many_are_looked_at_and_no_more(client: httpx.AsyncClient, world: World) -> None:

@@ -206,16 +206,6 @@ async def test_the_triggers_that_were_in_force_decide_what_may_still_fire(
     assert answer["jobs"] == [f"backfill:tick:{NOW + half * HOUR_MS // 2}" for half in (1, 3)]
 
 
-async def test_a_dry_run_gives_the_same_answer_and_makes_nothing(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    await post(client, BACKFILL, span(-2, -2))
-    before = world.everything()
-    answer = await post(client, BACKFILL, span(-3, 0, dry_run=True))
-    assert world.everything() == before
-    assert answer == await post(client, BACKFILL, span(-3, 0))
-    assert (answer["count"], answer["created"], answer["existing"]) == (4, 3, 1)
-
-
 async def test_as_many_as_fit_are_made_and_not_one_more(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

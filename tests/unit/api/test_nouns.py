@@ -141,26 +141,6 @@ async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
     assert (await client.put(path, json={})).json()["rev"] == 2
 
 
-@pytest.mark.parametrize("path", [BULK, ACME, "/v1/definitions/log"])
-async def test_an_owner_is_kept_by_edits_and_dropped_by_what_replaces_the_whole(
-    client: httpx.AsyncClient, world: World, path: str
-) -> None:
-    assert (await client.put(path, json={"owner": "team-a"})).json()["owner"] == "team-a"
-    assert (await client.put(path, json={"owner": "team-a"})).json()["rev"] == 1
-    assert (await client.patch(path, json={})).json()["owner"] == "team-a"
-    assert (await client.patch(path, json={"owner": "team-b"})).json()["owner"] == "team-b"
-    for wrong in ("", "a b", "x" * 129, 5, ["team-a"]):
-        check_problem(await client.patch(path, json={"owner": wrong}), 422, "owner")
-    collection, name = Collection(path.split("/")[2]), path.split("/")[3]
-    assert world.stored(collection, name)["owner"] == "team-b"
-    assert (await client.put(path, json={})).json()["owner"] is None
-    await client.put(path, json={"owner": "team-b"})
-    assert (await client.patch(path, json={"owner": None})).json()["owner"] is None
-    stored = world.stored(collection, name)
-    world.database.replace(collection, {field: value for field, value in stored.items() if field != "owner"})
-    assert (await get(client, path))["owner"] is None, "as 0.2.0 stored it"
-
-
 ON = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
 USE = {"only": ["business-days"], "except": ["holidays-de"]}
 

@@ -7,7 +7,6 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
-from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
 
@@ -160,18 +159,6 @@ async def test_a_trigger_waits_for_all_of_one_graph_and_is_refused_after_a_secon
     assert world.job(f"{second}.b")["waits_for"] == [f"{second}.a"]
     problem = check_problem(await client.post(f"{PATH}/trigger"), 409)
     assert f"{second!r} of schedule 'tick' waits already" in problem["detail"]
-
-
-async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: httpx.AsyncClient, world: World) -> None:
-    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
-    by_hand = (await post(client, f"{PATH}/trigger", {"overlap": "allow"}, 201))["id"]
-    fired = [f"fire:tick:{NOW}{tail}" for tail in (".a", ".b", "")]
-    for id in fired:
-        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW))
-    answer = await post(client, f"{PATH}/trigger", None, 201)
-    assert [world.job(id)["state"] for id in fired] == ["cancelled"] * 3
-    assert world.job(by_hand)["state"] == "pending"
-    assert set(world.job(f"{answer['id']}.a")["waits_for"]) >= {*fired, by_hand}
 
 
 async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:

@@ -188,20 +188,6 @@ async def test_more_requests_than_may_wait_for_others_end_the_connection() -> No
     assert len(app.asked) <= 1
 
 
-async def test_a_request_learns_that_its_client_left_though_others_wait_behind_it() -> None:
-    app = Application()
-    async with on_a_port(app) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(GET % 1 + GET % 2)
-        async with asyncio.timeout(10):
-            await app.entered.wait()
-            writer.close()
-            await writer.wait_closed()
-            while "/1" not in app.left:  # noqa: ASYNC110  # it says so in a list
-                await asyncio.sleep(0.01)
-    assert app.asked == ["/1"]
-
-
 @pytest.mark.parametrize(
     "endless",
     [

@@ -142,14 +142,6 @@ class LateMirror:
         return token
 
 
-async def test_a_token_may_ask_as_well(guarded: Guarded) -> None:
-    async with await guarded.client("viewer", "acme") as client:
-        shown = (await client.get(PATH)).json()
-        assert (shown["token"], shown["session"]) == ("token-1", False)
-        assert (await client.delete(PATH)).status_code == 204
-        assert (await client.get(PATH)).status_code == 200
-
-
 async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_LOOKS_MAX", 3)
     monkeypatch.setattr(sessions, "_LOOK_AGAIN_S", 0)
@@ -291,17 +283,3 @@ async def test_where_the_dashboard_is_off_there_is_none(app: Edge, world: World,
 
 
 # What is left of it
-
-
-async def test_logins_and_logouts_are_in_the_audit_log(guarded: Guarded) -> None:
-    async with await guarded.page("viewer") as page:
-        [session] = stored(guarded.world)
-        await page.delete(PATH)
-    await log_in(guarded, "hsk_" + "x" * 43)
-    await guarded.world.audit_writer.flush()
-    told = guarded.world.everything()["audit"]
-    assert [(each["who"], each["token_id"], each["method"], each["route"], each["target"], each["status"])
-            for each in told] == [
-        ("viewer-1", "token-1", "POST", PATH, session["id"], 200),
-        ("viewer-1", session["id"], "DELETE", PATH, session["id"], 204),
-    ]  # fmt: skip

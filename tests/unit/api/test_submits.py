@@ -16,7 +16,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
-from tests.unit.api.doubles import MAX_PENDING, World, description
+from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem, create, get
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
@@ -47,14 +47,6 @@ async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx.
     assert again.json() == first.json()
     assert again.headers["location"] == first.headers["location"]
     assert world.everything() == before
-
-
-async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
-    await client.put("/v1/tenants/acme", json={"max_pending": 2})
-    answers = [await submit(client, "k1", tenant="acme") for _ in range(5)]
-    assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200]
-    assert (await submit(client, tenant="acme")).status_code == 201
-    assert (await submit(client, tenant="acme")).status_code == 429
 
 
 # Dependencies
@@ -264,18 +256,3 @@ async def test_without_tracing_the_callers_trace_is_stored_unless_it_is_malforme
         headers: list[Any] = [("traceparent", value) for value in values]
         assert (await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)).status_code == 201
     assert kept(world) == [CALLER.traceparent, None, None]
-
-
-async def test_an_outage_marks_the_span_as_failed_and_a_refusal_does_not(
-    traced: httpx.AsyncClient, world: World, recorded: Recorded
-) -> None:
-    world.view.waiting["default"] = MAX_PENDING
-    assert (await traced.post("/v1/jobs", json={"definition": "log"})).status_code in (429, 503)
-    world.view.waiting.clear()
-    await traced.post("/v1/jobs", json={"definition": "log"}, headers={"Idempotency-Key": "k"})
-    other = await traced.post("/v1/jobs", json={"definition": "log", "payload": 1}, headers={"Idempotency-Key": "k"})
-    assert other.status_code == 409
-    assert recorded.exporter.get_finished_spans()[-1].status.is_unset
-    world.go_away()
-    assert (await traced.post("/v1/jobs", json={"definition": "log"})).status_code == 503
-    assert (recorded.exporter.get_finished_spans()[-1].attributes or {})["error.type"] == "StoreUnavailable"

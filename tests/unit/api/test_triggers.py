@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.values.instants import WallMs, format_instant
-from hascheduler.schema.trigger import AnyOf, Cron, Interval, Once, Times, Trigger
+from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, post
 
@@ -66,19 +66,13 @@ CRON = {"type": "cron", "expression": "*/5 * * * *"}
 INTERVAL = TICK["trigger"]
 ONE_WINDOW = {"from": "2030-02-01T00:00:00Z", "to": "2030-02-02T00:00:00Z"}
 BAD: list[tuple[str, dict[str, Any], str]] = [
-    ("a minute of 61", {**CRON, "expression": "61 * * * *"}, "expression"),
-    ("a zone of another planet", {**CRON, "timezone": "Mars/X"}, "timezone"),
     ("a zone of another folder", {**CRON, "timezone": "../../etc/passwd"}, "timezone"),
-    ("an interval in a zone", {**INTERVAL, "timezone": "UTC"}, "timezone"),
     ("once right now", {"type": "once", "at": "2030-01-01T00:00:00Z"}, "at"),
     ("more times than there may be", {"type": "times", "at": ["2040-01-01T00:00:00Z"] * 10_001}, "at"),
-    ("often", {**INTERVAL, "every": "99ms"}, "every"),
     ("the end before the start", {**INTERVAL, "start_at": "2031-01-02T00:00:00Z", "end_at": "2031-01-01T00:00:00Z"},
      "end_at"),
-    ("the end in the past", {**INTERVAL, "end_at": "2029-12-31T23:59:59Z"}, "end_at"),
     ("a start without an offset", {**INTERVAL, "start_at": "2031-01-02T00:00:00"}, "start_at"),
     ("jitter longer than the gap", {**CRON, "jitter": "6m"}, "jitter"),
-    ("no fires", {**INTERVAL, "max_fires": 0}, "max_fires"),
     ("a window without an end", {**INTERVAL, "exclude": [{"from": "2031-01-02T00:00:00Z"}]}, "exclude.0.to"),
     ("a window that is spelt as inside", {**INTERVAL, "exclude": [{**ONE_WINDOW, "from_": "x"}]}, "exclude.0.from_"),
 ]  # fmt: skip
@@ -95,18 +89,6 @@ async def test_a_trigger_that_makes_no_sense_is_refused_at_its_place(
     assert world.everything() == World().everything()
 
 
-@pytest.mark.parametrize("windows", [
-    [{"from": "2031-01-02T00:00:00Z", "to": "2031-01-01T00:00:00Z"}],
-    [{"from": "2031-01-03T00:00:00Z", "to": "2031-01-04T00:00:00Z"}, ONE_WINDOW],
-    [{"from": f"{year}-01-01T00:00:00Z", "to": f"{year}-01-02T00:00:00Z"} for year in range(1970, 2098)],
-    [{"from": "2030-01-01T00:00:00Z", "to": "2099-12-31T23:59:59.999Z"}],
-])  # fmt: skip
-async def test_windows_that_make_no_sense_are_refused(client: httpx.AsyncClient, windows: list[dict[str, str]]) -> None:
-    answer = await client.post("/v1/schedules", json={**TICK, "trigger": {**INTERVAL, "exclude": windows}})
-    problem = check_problem(answer, 422)
-    assert problem["errors"][0]["path"].startswith("trigger.exclude")
-
-
 # Several patterns
 
 
@@ -119,27 +101,6 @@ LATER_TEXT = "2030-01-01T00:01:00.000Z"
 
 def any_of(*parts: Any, **narrowing: Any) -> dict[str, Any]:
     return {"type": "any", "of": list(parts), **narrowing}
-
-
-async def test_several_patterns_are_stored_and_shown_with_what_was_left_out(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    shown = await create(client, trigger=any_of({"type": "cron", "expression": "@daily"}, EVERY_8H, AT_ONCE))
-    of = [
-        {"type": "cron", "expression": "@daily", "timezone": "UTC"},
-        {"type": "interval", "every": "8h", "anchor": NOW_TEXT},
-        {"type": "once", "at": "2030-01-02T00:00:00.000Z"},
-    ]
-    assert shown["trigger"] == {"type": "any", "of": of, **DEFAULT_NARROWING}
-    stored = decode_schedule("tick", world.schedule()).trigger.pattern
-    parts = (Cron("@daily", "UTC"), Interval(28_800_000, NOW), Once(WallMs(NOW + 86_400_000)))
-    assert stored == AnyOf(parts)
-    # Sent back, whole or as a merge patch, it changes nothing.
-    for method in ("PUT", "PATCH"):
-        body = {**TICK, "trigger": any_of(*of)} if method == "PUT" else {"trigger": any_of(*of)}
-        answer = await client.request(method, "/v1/schedules/tick", json=body)
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["rev"] == shown["rev"]
 
 
 KEPT: list[tuple[str, list[dict[str, Any]], list[str | None]]] = [
@@ -240,17 +201,6 @@ async def test_an_expression_that_may_not_be_meant_is_warned_of_before_and_after
     assert (answer.status_code, answer.json()["warnings"]) == (200, [])
 
 
-async def test_excluded_times_are_shown_as_such_and_do_not_use_up_the_fires(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    window = {"from": seconds(3)[0], "to": seconds(5)[0]}
-    await create(client, trigger={**TICK["trigger"], "exclude": [window], "max_fires": 4})
-    await world.fire(NOW + 1_000)
-    answer = await get(client, "/v1/schedules/tick/preview")
-    assert nominal(answer["fires"]) == seconds(2, 3, 4, 5, 6)
-    assert [fire["excluded"] for fire in answer["fires"]] == [False, True, True, False, False]
-
-
 async def test_jitter_follows_from_the_name(client: httpx.AsyncClient) -> None:
     trigger = {"type": "interval", "every": "1h", "anchor": seconds(0)[0], "jitter": "30m"}
     await create(client, trigger=trigger)
@@ -303,23 +253,7 @@ async def test_a_preview_of_an_edit_shows_the_fires_that_it_adds_and_removes(
     assert world.everything() == before
 
 
-LOCAL = "${local_date} ${local_time} ${local_offset} ${nominal_date}"
 MIDNIGHT = {"type": "cron", "expression": "0 0 * * *", "timezone": "Asia/Tokyo"}
-
-
-async def test_a_preview_shows_the_payload_of_each_time(client: httpx.AsyncClient) -> None:
-    job = {"definition": "log", "payload": {"day": LOCAL, "id": "${job_id}"}, "render": True}
-    await create(client, trigger=MIDNIGHT, job=job)
-    fires = (await get(client, "/v1/schedules/tick/preview?count=2"))["fires"]
-    assert [fire["payload"]["day"] for fire in fires] == [
-        "2030-01-02 00:00:00 +09:00 2030-01-01",
-        "2030-01-03 00:00:00 +09:00 2030-01-02",
-    ]
-    assert fires[0]["payload"]["id"] == f"fire:tick:{NOW + 15 * 3_600_000}"
-    edited = await post(client, "/v1/schedules/tick/preview?count=1", {"job": {"payload": "at ${local_time}"}})
-    assert edited["fires"][0]["payload"] == "at 00:00:00"
-    unfilled = await post(client, "/v1/schedules/tick/preview?count=1", {"job": {"render": False}})
-    assert unfilled["fires"][0]["payload"] is None
 
 
 async def test_a_preview_shows_the_payloads_of_several_jobs_by_ref(client: httpx.AsyncClient) -> None:

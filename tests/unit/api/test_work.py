@@ -49,7 +49,6 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
     [
         ({"timeout": "5m"}, 1_500, 298.5),
         ({"timeout": "5m", "total_timeout": "5m"}, 0, 300.0),
-        ({"timeout": "1m", "total_timeout": "90s"}, 61_000, 0.0),
         ({"total_timeout": "1m"}, 61_000, 0.0),
         ({}, 0, None),
     ],
@@ -69,15 +68,6 @@ async def test_only_its_own_attempt_is_started(client: httpx.AsyncClient, world:
     for other in ({"processor": await registered(client)}, {"attempt": 2}, {"job": "job:none"}):
         check_problem(await client.post("/v1/work/start", json={**named, **other}), 409)
     assert world.everything()["jobs"] == before["jobs"]
-
-
-async def test_progress_is_shown_and_an_empty_report_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
-    processor = await registered(client)
-    named = await started(client, world, processor)
-    shown = {"percent": 40.0, "text": "2 of 5", "at": "2030-01-01T00:00:00.000Z"}
-    for report in ({"percent": 40, "text": " 2 of\n5 "}, {}):
-        await post(client, "/v1/work/heartbeat", {"processor": processor, "running": [{**attempt(named), **report}]})
-        assert (await client.get(f"/v1/jobs/{named['job']}")).json()["progress"] == shown
 
 
 @pytest.mark.parametrize("processor", [NOBODY, "p-1.bb"])
