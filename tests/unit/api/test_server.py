@@ -4,14 +4,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http.connection import HEAD_BYTES_MAX
 from hascheduler.api.http.server import ApiServer
@@ -20,9 +19,14 @@ from tests.unit.api.doubles import World, app_of
 
 
 @contextlib.asynccontextmanager
-async def serving(world: World, app: Edge | None = None) -> AsyncIterator[ApiServer]:
+async def serving(
+    world: World | None, app: ASGIApp | None = None, *more: Any, **options: Any
+) -> AsyncIterator[ApiServer]:
     """On a port of its own, the application of ``world``, or that ``app`` of it."""
-    server = ApiServer(app or app_of(world), "127.0.0.1", 0)
+    if app is None:
+        assert world is not None
+        app = app_of(world)
+    server = ApiServer(app, "127.0.0.1", 0, *more, **options)
     await server.bind()
     task = asyncio.create_task(server.run())
     await asyncio.sleep(0)  # it has begun, so that it ends by closing its port
@@ -163,13 +167,6 @@ class Application:
             await send({"type": "http.response.body", "body": part, "more_body": number < len(parts)})
 
 
-@asynccontextmanager
-async def on_a_port(app: Any) -> AsyncIterator[Any]:
-    wrapped: ASGIApp = app
-    async with serving(None, wrapped) as server:  # type: ignore[arg-type]  # no world and no FastAPI: bytes alone
-        yield server
-
-
 async def until_cut(reader: asyncio.StreamReader) -> bytes:
     """What comes until the server closes the connection; with bytes that it has not read, it resets it."""
     async with asyncio.timeout(10):
@@ -180,7 +177,7 @@ async def until_cut(reader: asyncio.StreamReader) -> bytes:
 
 async def test_more_requests_than_may_wait_for_others_end_the_connection() -> None:
     app = Application()
-    async with on_a_port(app) as server:
+    async with serving(None, app) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"".join(GET % number for number in range(1_000)))
         assert await until_cut(reader) == b""
@@ -199,14 +196,14 @@ async def test_more_requests_than_may_wait_for_others_end_the_connection() -> No
     ids=["a path", "many headers", "a large header", "empty lines"],
 )
 async def test_what_is_longer_than_a_head_is_not_kept(endless: bytes) -> None:
-    async with on_a_port(Application()) as server:
+    async with serving(None, Application()) as server:
         assert (await exchange(server, endless)).startswith(b"HTTP/1.1 400")
 
 
 @pytest.mark.parametrize("endless", [b"0\r\nx: ", b"1;"], ids=["a trailer", "an extension of a chunk"])
 async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
     app = Application()
-    async with on_a_port(app) as server:
+    async with serving(None, app) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(CHUNKED + endless)
         async with asyncio.timeout(10):

@@ -16,6 +16,7 @@ from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.routing import route_rules
 from tests.unit.api.doubles import World
+from tests.unit.api.test_server import serving
 from tests.unit.api.tokens import Guarded
 
 LIMIT_S = 60
@@ -140,15 +141,8 @@ async def status_of(asking: Any) -> int:
 
 @asynccontextmanager
 async def crowded(app: Edge, world: World) -> AsyncIterator[Crowd]:
-    server = ApiServer(app, HERE, 0, metrics=world.metrics)
-    await server.bind()
-    serving = asyncio.create_task(server.run())
-    try:
-        async with AsyncExitStack() as ended:
-            yield Crowd(app, world, server, ended)
-    finally:
-        serving.cancel()
-        await asyncio.wait([serving])
+    async with serving(world, app, metrics=world.metrics) as server, AsyncExitStack() as ended:
+        yield Crowd(app, world, server, ended)
 
 
 async def until(holds: Callable[[], bool]) -> None:

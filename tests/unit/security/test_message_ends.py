@@ -7,17 +7,16 @@ A server that sees another end than the client, or than a proxy before it, takes
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import cast
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.server import ApiServer
 from hascheduler.tls import PemFile, client_context
 from tests.tiers import in_tier
+from tests.unit.api.test_server import serving
 from tests.unit.tls.certificates import Authority
 from tests.unit.tls.conftest import authority
 from tests.unit.tls.test_https import of_server
@@ -197,16 +196,6 @@ class Client(asyncio.Protocol):
         return [int(status) for status in re.findall(rb"HTTP/1\.1 (?!100)(\d+)", self.received)]
 
 
-@asynccontextmanager
-async def serving(app: Application, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-    server = ApiServer(app, "127.0.0.1", 0, tls)
-    await server.bind()
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(server.run())
-        yield server.port
-        task.cancel()
-
-
 async def played(port: int, tls: ssl.SSLContext | None, scripts: Sequence[Sequence[bytes]]) -> list[Client]:
     """One connection a script, each piece of which the server has read before the next one is sent."""
 
@@ -251,10 +240,10 @@ async def test_a_request_ends_where_its_length_says_wherever_it_is_cut(contexts:
     app, sent = Application(), ROWS[row][0]
     count = in_tier(check=3, test=6, long=len(sent))
     positions = sorted({n * len(sent) // count for n in range(count)})  # 0: uncut
-    async with serving(app, contexts[0]) as port:
+    async with serving(None, app, contexts[0]) as server:
         for begin in range(0, len(positions), _TOGETHER):
             some = positions[begin : begin + _TOGETHER]
-            clients = await played(port, contexts[1], [(sent[:at], sent[at:] + LAST) for at in some])
+            clients = await played(server.port, contexts[1], [(sent[:at], sent[at:] + LAST) for at in some])
             told = [
                 f"at {at}, {said}"
                 for at, client in zip(some, clients, strict=True)
@@ -266,8 +255,8 @@ async def test_a_request_ends_where_its_length_says_wherever_it_is_cut(contexts:
 async def test_a_request_that_comes_byte_by_byte_ends_where_its_length_says(contexts: Contexts) -> None:
     app = Application()
     scripts = [[bytes([byte]) for byte in sent + LAST] for sent, _, _ in ROWS.values()]
-    async with serving(app, contexts[0]) as port:
-        clients = await played(port, contexts[1], scripts)
+    async with serving(None, app, contexts[0]) as server:
+        clients = await played(server.port, contexts[1], scripts)
     told = [said for row, client in zip(ROWS, clients, strict=True) if (said := wrong(app, client, row))]
     assert not told, "\n".join(told)
 
@@ -275,7 +264,7 @@ async def test_a_request_that_comes_byte_by_byte_ends_where_its_length_says(cont
 async def test_no_part_of_a_body_that_nobody_reads_is_a_request(contexts: Contexts) -> None:
     app = Application(reads=False)
     rows = [(row, sent[:at], sent[at:] + LAST) for row, (sent, _, _) in ROWS.items() for at in (0, sent.find(HIDDEN))]
-    async with serving(app, contexts[0]) as port:
-        clients = await played(port, contexts[1], [pieces for _, *pieces in rows])
+    async with serving(None, app, contexts[0]) as server:
+        clients = await played(server.port, contexts[1], [pieces for _, *pieces in rows])
     for (row, *_), client in zip(rows, clients, strict=True):
         assert "/hidden" not in [path for _, path, _ in app.seen.get(client.port, [])], row

@@ -1,7 +1,5 @@
 """The API over HTTPS, on a port of this machine, with certificates made for the purpose."""
 
-import asyncio
-import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,11 +10,11 @@ import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.server import ApiServer
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.token import digest_of
 from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.api.doubles import World, app_of
+from tests.unit.api.test_server import serving
 from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.tls.certificates import Authority
 
@@ -31,20 +29,8 @@ def app() -> Edge:
 @asynccontextmanager
 async def served(app: Edge, tls: ssl.SSLContext) -> AsyncIterator[str]:
     app.services = replace(World().services(), auth=AuthConfig(required=True, admin_digest=digest_of(ADMIN)))
-    async with running(ApiServer(app, "127.0.0.1", 0, tls)) as url:
-        yield url
-
-
-@asynccontextmanager
-async def running(server: ApiServer) -> AsyncIterator[str]:
-    await server.bind()
-    serving = asyncio.create_task(server.run())
-    try:
+    async with serving(None, app, tls) as server:
         yield f"https://127.0.0.1:{server.port}"
-    finally:
-        serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
 
 
 def of_server(authority: Authority, names: str = "IP:127.0.0.1", client_ca: str = "") -> ssl.SSLContext:
