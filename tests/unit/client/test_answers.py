@@ -15,8 +15,6 @@ from hascheduler.client.answers import CronResponse, ScheduleResponse, TimelineR
 from tests.unit.api.doubles import the_routes
 from tests.unit.client.faces import answered_by, scheduler_over
 
-# Answers
-
 SCHEDULE = ScheduleResponse(
     {
         "name": "nightly",
@@ -100,9 +98,6 @@ async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind:
     with pytest.raises(Refused, match="no") as refused:
         await refusing.get("job:1")
     assert type(refused.value) is kind
-
-
-# The package
 
 
 def test_what_follows_from_other_files_is_up_to_date(

@@ -159,17 +159,6 @@ async def test_what_would_be_no_better_is_not_repeated(
 
 
 @faces
-async def test_a_replica_may_be_silent_for_as_long_as_is_said_and_was_asked_of_it(kind: str) -> None:
-    replicas = Replicas(problem(422, "enough"))
-    scheduler = answered_by(kind, replicas, A, answer_timeout=3.0).ask
-    for asking in (scheduler.get("job:1"), scheduler.submit("log", wait=20)):
-        with pytest.raises(Refused):
-            await asking
-    assert [request.extensions["timeout"]["read"] for request in replicas.asked] == [3, 23]
-    assert {request.extensions["timeout"]["connect"] for request in replicas.asked} == {3}
-
-
-@faces
 async def test_a_token_is_shown_and_never_told(kind: str) -> None:
     replicas = Replicas(problem(401, "no such token"))
     face = answered_by(kind, replicas, A, token="hsk_abc")

@@ -25,9 +25,6 @@ def test_the_values_that_there_are_most_of_stay_small() -> None:
     assert sizes[FireCounts] <= 32
 
 
-# Bytes
-
-
 COUNT = 2_000
 T0 = 1_700_000_000_000
 

@@ -64,9 +64,6 @@ def test_retries_end_with_the_tries_or_with_the_time() -> None:
     assert POLICY.retry_at_ms("j", 1, 1_000, None, pause_ms=7) == 1_007
 
 
-# Values at a key
-
-
 PAYLOAD: dict[str, Any] = {
     "customer": "acme", "number": 5, "text": "5", "exact": 5.0, "half": 0.5, "yes": True, "empty": "", "null": None,
     "list": ["acme"], "object": {"id": "inner", "deep": {"er": 7}}, "long": "x" * 999, "longer": "x" * 1_000,

@@ -25,9 +25,6 @@ from hascheduler.model.message import (
 )
 from hascheduler.model.trace import TraceContext, trace_context, trace_from_headers
 
-# Messages
-
-
 RUN = {"v": 1, "kind": "run", "job": "fire:tick:1700000000000", "attempt": 1}
 
 
@@ -106,9 +103,6 @@ def test_a_malformed_trace_is_left_out() -> None:
     assert decode_bundle(changed(runs=[{"job": "01JD", "attempt": 1, "traceparent": {"$gt": ""}}])) == [RUNS[0]]
 
 
-# Trace headers
-
-
 TRACE_ID, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GOOD = f"00-{TRACE_ID}-{SPAN}-01"
 
@@ -138,9 +132,6 @@ def test_an_unusable_tracestate_is_left_out_and_the_traceparent_stays(state: obj
     found = trace_from_headers({"traceparent": GOOD, "tracestate": state, "other": 1})
     assert found == TraceContext(GOOD, kept)
     assert found.headers() == {"traceparent": GOOD, **({"tracestate": kept} if kept else {})}
-
-
-# Events
 
 
 def test_positions_sort_as_texts_in_the_order_of_the_stream() -> None:

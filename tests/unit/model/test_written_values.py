@@ -98,9 +98,6 @@ def test_a_written_instant_is_read_back(at_ms: int) -> None:
     assert parse_instant(format_instant(at_ms)) == at_ms
 
 
-# Resources
-
-
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z").filter(lambda name: name != "slots")
 
 

@@ -67,9 +67,6 @@ async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: A
                         await client.get("/livez")
 
 
-# The command line
-
-
 async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority) -> None:
     replica = Replica(url)
     shown = await replica.done("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
@@ -96,9 +93,6 @@ async def test_the_commands_show_their_certificate(app: Edge, authority: Authori
         assert (await Replica(url).run("schedule", "list", **named)).status == 1
     one = {"HASCHEDULER_CLIENT_CERT_FILE": issued.cert}
     assert invoke("schedule", "list", HASCHEDULER_URL="https://127.0.0.1:1", **one).status == 2
-
-
-# At start
 
 
 @pytest.mark.parametrize("wrong", ["HTTP_TLS_CERT_FILE", "HTTP_TLS_KEY_FILE", "HTTP_TLS_CLIENT_CA_FILE"])
