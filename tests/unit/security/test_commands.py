@@ -57,9 +57,6 @@ def test_a_list_that_can_not_be_read_lets_nothing_run(setting: str) -> None:
         allowed_executable(["/bin/ls"], {ALLOW: setting})
 
 
-# The environment
-
-
 @pytest.mark.parametrize(
     ("setting", "name", "passes"),
     [

@@ -32,9 +32,6 @@ def starts_of(*jobs: dict[str, Any], **rest: object) -> list[str]:
     return [tenant_of[attempt.job] for attempt in outcome.attempts]
 
 
-# The two attacks
-
-
 @pytest.mark.parametrize("policy", FAIR)
 def test_jobs_under_the_name_of_another_tenant_are_not_charged_to_it(policy: str) -> None:
     """What they cost would put the other tenant behind all who come after them."""
@@ -46,9 +43,6 @@ def test_jobs_under_the_name_of_another_tenant_are_not_charged_to_it(policy: str
 
 
 TENANTS = ("globex", "initech", "acme")
-
-
-# What is promised instead
 
 
 @given(
@@ -73,9 +67,6 @@ def test_tenants_with_work_are_never_apart_by_more_than_one_job_whatever_their_k
     for tenant in starts[: least * len(keys)]:
         begun[tenant] += 1
         assert max(begun.values()) - min(begun.values()) <= 1
-
-
-# What it makes replicas remember
 
 
 def churned(*tenants: str, keys: int) -> FairAccounts:
@@ -130,9 +121,6 @@ async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> N
     await CostCheckpoint(core, store, HandClock(), name="default", term=lambda: 1).save()
     assert len(store.saved.accumulated) > 1_000
     assert len(bson.encode(encode_accounts(store.saved))) < 15 * 2**20
-
-
-# What others are told
 
 
 def test_a_caller_of_one_tenant_does_not_see_the_key_of_the_job_that_goes_first() -> None:

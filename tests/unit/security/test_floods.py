@@ -20,8 +20,6 @@ from tests.unit.api.doubles import NOW, StandingClock, World
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 from tests.unit.security.crowding import Caller, crowded, until
 
-# The audit log
-
 FLOOD = 300
 
 
@@ -97,8 +95,6 @@ async def test_one_party_does_not_push_out_the_records_of_others(world: World) -
     await writer.flush()
     assert len(records(world)) == SHARE_MAX + 2
 
-
-# Clients that break off
 
 _RESET = struct.pack("ii", 1, 0)
 _HEAD = "host: a\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n"

@@ -28,9 +28,6 @@ def _ours(objects: Objects, name: str = "") -> list[Container]:
     return [one for one in objects.containers() if one.is_ours and name in one.name]
 
 
-# What the manifests say
-
-
 @pytest.mark.parametrize("folder", SECURED)
 def test_servers_take_nothing_but_tls(folder: str) -> None:
     objects = rendered(folder)
@@ -89,9 +86,6 @@ def test_a_key_is_in_the_pods_of_its_server_and_nowhere_else(folder: str) -> Non
     }
 
 
-# What the secrets hold
-
-
 def _is_for(certificate: Path, host: str) -> bool:
     option = "-checkip" if host[0].isdigit() else "-checkhost"
     command = ["openssl", "x509", "-in", str(certificate), "-noout", option, host]
@@ -134,12 +128,6 @@ def test_cert_manager_makes_the_same_secrets_for_the_same_names(secrets: Path) -
         assert spec["issuerRef"] == {"name": "hascheduler", "kind": "Issuer"}
     combined = certificates["hascheduler-mongodb-tls"]["additionalOutputFormats"]
     assert combined == [{"type": "CombinedPEM"}]
-
-
-# What a member does with them
-
-
-# Server-side JavaScript
 
 
 def _configurations() -> list[tuple[str, dict[str, object]]]:

@@ -16,8 +16,6 @@ from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
 
-# Pages of other sites
-
 EMPTY = World().everything()
 
 
@@ -39,9 +37,6 @@ def listening(app: Edge, world: World, lock: AuthConfig) -> httpx.AsyncClient:
     world.auth = lock
     app.services = world.services()
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8080")
-
-
-# Names
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -90,9 +85,6 @@ async def test_without_tokens_only_own_names_are_answered(
         async with listening(app, world, lock) as client:
             answer = await client.get("/v1/lanes", headers=[(b"host", host.encode())])
         assert answer.status_code == (200 if answered else 421), lock
-
-
-# Other sites
 
 
 @pytest.mark.parametrize("required", spread([False, True], check=1), ids="token required: {}".format)
@@ -173,9 +165,6 @@ SESSION = "/ui/session"
 FOREIGN = "urn:hascheduler:problem:foreign-origin"
 
 
-# Other sites
-
-
 @pytest.mark.parametrize(
     ("headers", "reads", "changes"),
     [
@@ -244,9 +233,6 @@ async def test_a_token_beside_the_cookie_wins(guarded: Guarded) -> None:
         check_problem(await wrong.get("/v1/whoami", headers={"Cookie": cookie}), 401)
 
 
-# Secrets in the wrong place
-
-
 async def test_a_session_is_no_token_and_a_token_is_no_session(guarded: Guarded) -> None:
     secret = await guarded.token("viewer")
     async with await guarded.page_of(secret) as page:
@@ -284,9 +270,6 @@ async def test_two_sessions_are_none(guarded: Guarded) -> None:
             check_problem(await browser.get("/v1/lanes", headers=headers), 401)
 
 
-# No more than its token
-
-
 async def test_sessions_are_charged_to_their_token(guarded: Guarded) -> None:
     """Else a token would have as many shares as it logs in."""
     async with await guarded.page("operator") as page:
@@ -321,9 +304,6 @@ async def test_secrets_are_in_no_answer_no_log_and_no_record(
     logged = capsys.readouterr()
     for text in (*texts, logged.out, logged.err):
         assert not [each for each in secrets if each in text], text
-
-
-# Strangers
 
 
 async def test_the_body_of_a_login_is_small(app: Edge, world: World) -> None:

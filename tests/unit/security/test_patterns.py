@@ -183,9 +183,6 @@ def test_no_pattern_is_overlooked() -> None:
     assert fields <= OF_SETTINGS
 
 
-# Secrets that are cut.
-
-
 @pytest.mark.parametrize("at", range(1, 60))
 def test_of_a_secret_that_is_cut_nothing_is_shown(at: int) -> None:
     for secret in ("amqp://user:s3cr3t/w0rd@host/x", "amqp://s3cr3t@host", "hsk_s3cr3tabcdefghijkl"):

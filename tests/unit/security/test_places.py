@@ -10,7 +10,7 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.api.http import connection, server
 from hascheduler.api.http import server as server_module
-from hascheduler.api.http.limits import Limit, NoRoom, address_party
+from hascheduler.api.http.limits import Limit, address_party
 from hascheduler.api.ops import health_port
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.api.routing import route_rules
@@ -19,7 +19,6 @@ from hascheduler.daemon.leadership import liveness as liveness_module
 from hascheduler.daemon.leadership.liveness import GREETING, LivenessServer
 from hascheduler.telemetry.registry import new_registry
 from tests.unit.api.doubles import World
-from tests.unit.api.test_cluster import HEADING
 from tests.unit.security.crowding import HERE, LIMIT_S, THERE, Caller, answer_of, crowded, fills, patient, until
 from tests.unit.telemetry.scraping import scrape
 
@@ -51,10 +50,6 @@ async def _wait(caller: Caller) -> asyncio.StreamReader:
 
 async def _follow(caller: Caller) -> asyncio.StreamReader:
     return await caller.begin("GET", "/v1/events")
-
-
-async def _record(caller: Caller) -> asyncio.StreamReader:
-    return await caller.begin("GET", "/v1/cluster/recording?for=1m")
 
 
 Holds = Callable[[Caller], object]
@@ -106,20 +101,6 @@ async def test_a_worker_who_fetches_all_it_can_keeps_no_one_else_out(app: Edge, 
         assert world.limits["in_flight"].in_use == 0, "what waits is not in flight"
         await crowd.others_get_in()
     assert world.limits["fetches"].in_use == 0
-
-
-async def test_an_operator_who_records_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
-    world.view.heading = HEADING
-    limit, greedy = world.limits["recordings"], ("token", "greedy")
-    with suppress(NoRoom):
-        while True:
-            limit.take((greedy,))
-    held = limit.held(greedy)
-    assert held == limit.total / 2
-    async with crowded(app, world) as crowd:
-        reader = await _record(await crowd.caller("operator"))
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-    await until(lambda: limit.in_use == held)
 
 
 async def test_an_address_with_many_tokens_keeps_no_other_address_out(app: Edge, world: World) -> None:

@@ -50,9 +50,6 @@ def steps_of(work: Callable[[], object]) -> int:
     return steps
 
 
-# Templates
-
-
 @pytest.mark.parametrize(
     ("job", "path"),
     [
@@ -106,8 +103,6 @@ async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
     assert max(made) * len(LARGE) <= WORK_AT_ONCE_MAX
 
 
-# Calendars
-
 WORKDAYS = Calendar(name="x", weekdays=(0, 1, 2, 3, 4))
 ODD = Calendar(name="odd", weekdays=(0, 2, 4))
 FULL = Calendar(
@@ -138,9 +133,6 @@ def test_calendars_that_leave_out_everything_are_seen_through_in_few_steps(patte
     shown = finished(FiresToCome("s", trigger, NOW, 0).first(10))
     assert all(fire.excluded for fire in shown)
     assert steps_of(lambda: finished(FiresToCome("s", trigger, NOW, 0).first(10))) < STEPS_MAX
-
-
-# Routes
 
 
 async def turns_of(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> int:
@@ -206,8 +198,6 @@ async def test_a_page_of_large_payloads_ends_early_and_says_where_to_go_on(
     assert found == [f"s{number:02}" for number in range(30)]
     assert pages == 2
 
-
-# Filled payloads
 
 PATH = "/v1/schedules/tick"
 LONG = "t" * 256
