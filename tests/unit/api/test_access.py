@@ -79,9 +79,6 @@ async def test_a_stranger_gets_in_nowhere(guarded: Guarded, method: str, path: s
     assert answer.headers["www-authenticate"] == 'Bearer realm="hascheduler"'
 
 
-# Tokens
-
-
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
@@ -130,9 +127,6 @@ async def test_a_replica_that_is_not_ready_cannot_identify_the_caller(guarded: G
         assert answer.headers["retry-after"] == "2"
         # The settings' own is known by itself.
         assert (await known.get("/v1/cluster")).status_code == 200
-
-
-# Roles
 
 
 @pytest.mark.parametrize(
@@ -208,9 +202,6 @@ async def test_a_token_of_one_tenant_does_not_do_what_concerns_all(guarded: Guar
     )
 
 
-# Who one is
-
-
 async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
     async with await guarded.client("worker") as client:
         assert (await client.get("/v1/whoami")).json() == {
@@ -223,9 +214,6 @@ async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
     async with guarded.showing(ADMIN_TOKEN) as client:
         shown = (await client.get("/v1/whoami")).json()
         assert (shown["name"], shown["token"]) == ("HASCHEDULER_ADMIN_TOKEN", "settings")
-
-
-# What routes read: as a request, or else its bounds and rules would not be asked
 
 
 # ``/v1/tokens``: a secret is shown once and stored nowhere

@@ -39,9 +39,6 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
     return count
 
 
-# Through the API
-
-
 @pytest.mark.parametrize(
     ("tenant", "pending", "status", "kind"),
     [("acme", 2, 429, "too-many-requests"), ("other", MAX_PENDING, 503, "overloaded")],
@@ -171,9 +168,6 @@ async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admis
     assert await admitted(admission, 20, tenant="other") == 20
 
 
-# When to come again
-
-
 async def retry_after_s(admission: AdmissionControl, jobs: int = 1) -> int:
     with pytest.raises(TooMany) as refused:
         await admission.admit("acme", jobs)
@@ -256,9 +250,6 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
         assert long.headers["connection"] == "close"
     told = scrape(overloaded.metrics.registry)
     assert told.by("hascheduler_submit_rejections_total", "reason")["overload"] >= 2
-
-
-# Dependencies
 
 
 async def ids_of(client: httpx.AsyncClient, count: int) -> tuple[str, list[str]]:

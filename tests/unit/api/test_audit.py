@@ -145,9 +145,6 @@ async def refusing(*_: object) -> Any:
     raise AssertionError("nobody asks, and nobody is answered")
 
 
-# Reading
-
-
 async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     for tenant in ("acme", "other", "*"):

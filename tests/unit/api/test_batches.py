@@ -252,9 +252,6 @@ async def test_the_values_decide(
     assert len(world.job(first["id"])["unique_key"]) == 64
 
 
-# The values at limited keys are stored with every new job, however it is made
-
-
 LIMITS = {"key_limits": [{"key": "payload.customer", "max_concurrency": 2}, {"key": "target", "max_concurrency": 1}]}
 
 

@@ -103,7 +103,6 @@ async def requests(world: World) -> dict[tuple[str, str, str], float]:
     ("method", "path", "counted"),
     [
         ("GET", "/v1/jobs/job:1", ("GET", "/v1/jobs/{id}", "404")),
-        ("GET", "/livez", ("GET", "/livez", "200")),
         ("GET", "/metrics", ("GET", "/metrics", "200")),
         ("GET", "/no/such", ("GET", "none", "404")),
         ("BREW", "/v1/jobs", ("other", "/v1/jobs", "405")),

@@ -188,13 +188,6 @@ def test_a_queue_for_full_processors_is_never_refused() -> None:
     assert len(cluster.queue) > 10_000
 
 
-def test_a_slow_database_is_no_overload() -> None:
-    client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, busy=0.1, database_lag_ms=600)
-    cluster.run(60)
-    assert client.refused == 0
-
-
 def late(runnable: int, at_ms: int) -> IntakeSight:
     return IntakeSight(runnable, runnable, LATE, at_ms)
 

@@ -164,19 +164,6 @@ def id_of(hours: int, kind: str = "backfill") -> str:
     return f"{kind}:tick:{NOW + hours * HOUR_MS}"
 
 
-async def test_each_nominal_time_of_the_span_gets_a_job(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    ids = [id_of(-3), id_of(-2), id_of(-1)]
-    answer = await post(client, BACKFILL, span(-3, -1))
-    assert answer == {"count": 3, "created": 3, "existing": 0, "undecided": 0, "jobs": ids}
-    jobs = [world.job(id) for id in ids]
-    assert [job["nominal_ms"] for job in jobs] == [NOW + hours * HOUR_MS for hours in (-3, -2, -1)]
-    assert [job["schedule"] for job in jobs] == ["tick"] * 3
-    assert all(job["serial"] for job in jobs)
-    # They are as old as the request, in the order of their times.
-    assert [(job["submitted_at_ms"], job["sequence"]) for job in jobs] == [(NOW, 0), (NOW, 1), (NOW, 2)]
-
-
 async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClient, world: World) -> None:
     await hourly(client)
     await world.fire(NOW + HOUR_MS)

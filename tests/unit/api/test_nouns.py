@@ -39,21 +39,6 @@ FULL: dict[str, Any] = {
 }  # fmt: skip
 
 
-async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, world: World) -> None:
-    answer = await client.put(LOG, json={"max_concurrency": 3})
-    assert answer.status_code == 201
-    assert answer.headers["location"] == LOG
-    assert answer.json() == PLAIN | {"max_concurrency": 3}
-    answer = await client.put(LOG, json={"retry": {"attempts": 2}})
-    assert answer.status_code == 200
-    assert answer.json() == PLAIN | {"rev": 2, "retry": RETRY | {"attempts": 2}}
-    assert await get(client, LOG) == answer.json()
-    assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
-    assert (await client.delete(LOG)).status_code == 204
-    check_problem(await client.delete(LOG), 404)
-    assert world.everything() == World().everything()
-
-
 async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, world: World) -> None:
     shown = (await client.put(LOG, json=FULL)).json()
     assert shown == {**PLAIN, **FULL}
@@ -156,25 +141,6 @@ async def put_calendar(client: httpx.AsyncClient, name: str, **body: Any) -> dic
 async def calendars(client: httpx.AsyncClient) -> None:
     await put_calendar(client, "business-days", weekdays=["mon-fri"])
     await put_calendar(client, "holidays-de", include=["01-01", "--12-25", "2026-01-05/2026-01-06"])
-
-
-@pytest.mark.usefixtures("calendars")
-async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx.AsyncClient) -> None:
-    shown = await create(client, name="s", trigger={**ON, "calendars": USE})
-    assert shown["trigger"]["calendars"] == {**USE, "timezone": None}
-    preview = await get(client, "/v1/schedules/s/preview?count=14")
-    left_out = [fire for fire in preview["fires"] if fire["weekday"] in ("Sat", "Sun")]
-    assert left_out
-    assert all(fire["excluded"] and fire["note"] == "the day is not in business-days" for fire in left_out)
-    first = next(fire for fire in preview["fires"] if not fire["excluded"])
-    assert shown["next_at"] == first["nominal_at"]
-    # Sent back, it changes nothing; without calendars, each day counts.
-    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": USE}})
-    assert patched.json()["rev"] == 1
-    compared = await client.post("/v1/schedules/s/preview?count=14", json={"trigger": {"calendars": None}})
-    assert {fire["nominal_at"] for fire in left_out} <= {fire["nominal_at"] for fire in compared.json()["added"]}
-    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": None}})
-    assert patched.json()["trigger"]["calendars"] is None
 
 
 @pytest.mark.usefixtures("calendars")

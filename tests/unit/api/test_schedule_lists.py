@@ -105,9 +105,6 @@ async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx.Asyn
     assert len((await get(client, "/v1/schedules"))["items"]) == 1
 
 
-# Tenants
-
-
 @pytest.fixture
 async def beta(guarded: Guarded, client: httpx.AsyncClient, world: World) -> AsyncIterator[httpx.AsyncClient]:
     async with await guarded.client("admin") as boss:

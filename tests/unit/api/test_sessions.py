@@ -39,9 +39,6 @@ def guarded_with(app: Edge, world: World, *, required: bool = True, **terms: Any
     return Guarded(app, world, required=required)
 
 
-# Logging in
-
-
 async def test_a_token_begins_a_session_and_the_answer_says_who_one_is(guarded: Guarded) -> None:
     answer = await log_in(guarded, await guarded.token("operator", "acme"))
     [session] = stored(guarded.world)
@@ -123,9 +120,6 @@ async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: E
     assert stored(world) == []
 
 
-# The answer waits for this replica's mirror
-
-
 class LateMirror:
     """Learns of a new token at the look of that number, and of nothing that was deleted."""
 
@@ -194,9 +188,6 @@ async def test_sessions_of_a_settings_token_that_was_changed_open_nothing(
         check_problem(await page.get("/v1/lanes"), 401)
 
 
-# Logging out
-
-
 async def test_who_logs_out_has_no_session_any_more(guarded: Guarded) -> None:
     async with await guarded.page("viewer") as page, await guarded.page_of(ADMIN_TOKEN) as other:
         answer = await page.delete(PATH)
@@ -221,9 +212,6 @@ async def test_an_admin_ends_the_session_of_another(guarded: Guarded) -> None:
         check_problem(await stranger.delete(f"/v1/tokens/{id}"), 404)
         assert (await boss.delete(f"/v1/tokens/{id}")).status_code == 204
         check_problem(await page.get(PATH), 401)
-
-
-# Bounds
 
 
 async def test_one_token_has_so_many_sessions_and_the_oldest_ends(guarded: Guarded) -> None:
@@ -254,9 +242,6 @@ async def test_one_token_does_not_log_in_again_and_again(guarded: Guarded) -> No
     assert (await log_in(guarded, secret)).status_code == 200
 
 
-# Read-only
-
-
 @pytest.mark.parametrize("role", ["viewer", "admin"])
 async def test_a_read_only_page_has_viewers(app: Edge, world: World, role: str) -> None:
     guarded = guarded_with(app, world, read_only=True, environment="staging")
@@ -271,15 +256,9 @@ async def test_a_read_only_page_has_viewers(app: Edge, world: World, role: str) 
         assert (await page.delete(PATH)).status_code == 204
 
 
-# Off
-
-
 @pytest.mark.parametrize(("method", "path"), [("POST", PATH), ("GET", PATH), ("DELETE", PATH), ("GET", "/ui")])
 async def test_where_the_dashboard_is_off_there_is_none(app: Edge, world: World, method: str, path: str) -> None:
     guarded = guarded_with(app, world, enabled=False)
     async with guarded.showing(None) as client:
         problem = check_problem(await client.request(method, path), 404)
     assert problem["type"] == "urn:hascheduler:problem:no-such-route"
-
-
-# What is left of it

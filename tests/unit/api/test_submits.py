@@ -34,9 +34,6 @@ async def submitted(client: httpx.AsyncClient, **body: Any) -> str:
     return str(answer.json()["id"])
 
 
-# Idempotency keys
-
-
 async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx.AsyncClient, world: World) -> None:
     first = await submit(client, "k1")
     assert first.status_code == 201
@@ -49,9 +46,6 @@ async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx.
     assert world.everything() == before
 
 
-# Dependencies
-
-
 async def test_a_job_waits_for_the_dependencies_that_have_yet_to_succeed(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -61,16 +55,6 @@ async def test_a_job_waits_for_the_dependencies_that_have_yet_to_succeed(
     assert (world.job(id)["depends_on"], world.job(id)["waits_for"]) == ([a, b], [a])
     shown = await get(client, f"/v1/jobs/{id}")
     assert (shown["depends_on"], shown["on_dependency_failure"]) == ([a, b], "fail")
-
-
-async def test_a_job_waits_for_a_failed_dependency_unless_failures_are_ignored(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    a = await submitted(client)
-    world.rewrite_job(a, state=JobState.FAILED.value)
-    assert world.job(await submitted(client, depends_on=[a]))["waits_for"] == [a]
-    ignoring = world.job(await submitted(client, depends_on=[a], on_dependency_failure="ignore"))
-    assert (ignoring["waits_for"], ignoring["ignores_failures"]) == ([], True)
 
 
 LOG: dict[str, Any] = {"definition": "log"}

@@ -49,24 +49,6 @@ def shown(picture: bytes) -> dict[str, Any]:
     return found
 
 
-# What is shown
-
-
-async def test_a_client_gets_the_history_and_then_whole_pictures(server: ApiServer) -> None:
-    async with plain_client(server.port) as client, client.stream("GET", PATH, timeout=LIMIT_S) as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        assert answer.headers["cache-control"] == "no-store"
-        sent = Sent(answer)
-        assert await sent.next() == {"retry": "1000"}
-        assert (await sent.next())["event"] == "history"
-        for _ in range(2):
-            picture = await sent.data()
-            assert picture["cluster"]["leader"]["term"] == 7
-            assert picture["processors"]["items"][0]["name"] == "p-1"
-            assert picture["slots"] == {"occupied": 2, "free": 6}
-            assert picture["numbers"]["pending"] == 3
-
-
 async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, world: World) -> None:
     pictures = LivePictures()
     with pictures.followed(None, world.view) as sight:
@@ -133,22 +115,6 @@ async def test_a_stream_ends_with_its_replica(server: ApiServer, world: World) -
         assert {said["event"] for said in await sent.to_the_end()} <= {"history", "picture"}
 
 
-# What is counted
-
-
-async def test_events_of_a_second_are_counted_by_type_and_tenant(world: World, log: EventLog) -> None:
-    pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight, pictures.followed("other", world.view) as others:
-        await pictures.picture(sight, services)
-        await pictures.picture(others, services)
-        done = [happened(second, f"job:{second}", type=EventType.SUCCEEDED) for second in range(13, 18)]
-        log.append([*done, happened(18, "job:x", type=EventType.FAILED)], position(18, 1))
-        world.clock.mono = EVERY_MS
-        numbers = shown(await pictures.picture(sight, services))["numbers"]
-        assert (numbers["succeeded"], numbers["failed"], numbers["submitted"]) == (5, 1, 0)
-        assert shown(await pictures.picture(others, services))["numbers"]["succeeded"] == 0
-
-
 async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog) -> None:
     pictures, services = LivePictures(), world.services()
     with pictures.followed(None, world.view) as sight, pictures.followed(None, world.view) as another:
@@ -175,9 +141,6 @@ async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
         log.append([happened(41, type=EventType.STARTED)], position(41, 1))
         world.clock.mono = 3 * EVERY_MS
         assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 1
-
-
-# Shares
 
 
 async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_again(world: World) -> None:

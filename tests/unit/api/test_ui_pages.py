@@ -120,9 +120,6 @@ def test_what_others_wrote_is_as_it_came() -> None:
     assert found == named
 
 
-# The page /docs
-
-
 FOLDER = files("hascheduler.api") / "swagger_ui"
 
 

@@ -83,26 +83,6 @@ async def test_pages_follow_each_other_without_gap_or_overlap(
     assert await pages(client, PATH, limit=limit) == await listed(client)
 
 
-# Into which fire
-
-
-async def test_coalesced_times_go_into_the_next_fire_whatever_lies_between(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    await world.pass_over(Verdict.COALESCED, at(1), at(3), count=3)
-    await world.pass_over(Verdict.SKIPPED, at(4))
-    await world.pass_over(Verdict.COALESCED, at(5), at(6), count=2)
-    assert [one["into"] for one in await listed(client, "verdict=coalesced")] == [None, None]
-    await world.pass_over(Verdict.EXCLUDED, at(7), at(8), count=2)
-    for second in (9, 10):
-        await world.fire(at(second))
-    await world.pass_over(Verdict.COALESCED, at(11), at(12), count=2)
-    for query in ("verdict=coalesced", "verdict=coalesced&verdict=fired", ""):
-        coalesced = [one for one in await listed(client, query) if one["verdict"] == "coalesced"]
-        assert [one["into"] for one in coalesced] == [None, text(9), text(9)], query
-
-
 async def test_the_fire_is_found_among_very_many(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,8 +100,6 @@ async def test_the_fire_is_found_among_very_many(
     into = [one["into"] for one in await listed(client, "verdict=coalesced")]
     assert into == [text(1_400), text(1_400), text(100)]
 
-
-# Undecided times
 
 WINDOW = {**TICK["trigger"], "exclude": [{"from": text(10), "to": text(20)}]}
 ONCE = {**TICK["trigger"], "max_fires": 1}

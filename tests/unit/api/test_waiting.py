@@ -144,9 +144,6 @@ async def test_who_did_not_make_the_job_never_cancels_it(client: httpx.AsyncClie
         assert await clients.state() == "pending"
 
 
-# GET /v1/jobs/{id}?wait=
-
-
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,18 +128,6 @@ async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
     assert (fetch.result()["attempts"], looks) == ([attempt(named)], 3)
 
 
-async def test_a_fetch_returns_at_most_its_limit_and_no_attempt_that_the_processor_holds(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    processor = await registered(client)
-    first, second, third = [
-        attempt(await promised(client, world, processor, target=target)) for target in ("a", "b", "c")
-    ]
-    asked = {"processor": processor, "wait": 0, "limit": 1, "running": [first]}
-    assert (await post(client, "/v1/work/fetch", asked))["attempts"] == [second]
-    assert (await post(client, "/v1/work/fetch", {**asked, "running": [first, second, third]}))["attempts"] == []
-
-
 async def test_a_fetch_is_a_heartbeat_and_returns_the_attempts_to_stop(client: httpx.AsyncClient, world: World) -> None:
     processor = await registered(client)
     asked = await started(client, world, processor)
