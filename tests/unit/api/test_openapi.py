@@ -113,6 +113,8 @@ async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: ht
     [example] = schemas[f"{kind.capitalize()}Body"]["examples"]
     answer = await client.put(f"/v1/{kind}s/a", json=example)
     assert answer.json() == {"name": "a", "rev": 1, **example}
+    sent = {field: answer.json()[field] for field in example}
+    assert (await client.put(f"/v1/{kind}s/a", json=sent)).json() == answer.json(), "sent back it changes nothing"
     [shown] = schemas[f"{kind.capitalize()}Response"]["examples"]
     assert set(shown) == set(answer.json())
 
