@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
-from hascheduler.dispatch.decisions import Dispatch, Fire
-from hascheduler.mirror.changes import DefinitionSeen, ScheduleSeen, TenantSeen
+from hascheduler.dispatch.decisions import Fire
+from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import ConflictScope, Definition, RateLimit
@@ -17,8 +17,8 @@ from hascheduler.schema.tenant import Tenant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem
 from tests.unit.api.tokens import Guarded
-from tests.unit.dispatch.nouns import make_job, make_schedule
-from tests.unit.dispatch.scene import Scene, jobs, processors
+from tests.unit.dispatch.nouns import make_schedule
+from tests.unit.dispatch.scene import Scene
 
 # Tokens make none that exceeds or outlives them: one that was lent for an hour could renew itself for ever
 
@@ -82,36 +82,6 @@ async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx.AsyncClient,
 # A group is each tenant's own unless its definition says that it is shared: another tenant's target held up its jobs
 
 LOG = "/v1/definitions/log"
-TENANT, SHARED = ConflictScope
-
-
-def started(*started: tuple[str, str], **scopes: ConflictScope) -> list[str]:
-    """Those that start at once, of jobs ``(definition, tenant)`` on one target."""
-    scene = Scene(
-        *(
-            DefinitionSeen(Definition(name=name, conflict_group="git", conflict_scope=scope))
-            for name, scope in scopes.items()
-        ),
-        *processors("p", slots=9),
-        leading=True,
-    )
-    waiting = [
-        make_job(f"{number}", definition=definition, tenant=tenant, target="repository", sequence=number)
-        for number, (definition, tenant) in enumerate(started)
-    ]
-    return [one.job_id for one in scene.at(0, *jobs(*waiting)).decisions if isinstance(one, Dispatch)]
-
-
-def test_a_tenants_group_excludes_its_own_jobs_alone() -> None:
-    assert started(("x", "acme"), ("x", "acme"), ("x", "other"), x=TENANT) == ["0", "2"]
-    assert started(("x", "shared"), ("x", "other"), x=TENANT) == ["0", "1"], "a tenant called like a kind of group"
-    assert started(("x", "acme"), ("x", "other"), x=SHARED) == ["0"]
-
-
-@pytest.mark.parametrize("first", ["own", "shared"])
-def test_what_is_shared_excludes_and_is_excluded_by_what_is_not(first: str) -> None:
-    second = "shared" if first == "own" else "own"
-    assert started((first, "acme"), (second, "other"), own=TENANT, shared=SHARED) == ["0"]
 
 
 async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: httpx.AsyncClient, world: World) -> None:
@@ -119,7 +89,7 @@ async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: htt
     stored = world.stored(Collection.DEFINITIONS, "log")
     del stored["conflict_scope"]
     world.database.replace(Collection.DEFINITIONS, stored)
-    assert read_document(Definition, "log", stored).conflict_scope is SHARED
+    assert read_document(Definition, "log", stored).conflict_scope is ConflictScope.SHARED
     for method, body in (("PUT", {"conflict_group": "git"}), ("PATCH", {"tier": 3}), ("PUT", {"tier": 4})):
         assert (await client.request(method, LOG, json=body)).json()["conflict_scope"] == "shared"
     tag = {"If-Match": (await client.get(LOG)).headers["etag"]}

@@ -223,22 +223,6 @@ async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncCl
     assert world.everything() == before
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [
-        pytest.param({"job": {"payload": "${target}" * 2_700}}, id="the payload"),
-        pytest.param({"job": {"target": "\N{PILE OF POO}" * 256}}, id="the target"),
-        pytest.param({"labels": {"team": "\N{PILE OF POO}" * 256}}, id="a label"),
-    ],
-)
-async def test_an_edit_of_the_values_that_fill_a_payload_is_checked(
-    client: httpx.AsyncClient, patch: dict[str, Any]
-) -> None:
-    whole = filling("${target}${label.team}" * 1_000, target="x" * 100, labels={"team": "x"})
-    assert (await client.post("/v1/schedules", json=whole)).status_code == 201
-    await too_large(await client.patch(PATH, json=patch), "job", "payload")
-
-
 async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
