@@ -78,6 +78,7 @@ async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str
     replicas = Replicas(problem(422, "enough"))
     face = answered_by(kind, replicas, A)
     calls: list[Callable[..., Any]] = [
+        lambda **key: face.ask.submit("log", **key),
         lambda **key: face.ask.schedules.trigger("nightly", **key),
         lambda **key: face.ask.retry("job:1", **key),
         lambda **key: face.ask.retry_with_dependents("job:1", **key),
