@@ -94,16 +94,6 @@ async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.As
 # What is counted
 
 
-async def test_an_admitted_job_counts_once_when_the_stream_shows_it(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10)
-    for waiting in range(1, 11):
-        await admission.admit("acme", 1)
-        world.view.waiting["acme"] = waiting
-        admission.arrived("acme", own=True)
-    with pytest.raises(TooMany):
-        await admission.admit("acme", 1)
-
-
 async def test_jobs_that_other_replicas_admit_do_not_settle_this_replicas_own(
     world: World, admission: AdmissionControl
 ) -> None:

@@ -166,7 +166,7 @@ async def test_all_mistakes_are_reported_at_once_with_what_would_be_right(client
     }  # fmt: skip
     often = {**TICK, "trigger": {"type": "interval", "every": "50ms"}}
     [error] = check_problem(await client.post("/v1/schedules", json=often), 422, "trigger.every")["errors"]
-    assert ("50ms" in error["problem"], "100ms" in error["expected"]) == (True, True)
+    assert ("50ms" in error["problem"], "100ms" in error["expected"]) == (True, True), "in the unit of its author"
 
 
 async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: httpx.AsyncClient) -> None:

@@ -107,7 +107,6 @@ def example(method: str, path: str) -> Any:
 
 
 OF_0_2_0: list[tuple[dict[str, Any], str]] = [
-    (LOG, "092b96ac6b073dadf6c52776cbd35935df3b586d6bb5871ea09e45b3e11e4a75"),
     (
         {**LOG, "priority": 5, "mode": "queued", "depends_on": [], "labels": {}, "payload": None},
         "092b96ac6b073dadf6c52776cbd35935df3b586d6bb5871ea09e45b3e11e4a75",

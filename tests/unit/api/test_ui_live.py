@@ -20,18 +20,13 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from tests.unit.api.doubles import NOW, StandingView, World
-from tests.unit.api.test_events import Sent, token
+from tests.unit.api.test_events import Sent, log, token
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
 
+__all__ = ["log"]
 PATH = "/v1/cluster/live"
 LIMIT_S = 20
-
-
-@pytest.fixture
-def log(world: World) -> EventLog:
-    world.events = log_of(11, 12, begun_at=10)
-    return world.events
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hascheduler.model.processor import is_polling
 from hascheduler.model.values.instants import format_instant
 from hascheduler.schema.retry import RetryPolicy
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, get, post, scope_of
+from tests.unit.api.requests import check_problem, get, post
 from tests.unit.api.work import NOBODY, attempt, promised, registered, started, waits
 
 
@@ -153,30 +153,6 @@ async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx.Asyn
     answer = await client.post("/v1/work/fetch", json=asked)
     check_problem(answer, 503)
     assert answer.headers["retry-after"] == "1"
-
-
-async def test_a_disconnected_fetch_gives_its_place_up(client: httpx.AsyncClient, world: World, app: Any) -> None:
-    processor = await registered(client)
-    left = asyncio.Event()
-    body = [
-        {"type": "http.request", "body": b'{"processor": "%s", "wait": 60}' % processor.encode(), "more_body": False}
-    ]
-
-    async def receive() -> Any:
-        if body:
-            return body.pop()
-        await left.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        pass
-
-    scope = scope_of("POST", "/v1/work/fetch", [(b"content-type", b"application/json")], app=app)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(app(scope, receive, send))
-        await waits(world, processor)
-        left.set()
-    assert not world.view.waiters.names
 
 
 # How attempts end
