@@ -16,7 +16,6 @@ from starlette.types import Message, Scope
 from hascheduler.api.app import create_app
 from hascheduler.api.edge import Edge
 from hascheduler.api.hot_routes import HotRoute
-from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import Role, digest_of
 from hascheduler.model.values.instants import WallMs
@@ -33,7 +32,6 @@ SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
 SESSION = f"hsk_{'s' * 43}"
 COOKIE = (("Cookie", f"a=b; hascheduler_session={SESSION}"),)
 ORIGIN = (("Origin", "http://api"),)
-PAGES = PageTerms()
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -162,10 +160,10 @@ class BrokenJobs:
         raise RuntimeError(name)
 
 
-async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
+async def prepared(app: Edge) -> World:
     """A world that requires tokens, where job:0001 is dispatched, job:0002 is acme's, and job:0003 can't be read."""
     world = World()
-    app.services = replace(world.services(), auth=replace(world.auth, required=True, pages=pages))
+    app.services = replace(world.services(), auth=replace(world.auth, required=True))
     for role, secret in SECRETS.items():
         tenant = "acme" if role in (Role.SUBMITTER, Role.VIEWER) else "*"
         made = make_token(role.value, digest=digest_of(secret), name=role.value, role=role, tenant=tenant)

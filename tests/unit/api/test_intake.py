@@ -180,14 +180,6 @@ def test_after_a_flood_all_is_let_in_within_seconds() -> None:
     assert cluster.control.limit_per_s is None
 
 
-def test_a_queue_for_full_processors_is_never_refused() -> None:
-    client = Client(0.8 * BEST_PER_S, tenant=None)
-    cluster = Cluster([client], slots_per_s=5)
-    cluster.run(100)
-    assert client.refused == 0
-    assert len(cluster.queue) > 10_000
-
-
 def late(runnable: int, at_ms: int) -> IntakeSight:
     return IntakeSight(runnable, runnable, LATE, at_ms)
 

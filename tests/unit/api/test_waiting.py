@@ -52,22 +52,6 @@ async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.
         assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
 
 
-@pytest.mark.parametrize(("asked", "state"), [("", "pending"), ("&cancel_on_disconnect=true", "cancelled")])
-async def test_a_disconnect_cancels_the_job_only_if_the_client_asked_for_that(
-    world: World, asked: str, state: str
-) -> None:
-    async with serving(world) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        body = json.dumps(JOB).encode()
-        head = f"POST /v1/jobs?wait=60s{asked} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        await until(lambda: waits(world, "job:0001"))
-        writer.close()
-        await until(lambda: not waits(world, "job:0001"))
-        await until(lambda: world.job("job:0001")["state"] == state)
-        assert not await reader.read()
-
-
 # Several requests for one job
 
 

@@ -9,21 +9,8 @@ import pytest
 
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import JobRef, NewJob
+from hascheduler.model.job import NewJob
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.schedule import ScheduleRef
-from hascheduler.schema.trigger import Trigger
-
-
-def test_the_values_that_there_are_most_of_stay_small() -> None:
-    """A mirror may have a million of each; see docs/operations/capacity.md."""
-    sizes = {each: each.__basicsize__ for each in (JobRef, ScheduleRef, Trigger, FireCounts)}
-    assert sizes[JobRef] <= 168
-    assert sizes[ScheduleRef] <= 96
-    assert sizes[Trigger] <= 32
-    assert sizes[FireCounts] <= 32
-
 
 COUNT = 2_000
 T0 = 1_700_000_000_000
