@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit
@@ -115,34 +114,6 @@ async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx.A
     assert len(record["path"]) == 513
     assert record["path"].isprintable()
     assert record["target"].isprintable()
-
-
-async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> None:
-    reached = asyncio.Event()
-    answered: list[Message] = []
-
-    async def held(scope: Scope, receive: Receive, send: Send) -> None:
-        reached.set()
-        await asyncio.Event().wait()
-
-    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
-        raise RuntimeError
-
-    async def keep(message: Message) -> None:
-        answered.append(message)
-
-    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": []}
-    cut = asyncio.create_task(Edge(held, world.services(), (), "")(dict(scope), refusing, refusing))
-    await reached.wait()
-    await ended(cut)
-    await Edge(broken, world.services(), (), "")(dict(scope), refusing, keep)
-    assert [message.get("status") for message in answered] == [500, None]
-    await world.audit_writer.flush()
-    assert [document["status"] for document in world.everything()["audit"]] == [503, 500]
-
-
-async def refusing(*_: object) -> Any:
-    raise AssertionError("nobody asks, and nobody is answered")
 
 
 async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World) -> None:

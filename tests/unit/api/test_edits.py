@@ -116,19 +116,6 @@ async def test_values_that_only_python_calls_equal_are_a_change(
 # Pause, resume and reset
 
 
-async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await post(client, "/v1/schedules/tick/pause", {"because": "lunch"})
-    await world.count_failures(3)
-    world.clock.now = WallMs(NOW + 3_500)
-    shown = await post(client, "/v1/schedules/tick/resume")
-    assert shown["failures_in_a_row"] == 0
-    assert (shown["paused"], shown["paused_at"], shown["paused_because"]) == (False, None, None)
-    assert (shown["next_at"], shown["rev"]) == ("2030-01-01T00:00:04.000Z", 3)
-    [stretch] = world.schedule()["past"]
-    assert (stretch["since_ms"], stretch["through_ms"], stretch["paused"]) == (NOW, NOW + 3_500, True)
-
-
 AHEAD_MS = 10_800_000
 RESET = "/v1/schedules/tick/reset"
 

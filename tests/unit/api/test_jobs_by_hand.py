@@ -179,20 +179,6 @@ async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClien
     ]  # fmt: skip
 
 
-async def test_the_triggers_that_were_in_force_decide_what_may_still_fire(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await hourly(client)
-    world.clock.now = WallMs(NOW + 2 * HOUR_MS)
-    half_hourly = {"type": "interval", "every": "30m", "anchor": format_instant(NOW)}
-    await client.patch("/v1/schedules/tick", json={"trigger": half_hourly})
-    world.clock.now = WallMs(NOW + 3 * HOUR_MS)
-    answer = await post(client, BACKFILL, span(0.5, 3, dry_run=True))
-    # Until two hours ago only the full hours were in force.
-    assert (answer["count"], answer["undecided"]) == (6, 4)
-    assert answer["jobs"] == [f"backfill:tick:{NOW + half * HOUR_MS // 2}" for half in (1, 3)]
-
-
 async def test_as_many_as_fit_are_made_and_not_one_more(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

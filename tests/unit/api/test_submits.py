@@ -12,7 +12,6 @@ from pydantic import Field, create_model
 from hascheduler.api.edge import Edge
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY as HEADER
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
@@ -44,17 +43,6 @@ async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx.
     assert again.json() == first.json()
     assert again.headers["location"] == first.headers["location"]
     assert world.everything() == before
-
-
-async def test_a_job_waits_for_the_dependencies_that_have_yet_to_succeed(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    a, b = await submitted(client), await submitted(client)
-    world.rewrite_job(b, state=JobState.SUCCEEDED.value)
-    id = await submitted(client, depends_on=[a, b, a])
-    assert (world.job(id)["depends_on"], world.job(id)["waits_for"]) == ([a, b], [a])
-    shown = await get(client, f"/v1/jobs/{id}")
-    assert (shown["depends_on"], shown["on_dependency_failure"]) == ([a, b], "fail")
 
 
 LOG: dict[str, Any] = {"definition": "log"}

@@ -1,6 +1,5 @@
 """Triggers: how they are stored and shown, what an edit keeps, what is refused where; and ``…/preview``."""
 
-from datetime import datetime
 from typing import Any
 
 import httpx
@@ -168,21 +167,6 @@ async def test_an_expression_that_may_not_be_meant_is_warned_of_before_and_after
     assert (await post(client, "/v1/schedules/tick/preview", edit))["warnings"] == []
     answer = await client.patch("/v1/schedules/tick", json=edit)
     assert (answer.status_code, answer.json()["warnings"]) == (200, [])
-
-
-async def test_jitter_follows_from_the_name(client: httpx.AsyncClient) -> None:
-    trigger = {"type": "interval", "every": "1h", "anchor": seconds(0)[0], "jitter": "30m"}
-    await create(client, trigger=trigger)
-    stored = await get(client, "/v1/schedules/tick/preview")
-    assert (await post(client, "/v1/schedules/preview", {"name": "tick", "trigger": trigger})) == stored
-    other = await post(client, "/v1/schedules/preview", {"name": "tock", "trigger": trigger})
-    assert nominal(other["fires"]) == nominal(stored["fires"])
-    assert [fire["due_at"] for fire in other["fires"]] != [fire["due_at"] for fire in stored["fires"]]
-    for fire in stored["fires"]:
-        late = datetime.fromisoformat(fire["due_at"]) - datetime.fromisoformat(fire["nominal_at"])
-        assert 0 <= late.total_seconds() <= 1_800
-    shown = await get(client, "/v1/schedules/tick")
-    assert shown["next_due_at"] == stored["fires"][0]["due_at"]
 
 
 async def test_local_time_and_clock_changes_are_those_of_the_zone(client: httpx.AsyncClient, world: World) -> None:

@@ -16,6 +16,8 @@ from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.api.doubles import World, app_of
 from tests.unit.api.test_server import serving
 from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.shards.replicas import JOB, Peer, replica
+from tests.unit.shards.replicas import serving as serving_peer
 from tests.unit.tls.certificates import Authority
 
 ADMIN = "an-admin-token-of-the-settings"
@@ -42,15 +44,6 @@ def of_server(authority: Authority, names: str = "IP:127.0.0.1", client_ca: str 
 async def url(app: Edge, authority: Authority) -> AsyncIterator[str]:
     async with served(app, of_server(authority)) as url:
         yield url
-
-
-async def test_a_replica_speaks_https(url: str, authority: Authority) -> None:
-    context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
-    async with httpx.AsyncClient(base_url=url, verify=context) as client:
-        assert (await client.get("/readyz")).json()["ready"] is True
-        assert (await client.get("/v1/lanes")).status_code == 401
-        shown = await client.get("/v1/whoami", headers={"Authorization": f"Bearer {ADMIN}"})
-        assert shown.json()["role"] == "admin"
 
 
 async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: Authority, stranger: Authority) -> None:
@@ -110,3 +103,37 @@ def test_a_replica_with_a_wrong_file_says_which_and_does_not_start(
     assert refused.status == 2
     assert refused.err.count("\n") == 1
     assert f"HASCHEDULER_{wrong}: {tmp_path / 'none'}: No such file" in refused.err
+
+
+PEER = "replicas.example"
+
+
+def _pem(path: str) -> PemFile:
+    return PemFile("FILE", path)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected_name", "status"),
+    [
+        (f"DNS:{PEER}", PEER, 200),
+        ("IP:127.0.0.1", "", 200),
+        (f"DNS:{PEER}", "", 503),
+        ("DNS:another.example", PEER, 503),
+        ("a stranger's", PEER, 503),
+    ],
+)
+async def test_a_replica_is_asked_whose_certificate_is_for_it_and_trusted(
+    authority: Authority, stranger: Authority, names: str, expected_name: str, status: int
+) -> None:
+    is_trusted = names != "a stranger's"
+    peer, own = Peer(), authority.issue("replica", names if is_trusted else f"DNS:{PEER}")
+    served = server_context(_pem(own.cert), _pem(own.key), _pem(authority.cert))
+    trusted = authority if is_trusted else stranger
+    tls = client_context(_pem(trusted.cert), _pem(own.cert), _pem(own.key))
+    async with (
+        serving_peer(peer, tls=served) as addresses,
+        replica(World(), addresses, tls=tls, tls_name=expected_name) as client,
+    ):
+        answer = await client.get(JOB, headers={"x-request-id": "secret"})
+    assert answer.status_code == status
+    assert bool(peer.requests) is (status == 200), "nothing is shown to a stranger"
