@@ -181,12 +181,6 @@ WRITES: list[tuple[str, str, Any, str, str | None]] = [
 ]  # fmt: skip
 
 
-async def set_up(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    there = await client.post("/v1/jobs", json=LOG)
-    world.database.insert(Collection.JOBS, {**world.job(there.json()["id"]), "_id": "job:there"})
-
-
 @pytest.mark.parametrize("carried_out", [True, False])
 @pytest.mark.parametrize(("method", "path", "body", "exchange", "location"), WRITES)
 async def test_an_unknown_outcome_tells_the_id_to_ask_by(
@@ -200,7 +194,9 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
     location: str | None,
     carried_out: bool,
 ) -> None:
-    await set_up(client, world)
+    await create(client)
+    there = await client.post("/v1/jobs", json=LOG)
+    world.database.insert(Collection.JOBS, {**world.job(there.json()["id"]), "_id": "job:there"})
     before = world.everything()
     world.connection.fail_next(of=exchange, carried_out=carried_out)
     answer = await client.request(method, path, json=body)
@@ -226,7 +222,7 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
 
 def test_every_write_is_among_those_or_named_by_its_path() -> None:
     """A new route that makes something has to say where to ask for it."""
-    patterns = {pattern(path) for _, path, *_ in WRITES}
+    patterns = {path.partition("?")[0] for _, path, *_ in WRITES}
     for path, operations in description()["paths"].items():
         if {"post"} & set(operations) and "{" not in path and path not in patterns:
             assert path in NAMES_NOTHING, path
@@ -238,10 +234,6 @@ NAMES_NOTHING = {
     "/v1/work/fetch", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish", "/ui/session",
 }  # fmt: skip
 """Repeating them is harmless, or they change nothing."""
-
-
-def pattern(path: str) -> str:
-    return path.partition("?")[0]
 
 
 async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_waited_for(

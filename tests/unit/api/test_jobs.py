@@ -87,22 +87,14 @@ async def test_each_answer_says_which_state_it_met(
 # A lane that is not defined may be misspelt
 
 
-BATCH_LANE = {"weight": 2}
-
-
 def warnings(answer: httpx.Response) -> list[str]:
     assert answer.is_success, answer.text
     return answer.headers.get_list("warning")
 
 
-@pytest.fixture
-async def with_lane(client: httpx.AsyncClient) -> httpx.AsyncClient:
-    await client.put("/v1/lanes/bulk", json=BATCH_LANE)
-    return client
-
-
-async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.AsyncClient) -> None:
-    answer = await with_lane.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
+async def test_a_submit_to_an_undefined_lane_names_the_nearest(client: httpx.AsyncClient) -> None:
+    await client.put("/v1/lanes/bulk", json={"weight": 2})
+    answer = await client.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
     assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the defaults of one; expected bulk\""
 

@@ -14,7 +14,6 @@ from hascheduler.api.ui import sessions
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import digest_of
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.token import Token
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
@@ -120,26 +119,11 @@ async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: E
     assert stored(world) == []
 
 
-class LateMirror:
-    """Learns of a new token at the look of that number, and of nothing that was deleted."""
-
-    def __init__(self, world: World, looks: int) -> None:
-        self.looks = looks
-        self._find = world.view.token
-        world.view.token = self
-
-    def __call__(self, digest: str) -> Token | None:
-        token = self._find(digest)
-        if token is not None and token.is_session:
-            self.looks -= 1
-            return token if self.looks <= 0 else None
-        return token
-
-
 async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_LOOKS_MAX", 3)
     monkeypatch.setattr(sessions, "_LOOK_AGAIN_S", 0)
-    LateMirror(guarded.world, looks=10)
+    known = guarded.world.view.token
+    guarded.world.view.token = lambda digest: found if (found := known(digest)) and not found.is_session else None
     answer = await log_in(guarded, await guarded.token("viewer"))
     check_problem(answer, 503)
     assert answer.headers["retry-after"] == "2"
