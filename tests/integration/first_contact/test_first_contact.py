@@ -90,10 +90,6 @@ NO_DATABASE: dict[str, tuple[str, str]] = {
         "mongodb://127.0.0.1:{standalone}/?replicaSet=rs0",
         "127.0.0.1:{standalone} is not a member of a replica set: start mongod with --replSet rs0",
     ),
-    "standalone, and no set named": (
-        "mongodb://127.0.0.1:{standalone}/",
-        "127.0.0.1:{standalone} is not a member of a replica set: start mongod with --replSet rs0",
-    ),
     "not initiated": (
         "mongodb://127.0.0.1:{uninitiated}/?replicaSet=rs0",
         "127.0.0.1:{uninitiated} waits for its replica set to be initiated",

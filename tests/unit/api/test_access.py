@@ -24,9 +24,6 @@ from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 UNKNOWN = "hsk_" + "x" * 43
 
 
-# What routes demand
-
-
 def routes() -> Iterator[tuple[str, str, APIRoute]]:
     """Each route of the application with its methods and its whole path."""
     for context in iter_route_contexts(the_routes().routes):

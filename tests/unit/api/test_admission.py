@@ -91,9 +91,6 @@ async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.As
     await post(client, "/v1/schedules/tick/backfill", {**span, "dry_run": True})
 
 
-# What is counted
-
-
 async def test_jobs_that_other_replicas_admit_do_not_settle_this_replicas_own(
     world: World, admission: AdmissionControl
 ) -> None:

@@ -205,9 +205,6 @@ async def test_a_token_has_one_such_request_at_a_time(
     assert (await acme.post("/v1/jobs:cancel", json=LOG)).status_code == 200
 
 
-# Of a tenant that is about to move here, what is here are copies.
-
-
 async def test_copies_are_neither_counted_nor_changed(app: Edge, world: World, client: httpx.AsyncClient) -> None:
     async def tenants_in(partition: int) -> SomeOf[str]:
         return {"acme"} if partition == partition_of("acme") else ()

@@ -126,9 +126,6 @@ async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World)
         check_problem(await client.get("/v1/audit?tenant=other"), 403)
 
 
-# Writing
-
-
 def record(number: int) -> AuditRecord:
     return AuditRecord(
         id=f"{number:04d}", at_ms=NOW, who="ci", address="", method="POST", path="/v1/x", status=200, request_id="r"

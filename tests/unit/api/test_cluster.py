@@ -92,9 +92,6 @@ def drained_before(world: World, name: str, *, since_ms: int) -> None:
     world.database.insert(Collection.PAUSES, document_of(pause))
 
 
-# The leader's inputs and decisions, line by line
-
-
 RECORDING = "/v1/cluster/recording"
 HEADING = RecordingHeading(NOW, "replica-1.aa", 7, DispatchConfig())
 STEPS: list[RecordedStep | RecordingEnd] = [

@@ -103,9 +103,6 @@ async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Header
     assert await batch_made(app_with(world, KEY), headers) != "batch:whole"
 
 
-# Limits, for any history of parties that come and go
-
-
 def greedy(limit: Limit, party: Party) -> int:
     """How much it gets that takes all it can."""
     with suppress(NoRoom):

@@ -113,9 +113,6 @@ async def test_values_that_only_python_calls_equal_are_a_change(
     assert (await patch(client, {"job": {"payload": new}}))["rev"] == 2
 
 
-# Pause, resume and reset
-
-
 AHEAD_MS = 10_800_000
 RESET = "/v1/schedules/tick/reset"
 

@@ -82,9 +82,6 @@ async def test_each_rule_of_each_field_is_kept(client: httpx.AsyncClient, world:
     assert world.everything() == EMPTY
 
 
-# Bodies that are no JSON, or JSON that nothing should take
-
-
 def payload(text: str) -> str:
     return json.dumps({**TICK, "job": {"definition": "log", "payload": "HERE"}}).replace('"HERE"', text)
 

@@ -50,9 +50,6 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
     ]  # fmt: skip
 
 
-# Cancel, reprioritize and retry
-
-
 LOG = {"definition": "log"}
 
 
@@ -105,9 +102,6 @@ async def test_a_name_that_no_header_can_hold(client: httpx.AsyncClient) -> None
     assert warning.isascii()
     assert warning.startswith('299 - "lane: ')
     assert warning.endswith('"')
-
-
-# Why a job waits
 
 
 ID = "job:0001"

@@ -147,9 +147,6 @@ def test_a_start_makes_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not made
 
 
-# Requests that are made from the document by chance
-
-
 _EXAMPLES_MAX = in_tier(check=1, test=10, long=25)
 _PHASES = [phase for phase in Phase if TIER != "check" or phase is not Phase.explicit]
 """The explicit ones, some seventy requests an operation, are made when tests are collected: seconds in each worker."""

@@ -129,9 +129,6 @@ async def test_a_request_that_never_ends_does_not_hold_up_the_end(
             await request
 
 
-# What one connection makes of its bytes
-
-
 GET = b"GET /%d HTTP/1.1\r\nhost: a\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
 

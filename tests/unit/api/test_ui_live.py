@@ -144,9 +144,6 @@ async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_
         assert world.limits["followers"].in_use == 0
 
 
-# Alerts: each has the runbook of one that there is
-
-
 RUNBOOKS = json.loads((files("hascheduler.api.ui") / "static" / "runbooks.json").read_text(encoding="utf-8"))
 PAUSE = StandingPause(id=EVERYTHING, rev=0, since_ms=WallMs(NOW), by="ops", because="a move")
 

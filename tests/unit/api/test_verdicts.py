@@ -153,9 +153,6 @@ async def test_undecided_times_are_told_with_the_first_of_them_and_what_they_wai
     assert (await get(client, f"{PATH}?limit=1"))["undecided"] == expected
 
 
-# Of all schedules
-
-
 OF_ALL = "/v1/verdicts"
 
 

@@ -52,9 +52,6 @@ async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.
         assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
 
 
-# Several requests for one job
-
-
 class Clients:
     """Requests that wait for ``job:0001`` and may leave, one after another."""
 

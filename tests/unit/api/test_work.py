@@ -92,9 +92,6 @@ async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx.
     assert world.everything() == before
 
 
-# The long poll
-
-
 async def test_a_promised_attempt_is_returned_at_once_and_again_until_it_is_started(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -153,9 +150,6 @@ async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx.Asyn
     answer = await client.post("/v1/work/fetch", json=asked)
     check_problem(answer, 503)
     assert answer.headers["retry-after"] == "1"
-
-
-# How attempts end
 
 
 async def _job(client: httpx.AsyncClient, named: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,6 @@ from tests.unit.api.doubles import NOW, World
 from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.client.faces import Face
 
-# One
-
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
 
 
@@ -71,9 +69,6 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
 async def test_what_cannot_be_sent_is_not(face: Face, definition: str, more: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         await face.ask.submit(definition, **more)
-
-
-# Many
 
 
 async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world: World) -> None:

@@ -60,25 +60,11 @@ async def test_what_one_replica_does_not_do_the_next_one_is_asked(
 
 
 @faces
-async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
-    replicas = Replicas(httpx.ReadTimeout("slow"), problem(503, "busy"), problem(422, "enough"))
-    face = answered_by(kind, replicas, A)
-    for _ in range(2):
-        with pytest.raises(Refused, match="422: enough"):
-            await face.ask.submit("log", wait=1.5)
-    keys = [request.headers["idempotency-key"] for request in replicas.asked]
-    assert len(set(keys[:3])) == 1
-    assert keys[3] != keys[0]
-    assert all(request.url.params["wait"] == "1500ms" for request in replicas.asked)
-    assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
-
-
-@faces
-async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str) -> None:
+async def test_what_makes_something_is_repeated_under_its_own_key(kind: str) -> None:
     replicas = Replicas(problem(422, "enough"))
     face = answered_by(kind, replicas, A)
     calls: list[Callable[..., Any]] = [
-        lambda **key: face.ask.submit("log", **key),
+        lambda **key: face.ask.submit("log", wait=1.5, **key),
         lambda **key: face.ask.schedules.trigger("nightly", **key),
         lambda **key: face.ask.retry("job:1", **key),
         lambda **key: face.ask.retry_with_dependents("job:1", **key),
@@ -91,6 +77,8 @@ async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str
             first, second = [request.headers["idempotency-key"] for request in replicas.asked[-2:]]
             assert first == second
             assert (first == "mine") == bool(given)
+    assert replicas.asked[0].url.params["wait"] == "1500ms"
+    assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
 
 
 @faces

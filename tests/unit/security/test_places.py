@@ -22,8 +22,6 @@ from tests.unit.api.doubles import World
 from tests.unit.security.crowding import HERE, LIMIT_S, THERE, Caller, answer_of, crowded, fills, patient, until
 from tests.unit.telemetry.scraping import scrape
 
-# Shares of what is limited
-
 __all__ = ["patient"]
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -234,9 +232,6 @@ async def test_a_probe_is_answered_when_one_address_takes_all_connections_of_the
     for each in (*(held for _, held in idle), writer):
         each.transport.abort()
     await port.close()
-
-
-# Clients that send or read next to nothing
 
 
 async def test_a_body_that_drips_is_cut_when_its_time_is_over(

@@ -11,6 +11,7 @@ import pytest
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.errors import InvalidInput
 from hascheduler.model.token import digest_of
 from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.api.doubles import World, app_of
@@ -137,3 +138,34 @@ async def test_a_replica_is_asked_whose_certificate_is_for_it_and_trusted(
         answer = await client.get(JOB, headers={"x-request-id": "secret"})
     assert answer.status_code == status
     assert bool(peer.requests) is (status == 200), "nothing is shown to a stranger"
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "ca", "named", "said"),
+    [
+        ("none", "a.key", "", "CERT", "No such file"),
+        (".", "a.key", "", "CERT", "Is a directory"),
+        ("a\0b", "a.key", "", "CERT", "is no path"),
+        ("empty", "a.key", "", "CERT", "no certificate can be read from it"),
+        ("a.key", "a.key", "", "CERT", "no certificate can be read from it"),
+        ("a.pem", "text", "", "KEY", "no key can be read from it"),
+        ("a.pem", "locked.key", "", "KEY", "no key can be read from it"),
+        ("a.pem", "b.key", "", "KEY", "is not the key of"),
+        ("a.pem", "a.key", "text", "CA", "no certificate can be read from it"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_of_that_file(
+    authority: Authority, *, cert: str, key: str, ca: str, named: str, said: str
+) -> None:
+    home = Path(authority.cert).parent
+    authority.issue("a")
+    authority.issue("b")
+    authority.issue("locked", password="hunter2")
+    (home / "text").write_text("a certificate\n")
+    (home / "empty").write_text("")
+    paths = [f"{home}/{name}" if name else "" for name in (cert, key, ca)]
+    with pytest.raises(InvalidInput) as refused:
+        server_context(*(PemFile(name, path) for name, path in zip(("CERT", "KEY", "CA"), paths, strict=True)))
+    assert refused.value.path == (named,)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
