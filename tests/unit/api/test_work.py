@@ -281,3 +281,12 @@ async def test_a_long_error_is_cut(client: httpx.AsyncClient, world: World) -> N
     assert error.startswith("é")
     assert error.endswith("…")
     assert 4_000 < len(error.encode()) <= 4_096
+
+
+async def test_progress_is_shown_and_an_empty_report_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    named = await started(client, world, processor)
+    shown = {"percent": 40.0, "text": "2 of 5", "at": "2030-01-01T00:00:00.000Z"}
+    for report in ({"percent": 40, "text": " 2 of\n5 "}, {}):
+        await post(client, "/v1/work/heartbeat", {"processor": processor, "running": [{**attempt(named), **report}]})
+        assert (await client.get(f"/v1/jobs/{named['job']}")).json()["progress"] == shown
