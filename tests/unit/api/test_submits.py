@@ -150,16 +150,20 @@ def ids(answer: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("forgets", [False, True])
 async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
-    client: httpx.AsyncClient, world: World, atomic: bool
+    client: httpx.AsyncClient, world: World, atomic: bool, forgets: bool
 ) -> None:
-    """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again."""
+    """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again.
+
+    ``forgets``: the jobs of the day before are deleted meanwhile.
+    """
     batches: list[dict[str, Any]] = []
-    for day in range(4):
+    for day in range(5):
         batches.append(await submit_batch(client, batch_of(day, "x", atomic=atomic)))
         for hours in (0, 3, 20):
             world.clock.now = WallMs(world.clock.now + hours * 3_600_000)
-            if hours == 3 and day == 2:  # the jobs of the day before are forgotten meanwhile
+            if forgets and hours == 3 and day:
                 for id in ids(batches[day - 1]):
                     world.database.delete(Collection.JOBS, id)
             assert (await submit_batch(client, batch_of(day, "x", atomic=atomic)))["batch"] == batches[-1]["batch"]
