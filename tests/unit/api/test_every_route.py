@@ -5,8 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
 
 from hascheduler.api.http.limits import Limit
+from hascheduler.api.middleware.overload import WAIT_S_MAX, long_request_s_max, time_limit_s
 from hascheduler.model.collection import Collection
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
@@ -243,3 +245,21 @@ async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_
     answer = await client.post("/v1/jobs?wait=1s", json=LOG)
     assert answer.status_code == 202
     assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
+
+
+SPELT: list[tuple[str, str | None]] = [
+    ("wait=120s", "120s"), ("%77%61%69%74=120s", "120s"), ("wait", ""), ("cancel_on_disconnect=true&w%61it=1s", "1s"),
+    ("+wait=120s", None), ("wait;=1", None), ("label=wait=", None), ("&&wait=1&wait=2", "2"), ("", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "wait"), SPELT)
+@pytest.mark.parametrize("request_line", [("POST", "/v1/jobs"), ("GET", "/v1/jobs/job:1")])
+def test_who_waits_for_the_route_has_the_time_to_wait(
+    query: str, wait: str | None, request_line: tuple[str, str]
+) -> None:
+    method, path = request_line
+    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": query.encode()}
+    assert Request({**scope, "headers": []}).query_params.get("wait") == wait  # as the route reads it
+    assert (long_request_s_max(scope) is not None) == (wait is not None)
+    assert (time_limit_s(scope) > WAIT_S_MAX) == (wait is not None)
