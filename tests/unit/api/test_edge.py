@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.limits import Limit, NoRoom, Party, Slot, address_party, limits
+from hascheduler.api.http.limits import Holding, Limit, NoRoom, Party, Slot, address_party, limits
 from hascheduler.api.http.server import BATCH_ID, peer_headers
 from hascheduler.errors import Overloaded
-from hascheduler.telemetry.metrics_http import POOLS
+from hascheduler.telemetry.metrics_http import POOLS, HttpMetrics
 from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import check_problem
 
@@ -171,3 +171,15 @@ def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, ste
 
 def test_the_refusals_of_every_limit_are_counted_from_the_beginning() -> None:
     assert {"connections", *limits()} == set(POOLS)
+
+
+def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream_of_several_shards() -> None:
+    of_all = limits()
+    holding = Holding(of_all, (("token", "t"),), HttpMetrics(), privileged=False)
+    with holding.take("followers"), holding.take("followers"), holding.take("forwarded"), holding.take("forwarded"):
+        assert [of_all[kind].in_use for kind in ("in_flight", "followers", "forwarded")] == [1, 1, 2]
+    holding.hold_open("waits")
+    assert holding.is_held_open
+    assert [of_all[kind].in_use for kind in ("in_flight", "waits")] == [0, 1]
+    holding.release()
+    assert [limit.in_use for limit in of_all.values()] == [0] * len(of_all)
