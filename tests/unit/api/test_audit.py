@@ -194,3 +194,19 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(
     assert [line["dropped"] for line in lines if line["event"] == "audit_records_dropped"] == [1, 2, 4]
     await writer.flush()
     assert stored_ids(world.connection)[-1] == f"{audit.QUEUE_MAX - 1:04d}"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/cluster/pause", 200), ("/v1/processors/p-1/drain", 200), ("/v1/processors/nobody/drain", 404),
+        ("/v1/schedules/tick/pause", 200), ("/v1/schedules/nothing/pause", 404),
+    ],
+)  # fmt: skip
+async def test_the_reason_of_a_pause_is_recorded(
+    client: httpx.AsyncClient, world: World, path: str, status: int
+) -> None:
+    await create(client)
+    assert (await client.post(path, json={"because": "it burns"})).status_code == status
+    await client.post(path.replace("pause", "resume").replace("drain", "undrain"))
+    assert [record["because"] for record in await records(client, world)] == [None, "it burns", None]

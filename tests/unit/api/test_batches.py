@@ -11,7 +11,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, post
+from tests.unit.api.requests import check_problem, create, post
 from tests.unit.api.tokens import Guarded
 
 LOG: dict[str, Any] = {"definition": "log"}
@@ -266,3 +266,21 @@ async def test_a_submitted_job_has_its_values(client: httpx.AsyncClient, world: 
     batch = await post(client, "/v1/jobs:batch", {"jobs": [acme(), acme(payload={"customer": 7}), acme(payload=None)]})
     stored = [world.job(result["job"])["limit_keys"][0] for result in batch["results"]]
     assert stored == [["payload.customer", "acme"], ["payload.customer", "7"], ["payload.customer", ""]]
+
+
+async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put(DEFINITION, json=LIMITS)
+    await create(
+        client,
+        trigger={"type": "interval", "every": "1h"},
+        job={"definition": "log", "payload": {"customer": "${label.customer}"}, "render": True},
+        labels={"customer": "acme"},
+    )
+    made = [await post(client, "/v1/schedules/tick/trigger", None, 201)]
+    made.append(await post(client, "/v1/schedules/tick/trigger", {"payload": {"customer": "other"}}, 201))
+    past = format_instant(NOW - 3_600_000)
+    backfilled = await post(client, "/v1/schedules/tick/backfill", {"from": past, "to": past})
+    ids = [*(job["id"] for job in made), *backfilled["jobs"]]
+    assert [world.job(id)["limit_keys"][0][1] for id in ids] == ["acme", "other", "acme"]

@@ -18,7 +18,7 @@ from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, post, scope_of
+from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
 
 
 async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
@@ -157,3 +157,30 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
         await asyncio.gather(request, still, return_exceptions=True)
     assert limit.in_use == 0
     assert reached.is_set() == ("cut off" in end)
+
+
+PAUSE, RESUME, UNDRAIN = "/v1/cluster/pause", "/v1/cluster/resume", "/v1/processors/p-1/undrain"
+
+
+BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
+
+
+async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: httpx.AsyncClient) -> None:
+    assert (await get(client, "/v1/cluster"))["paused"] is None
+    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
+    assert (await get(client, "/v1/cluster"))["paused"] == BURNS
+    assert (await post(client, RESUME)) == {"paused": None}
+    assert (await get(client, "/v1/cluster"))["paused"] is None
+    assert (await post(client, RESUME)) == {"paused": None}
+
+
+async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
+    drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
+    assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
+    [shown] = (await get(client, "/v1/processors"))["items"]
+    assert (shown["draining"], shown["drained"], shown["occupied"]) == (True, drained, 2)
+    assert (await post(client, DRAIN))["drained"] == drained, "without a reason it keeps the one it has"
+    assert await post(client, UNDRAIN) == {"name": "p-1", "drained": None}
+    [shown] = (await get(client, "/v1/processors"))["items"]
+    assert (shown["draining"], shown["drained"]) == (False, None)
+    assert (await post(client, UNDRAIN))["drained"] is None

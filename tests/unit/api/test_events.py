@@ -14,7 +14,7 @@ from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops import events
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.collection import Collection
-from hascheduler.model.event import position
+from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role, digest_of
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem
@@ -207,3 +207,29 @@ async def test_a_session_that_ends_ends_its_streams(
             assert (await sent.data())["job"] == "job:1"
             world.rewrite(Collection.TOKENS, digest_of(secret), expires_at_ms=NOW)
             assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
+
+
+async def test_only_what_is_asked_for_is_sent(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_SILENCE_MS", 20)
+    after = f"after={position(12, 1)}"
+    streams = {
+        "type=failed&type=cancelled": ["failed", "cancelled"],
+        "job=fire:tick:1": ["started"],
+        "schedule=tick": ["started"],
+        "definition=resize": ["cancelled"],
+        "tenant=acme": ["failed"],
+    }
+    log.append(
+        [
+            happened(13, "fire:tick:1", type=EventType.STARTED, schedule="tick"),
+            happened(14, type=EventType.FAILED, tenant="acme"),
+            happened(15, type=EventType.CANCELLED, definition="resize"),
+        ],
+        position(15, 1),
+    )
+    for query, types in streams.items():
+        async with following(server, f"{query}&{after}") as sent:
+            assert await sent.types(len(types)) == types
+            assert await sent.next() == {"": "still here", "id": position(15, 1)}

@@ -246,3 +246,15 @@ async def test_where_the_dashboard_is_off_there_is_none(app: Edge, world: World,
     async with guarded.showing(None) as client:
         problem = check_problem(await client.request(method, path), 404)
     assert problem["type"] == "urn:hascheduler:problem:no-such-route"
+
+
+async def test_a_session_takes_no_work_and_makes_no_tokens(guarded: Guarded) -> None:
+    """Both would outlive it."""
+    async with await guarded.page("admin") as page:
+        for path, body in (
+            ("/v1/tokens", {"name": "mine", "role": "viewer", "tenant": "*"}),
+            ("/v1/work/fetch", {"processor": "http:far.00000001"}),
+        ):
+            problem = check_problem(await page.post(path, json=body), 403)
+            assert "expected the header Authorization" in problem["detail"]
+        assert "work" not in (await page.get("/v1/whoami")).json()["may"]

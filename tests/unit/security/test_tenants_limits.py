@@ -165,3 +165,12 @@ async def test_a_token_of_one_tenant_makes_no_schedule_that_fires_more_often_tha
         problem = check_problem(answer, 422, path)
         assert problem["errors"][0]["expected"] == "at least 1s"
     assert (await made(boss, "b", trigger=trigger)).status_code == 201
+
+
+async def test_a_stored_schedule_with_such_a_lane_can_be_sent_again_and_edited(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
+    own = {**TICK["job"], "lane": "own", "tenant": "acme"}
+    assert (await boss.post("/v1/schedules", json={**TICK, "job": own})).status_code == 201
+    assert (await acme.patch("/v1/schedules/tick", json={"overlap": "skip"})).status_code == 200
+    assert world.schedule()["job"]["lane"] == "own"
