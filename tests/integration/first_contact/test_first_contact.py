@@ -71,26 +71,62 @@ async def mongod(folder: Path, *more: str) -> tuple[Child, int]:
     return child, port
 
 
-@pytest.fixture
-async def standalone(tmp_path: Path) -> AsyncIterator[int]:
-    child, port = await mongod(tmp_path / "standalone")
+@pytest.fixture(scope="module")
+async def standalone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
+    child, port = await mongod(tmp_path_factory.mktemp("standalone"))
     yield port
     await child.stop()
 
 
-@pytest.fixture
-async def uninitiated(tmp_path: Path) -> AsyncIterator[int]:
-    child, port = await mongod(tmp_path / "uninitiated", "--replSet", "rs0")
+@pytest.fixture(scope="module")
+async def uninitiated(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
+    child, port = await mongod(tmp_path_factory.mktemp("uninitiated"), "--replSet", "rs0")
     yield port
     await child.stop()
+
+
+NO_DATABASE: dict[str, tuple[str, str]] = {
+    "standalone": (
+        "mongodb://127.0.0.1:{standalone}/?replicaSet=rs0",
+        "127.0.0.1:{standalone} is not a member of a replica set: start mongod with --replSet rs0",
+    ),
+    "not initiated": (
+        "mongodb://127.0.0.1:{uninitiated}/?replicaSet=rs0",
+        "127.0.0.1:{uninitiated} waits for its replica set to be initiated",
+    ),
+    "another set": ("{other_set}", "is a member of the replica set 'rs0', not of 'rs7'"),
+    "no such user": ("{other_user}", "refuses user 'somebody'"),
+    "no SRV records": (
+        "mongodb+srv://me:sEcret@no-such-host.invalid/",
+        "HASCHEDULER_MONGODB_URI: the DNS records of 'no-such-host.invalid' can't be looked up",
+    ),
+    "nothing listens": (
+        "mongodb://somebody:sEcret@127.0.0.1:1/?replicaSet=rs0",
+        "HASCHEDULER_MONGODB_URI: nothing listens at 127.0.0.1:1",
+    ),
+    "of three, none": (
+        "mongodb://127.0.0.1:1,127.0.0.1:2,no-such-host.invalid/?replicaSet=rs0",
+        "nothing listens at 127.0.0.1:1, 127.0.0.1:2; there is no address for the host 'no-such-host.invalid'",
+    ),
+    "no URI": ("mongodb:/127.0.0.1", "HASCHEDULER_MONGODB_URI: not a MongoDB URI (Invalid URI scheme"),
+    "an @ in the password": ("mongodb://somebody:sEc@ret@127.0.0.1/", "not a MongoDB URI (InvalidURI)"),
+}
+"""The URI, and what is said of it."""
 
 
 @pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-@pytest.mark.parametrize("options", ["?replicaSet=rs0", ""])
-async def test_a_standalone_mongod(standalone: int, process: list[str], options: str) -> None:
-    uri = f"mongodb://127.0.0.1:{standalone}/{options}"
-    told = await said(*process, HASCHEDULER_MONGODB_URI=uri)
-    check(told, f"127.0.0.1:{standalone} is not a member of a replica set: start mongod with --replSet rs0")
+@pytest.mark.parametrize("row", NO_DATABASE)
+async def test_a_database_that_can_not_be_used(
+    standalone: int, uninitiated: int, mongodb_uri: str, process: list[str], row: str
+) -> None:
+    places = {
+        "standalone": standalone,
+        "uninitiated": uninitiated,
+        "other_set": mongodb_uri.replace("replicaSet=rs0", "replicaSet=rs7"),
+        "other_user": mongodb_uri.replace("://", f"://somebody:{PASSWORD}@"),
+    }
+    uri, problem = (text.format(**places) for text in NO_DATABASE[row])
+    check(await said(*process, HASCHEDULER_MONGODB_URI=uri), problem)
 
 
 async def test_what_no_waiting_mends_is_told_while_the_driver_still_looks_for_a_member(standalone: int) -> None:
@@ -117,53 +153,6 @@ async def test_what_may_pass_is_outlasted() -> None:
     ]
 
 
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-async def test_a_host_without_srv_records(process: list[str]) -> None:
-    told = await said(*process, HASCHEDULER_MONGODB_URI=f"mongodb+srv://me:{PASSWORD}@no-such-host.invalid/")
-    check(
-        told, "HASCHEDULER_MONGODB_URI: the DNS records of 'no-such-host.invalid' can't be looked up; expected a host"
-    )
-
-
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-async def test_a_set_that_is_not_initiated(uninitiated: int, process: list[str]) -> None:
-    told = await said(*process, HASCHEDULER_MONGODB_URI=f"mongodb://127.0.0.1:{uninitiated}/?replicaSet=rs0")
-    check(told, f"127.0.0.1:{uninitiated} waits for its replica set to be initiated", "rs.initiate()")
-
-
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-async def test_another_set(mongodb_uri: str, process: list[str]) -> None:
-    told = await said(*process, HASCHEDULER_MONGODB_URI=mongodb_uri.replace("replicaSet=rs0", "replicaSet=rs7"))
-    check(told, "is a member of the replica set 'rs0', not of 'rs7'; expected replicaSet=rs0 in the URI")
-
-
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-async def test_a_user_that_there_is_not(mongodb_uri: str, process: list[str]) -> None:
-    told = await said(*process, HASCHEDULER_MONGODB_URI=mongodb_uri.replace("://", f"://somebody:{PASSWORD}@"))
-    check(told, "refuses user 'somebody'; expected a user that exists, its password, and its authSource")
-
-
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-@pytest.mark.parametrize(
-    ("uri", "problem"),
-    [
-        (
-            "mongodb://somebody:sEcret@127.0.0.1:1/?replicaSet=rs0",
-            "nothing listens at 127.0.0.1:1; expected the address",
-        ),
-        ("mongodb://no-such-host.invalid/?replicaSet=rs0", "there is no address for the host 'no-such-host.invalid'"),
-        (
-            "mongodb://127.0.0.1:1,127.0.0.1:2,no-such-host.invalid/?replicaSet=rs0",
-            "nothing listens at 127.0.0.1:1, 127.0.0.1:2; there is no address for the host 'no-such-host.invalid'",
-        ),
-        ("mongodb:/127.0.0.1", "not a MongoDB URI (Invalid URI scheme"),
-        ("mongodb://somebody:sEc@ret@127.0.0.1/", "not a MongoDB URI (InvalidURI)"),
-    ],
-)
-async def test_a_uri_that_leads_nowhere(process: list[str], uri: str, problem: str) -> None:
-    check(await said(*process, HASCHEDULER_MONGODB_URI=uri), f"HASCHEDULER_MONGODB_URI: {problem}")
-
-
 @pytest.mark.parametrize("command", ["dev", "demo"])
 async def test_it_is_told_before_anything_is_started(standalone: int, tmp_path: Path, command: str) -> None:
     for uri, problem in (
@@ -187,21 +176,16 @@ def with_user(url: str, user: str) -> str:
 
 
 @pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-async def test_credentials_that_are_wrong(mongodb_uri: str, amqp_url: str, process: list[str]) -> None:
-    url = with_user(amqp_url, "somebody:sEcret")
-    told = await said(
-        *process, HASCHEDULER_MONGODB_URI=mongodb_uri, HASCHEDULER_AMQP_URL=url, HASCHEDULER_TRANSPORT="rabbitmq"
-    )
-    check(told, f"HASCHEDULER_AMQP_URL: {urlsplit(amqp_url).netloc.rpartition('@')[2]} refuses user 'somebody'")
-
-
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-async def test_a_virtual_host_that_there_is_not(mongodb_uri: str, amqp_url: str, process: list[str]) -> None:
-    url = urlsplit(amqp_url)._replace(path="/no%20where").geturl()
-    told = await said(
-        *process, HASCHEDULER_MONGODB_URI=mongodb_uri, HASCHEDULER_AMQP_URL=url, HASCHEDULER_TRANSPORT="rabbitmq"
-    )
-    check(told, "has no virtual host 'no where' for user ")
+async def test_a_broker_that_does_not_let_it_in(mongodb_uri: str, amqp_url: str, process: list[str]) -> None:
+    place = urlsplit(amqp_url).netloc.rpartition("@")[2]
+    for url, problem in (
+        (with_user(amqp_url, "somebody:sEcret"), f"HASCHEDULER_AMQP_URL: {place} refuses user 'somebody'"),
+        (urlsplit(amqp_url)._replace(path="/no%20where").geturl(), "has no virtual host 'no where' for user "),
+    ):
+        told = await said(
+            *process, HASCHEDULER_MONGODB_URI=mongodb_uri, HASCHEDULER_AMQP_URL=url, HASCHEDULER_TRANSPORT="rabbitmq"
+        )
+        check(told, problem)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.services import ApiServices
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
-from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
@@ -391,10 +391,6 @@ class World:
         await self.decide(
             RecordVerdict(run, schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(verdict, count))
         )
-
-    async def count_failures(self, failures: int, pause_at_ms: int | None = None, name: str = "tick") -> None:
-        pause_at = None if pause_at_ms is None else WallMs(pause_at_ms)
-        await self.decide(CountFailures(name, self.schedule(name)["rev"], failures, pause_at))
 
     async def decide(self, decision: Decision) -> None:
         claims = MemoryClaimStore(self.connection, RETENTION_MS)

@@ -17,11 +17,6 @@ async def make(client: httpx.AsyncClient, name: str = "tick", **job: Any) -> dic
     return shown
 
 
-async def names(client: httpx.AsyncClient, query: str = "") -> list[str]:
-    answer = await client.get(f"/v1/schedules{query}")
-    return [item["name"] for item in answer.json()["items"]]
-
-
 async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> None:
     body = {**TICK, "job": {**TICK["job"], "tenant": "other"}}
     check_problem(await acme.post("/v1/schedules", json=body), 403, "job.tenant")
@@ -44,20 +39,6 @@ async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: httpx.As
         assert answer.status_code == 200, answer.text
         assert answer.json()["job"]["tenant"] == "acme"
     assert world.schedule()["job"]["tenant"] == "acme"
-
-
-async def test_lists_hold_what_is_its_own(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, boss: httpx.AsyncClient
-) -> None:
-    await make(other, "a")
-    for name in ("b", "c", "e"):
-        await make(acme, name)
-    await make(other, "d")
-    assert await names(acme) == ["b", "c", "e"]
-    assert await names(acme, "?limit=2") == ["b", "c"]
-    assert await names(acme, "?after=c") == ["e"]
-    assert await names(other) == ["a", "d"]
-    assert await names(boss) == ["a", "b", "c", "d", "e"]
 
 
 @pytest.mark.parametrize(

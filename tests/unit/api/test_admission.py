@@ -39,26 +39,21 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
     return count
 
 
-# Through the API
-
-
-async def test_more_pending_than_may_be_is_429_and_nothing_is_written(client: httpx.AsyncClient, world: World) -> None:
+@pytest.mark.parametrize(
+    ("tenant", "pending", "status", "kind", "limit_in_detail"),
+    [("acme", 2, 429, "too-many-requests", "at most 2"), ("other", MAX_PENDING, 503, "overloaded", "")],
+    ids=["of the tenant", "of all"],
+)
+async def test_with_more_pending_than_may_be_nothing_is_written(
+    client: httpx.AsyncClient, world: World, *, tenant: str, pending: int, status: int, kind: str, limit_in_detail: str
+) -> None:
     limit(world, max_pending=2)
-    world.view.waiting["acme"] = 2
+    world.view.waiting[tenant] = pending
     before = world.everything()
     answer = await client.post("/v1/jobs", json=JOB)
-    problem = check_problem(answer, 429)
-    assert problem["type"] == "urn:hascheduler:problem:too-many-requests"
-    assert "at most 2" in problem["detail"]
-    assert 1 <= int(answer.headers["retry-after"]) <= 60
-    assert world.everything() == before
-
-
-async def test_more_pending_in_the_shard_than_may_be_is_503(client: httpx.AsyncClient, world: World) -> None:
-    world.view.waiting["other"] = MAX_PENDING
-    before = world.everything()
-    answer = await client.post("/v1/jobs", json=JOB)
-    assert check_problem(answer, 503)["type"] == "urn:hascheduler:problem:overloaded"
+    problem = check_problem(answer, status)
+    assert problem["type"] == f"urn:hascheduler:problem:{kind}"
+    assert limit_in_detail in problem["detail"]
     assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert world.everything() == before
 
@@ -96,19 +91,6 @@ async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.As
     check_problem(await client.post("/v1/schedules/tick/backfill", json=span), 429)
     assert world.everything() == before
     await post(client, "/v1/schedules/tick/backfill", {**span, "dry_run": True})
-
-
-# What is counted
-
-
-async def test_an_admitted_job_counts_once_when_the_stream_shows_it(world: World, admission: AdmissionControl) -> None:
-    limit(world, max_pending=10)
-    for waiting in range(1, 11):
-        await admission.admit("acme", 1)
-        world.view.waiting["acme"] = waiting
-        admission.arrived("acme", own=True)
-    with pytest.raises(TooMany):
-        await admission.admit("acme", 1)
 
 
 async def test_jobs_that_other_replicas_admit_do_not_settle_this_replicas_own(
@@ -173,9 +155,6 @@ async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admis
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 10
     assert await admitted(admission, 20, tenant="other") == 20
-
-
-# When to come again
 
 
 async def retry_after_s(admission: AdmissionControl, jobs: int = 1) -> int:
@@ -243,14 +222,6 @@ def overloaded(world: World) -> World:
     return world
 
 
-async def test_jobs_that_were_there_already_are_paid_back(world: World, admission: AdmissionControl) -> None:
-    overload(world, admission)
-    world.clock.mono += 100
-    for _ in range(100):
-        await admission.admit("repeats", 1)
-        admission.not_new("repeats", 1)
-
-
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
 async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: str) -> None:
     transport = httpx.ASGITransport(app_of(overloaded))
@@ -268,9 +239,6 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
         assert long.headers["connection"] == "close"
     told = scrape(overloaded.metrics.registry)
     assert told.by("hascheduler_submit_rejections_total", "reason")["overload"] >= 2
-
-
-# Dependencies
 
 
 async def ids_of(client: httpx.AsyncClient, count: int) -> tuple[str, list[str]]:

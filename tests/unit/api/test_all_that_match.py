@@ -11,7 +11,6 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.api.jobs import all_that_match as of_jobs
 from hascheduler.api.schedules import all_that_match as of_schedules
-from hascheduler.model.collection import Collection
 from hascheduler.model.partition import partition_of
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, post
@@ -67,27 +66,6 @@ async def test_jobs_are_meant_by_all_that_the_list_takes(
         answer = await post(client, f"/v1/jobs:{verb}", body)
         assert (answer["changed"] + answer["asked_to_stop"], answer["complete"]) == (expected, True)
     assert {job["_id"] for job in world.everything()["jobs"] if job != before[job["_id"]]} == meant
-
-
-async def test_a_request_ends_after_its_share_and_the_next_one_goes_on(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(of_jobs, "CHANGED_MAX", 3)
-    monkeypatch.setattr(of_jobs, "_SLICE", 2)
-    for id in await submit(client, 5):
-        world.rewrite_job(id, state="failed", finished_at_ms=NOW)
-    first = await post(client, "/v1/jobs:retry", LOG)
-    assert (first["matched"], first["changed"], first["complete"]) == (5, 3, False)
-    world.clock.now = type(world.clock.now)(NOW + 2_000)
-    again = [job["_id"] for job in world.database.documents(Collection.JOBS) if job["state"] == "pending"]
-    for id in again:
-        world.rewrite_job(id, state="failed", finished_at_ms=NOW + 2_000)
-    [late] = await submit(client, 1)
-    second = await post(client, "/v1/jobs:retry", {**LOG, "after": first["next"]})
-    assert (second["changed"], second["complete"], second["next"]) == (2, True, None)
-    assert {world.job(id)["state"] for id in again} == {"failed"}  # it failed after the first request
-    cancelled = await post(client, "/v1/jobs:cancel", {**LOG, "after": first["next"]})
-    assert (cancelled["changed"], world.job(late)["state"]) == (2, "pending")
 
 
 async def test_a_request_ends_when_its_time_is_over(
@@ -225,9 +203,6 @@ async def test_a_token_has_one_such_request_at_a_time(
     goes_on.set()
     assert (await under_way).json()["complete"]
     assert (await acme.post("/v1/jobs:cancel", json=LOG)).status_code == 200
-
-
-# Of a tenant that is about to move here, what is here are copies.
 
 
 async def test_copies_are_neither_counted_nor_changed(app: Edge, world: World, client: httpx.AsyncClient) -> None:

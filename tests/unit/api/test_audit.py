@@ -3,19 +3,16 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 import structlog
-from starlette.types import Message, Receive, Scope, Send
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.model.collection import Collection
-from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.audit import AuditRecord
 from hascheduler.testing.memory.access import MemoryAuditStore
 from hascheduler.testing.memory.database import MemoryConnection
@@ -70,13 +67,10 @@ async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
     [
         ("PUT", "/v1/lanes/slow", {}, 201, "slow", "/v1/lanes/{name}"),
         ("POST", "/v1/cluster/pause", {"because": "it burns"}, 200, "everything", "/v1/cluster/pause"),
-        ("POST", "/v1/processors/p-1/drain", None, 200, "p-1", "/v1/processors/{name}/drain"),
         ("PATCH", "/v1/lanes/none", {}, 404, "none", "/v1/lanes/{name}"),
         ("POST", "/v1/schedules", {"name": "a"}, 422, None, "/v1/schedules"),
-        ("POST", "/v1/schedules/pause/pause", None, 404, "pause", "/v1/schedules/{name}/pause"),
         ("POST", "/v1/nothing/here", {}, 404, None, None),
         ("POST", "/v1/lanes", {}, 405, None, "/v1/lanes"),
-        ("POST", "/v1/jobs/v1/cancel", None, 404, "v1", "/v1/jobs/{id}/cancel"),
         ("POST", "/v1/jobs/{id}/cancel", None, 404, "{id}", "/v1/jobs/{id}/cancel"),
         ("POST", "/v1/jobs/fire%3Atick%3A1/cancel", None, 404, "fire:tick:1", "/v1/jobs/{id}/cancel"),
     ],
@@ -93,22 +87,6 @@ async def test_what_was_refused_leaves_one_too(
     )  # fmt: skip
     assert (record["who"], record["token"], record["role"], record["tenant"]) == ("anonymous", None, "admin", "*")
     assert record["request"] == answer.headers["x-request-id"]
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/v1/cluster/pause", 200), ("/v1/processors/p-1/drain", 200), ("/v1/processors/nobody/drain", 404),
-        ("/v1/schedules/tick/pause", 200), ("/v1/schedules/nothing/pause", 404),
-    ],
-)  # fmt: skip
-async def test_the_reason_of_a_pause_is_recorded(
-    client: httpx.AsyncClient, world: World, path: str, status: int
-) -> None:
-    await create(client)
-    assert (await client.post(path, json={"because": "it burns"})).status_code == status
-    await client.post(path.replace("pause", "resume").replace("drain", "undrain"))
-    assert [record["because"] for record in await records(client, world)] == [None, "it burns", None]
 
 
 async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: Edge, world: World) -> None:
@@ -138,55 +116,6 @@ async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx.A
     assert record["target"].isprintable()
 
 
-async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> None:
-    reached = asyncio.Event()
-    answered: list[Message] = []
-
-    async def held(scope: Scope, receive: Receive, send: Send) -> None:
-        reached.set()
-        await asyncio.Event().wait()
-
-    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
-        raise RuntimeError
-
-    async def keep(message: Message) -> None:
-        answered.append(message)
-
-    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": []}
-    cut = asyncio.create_task(Edge(held, world.services(), (), "")(dict(scope), refusing, refusing))
-    await reached.wait()
-    await ended(cut)
-    await Edge(broken, world.services(), (), "")(dict(scope), refusing, keep)
-    assert [message.get("status") for message in answered] == [500, None]
-    await world.audit_writer.flush()
-    assert [document["status"] for document in world.everything()["audit"]] == [503, 500]
-
-
-async def refusing(*_: object) -> Any:
-    raise AssertionError("nobody asks, and nobody is answered")
-
-
-# Reading
-
-
-async def test_the_newest_come_first_in_pages_and_filtered(client: httpx.AsyncClient, world: World) -> None:
-    for second, name in enumerate("abc"):
-        world.clock.now = WallMs(NOW + 1_000 * second)
-        await client.put(f"/v1/lanes/{name}", json={})
-    await client.put("/v1/tenants/acme", json={})
-    await world.audit_writer.flush()
-    first = (await client.get("/v1/audit?limit=3")).json()
-    assert [item["target"] for item in first["items"]] == ["acme", "c", "b"]
-    rest = (await client.get(f"/v1/audit?limit=3&after={first['next']}")).json()
-    assert ([item["target"] for item in rest["items"]], rest["next"]) == (["a"], None)
-    assert len(await records(client, world, "?path=/v1/lanes")) == 3
-    assert len(await records(client, world, "?who=anonymous&since=2030-01-01T00:00:02Z")) == 2
-    assert await records(client, world, "?who=somebody") == []
-    assert await records(client, world, "?tenant=acme") == []
-    check_problem(await client.get("/v1/audit?since=yesterday"), 422, "since")
-    check_problem(await client.get("/v1/audit?whom=me"), 422, "whom")
-
-
 async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World) -> None:
     guarded = Guarded(app, world)
     for tenant in ("acme", "other", "*"):
@@ -195,9 +124,6 @@ async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World)
     async with await guarded.client("admin", "acme") as client:
         assert [record["tenant"] for record in await records(client, world)] == ["acme"]
         check_problem(await client.get("/v1/audit?tenant=other"), 403)
-
-
-# Writing
 
 
 def record(number: int) -> AuditRecord:
@@ -270,10 +196,17 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(
     assert stored_ids(world.connection)[-1] == f"{audit.QUEUE_MAX - 1:04d}"
 
 
-async def test_a_request_is_answered_though_the_log_can_not_be_written(app: Edge, world: World) -> None:
-    cut = MemoryConnection(world.database)
-    cut.cut()
-    writer = AuditWriter(MemoryAuditStore(cut, RETENTION_MS), world.clock)
-    app.services = replace(world.services(), audit_writer=writer)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        assert (await client.put("/v1/lanes/slow", json={})).status_code == 201
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/cluster/pause", 200), ("/v1/processors/p-1/drain", 200), ("/v1/processors/nobody/drain", 404),
+        ("/v1/schedules/tick/pause", 200), ("/v1/schedules/nothing/pause", 404),
+    ],
+)  # fmt: skip
+async def test_the_reason_of_a_pause_is_recorded(
+    client: httpx.AsyncClient, world: World, path: str, status: int
+) -> None:
+    await create(client)
+    assert (await client.post(path, json={"because": "it burns"})).status_code == status
+    await client.post(path.replace("pause", "resume").replace("drain", "undrain"))
+    assert [record["because"] for record in await records(client, world)] == [None, "it burns", None]

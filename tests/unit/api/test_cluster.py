@@ -1,7 +1,6 @@
 """What a replica reports of itself, the cluster, pauses, failovers and recordings, and its answers to failures."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -15,12 +14,9 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading, read_recording
 from hascheduler.model.collection import Collection
-from hascheduler.model.processor import Rest
-from hascheduler.model.values.instants import WallMs, format_instant
-from hascheduler.schema.failover import Failover
-from hascheduler.schema.noun import document_of, example_of
+from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
-from tests.factories import make_failover, make_pause
+from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
 
@@ -40,15 +36,6 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert shown["quarantine"] == [{"collection": "jobs", "id": "bad", "reason": "state: missing"}]
     assert shown["findings"] == {"at": "2030-01-01T00:00:00.000Z", "counts": {"overdue": 2}}
     assert shown["mirrors_differ"] == ["replica-2.bb"]
-
-
-async def test_processors_are_shown_with_why_they_get_no_jobs(client: httpx.AsyncClient, world: World) -> None:
-    world.view.rests = {"p-1.bb": Rest(3, 1, WallMs(NOW + 5_000))}
-    world.view.consuming = False
-    [item] = (await get(client, "/v1/processors"))["items"]
-    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
-    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
-    assert (item["consuming"], item["rest"]) == (False, {"missed": 3, "until": format_instant(WallMs(NOW + 5_000))})
 
 
 @pytest.mark.parametrize(
@@ -78,53 +65,7 @@ async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World)
     assert [line["event"] for line in logs] == ["request_failed"]
 
 
-# Changes of leadership
-
-
-FAILOVERS = "/v1/cluster/failovers"
-
-
-async def test_they_are_listed_the_latest_first(client: httpx.AsyncClient, world: World) -> None:
-    assert (await client.get(FAILOVERS)).json() == {"items": []}
-    bare = make_failover(1, gap_ms=None, first_decision_at_ms=None)
-    for failover in (bare, make_failover(2), make_failover(8, holder="replica-2.5f2c9a01")):
-        await world.failovers.save(failover)
-    await world.failovers.save(make_failover(9, shard="other"))
-    items = (await client.get(FAILOVERS)).json()["items"]
-    assert [item["term"] for item in items] == [8, 2, 1]
-    assert items[0] == example_of(Failover)
-    assert (items[2]["gap_ms"], items[2]["first_decision_at"]) == (None, None)
-    assert [item["term"] for item in (await client.get(f"{FAILOVERS}?limit=2")).json()["items"]] == [8, 2]
-
-
-# Pausing everything and draining processors
-
-
-PAUSE, RESUME, DRAIN, UNDRAIN = (
-    "/v1/cluster/pause", "/v1/cluster/resume", "/v1/processors/p-1/drain", "/v1/processors/p-1/undrain",
-)  # fmt: skip
-BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
-
-
-async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: httpx.AsyncClient) -> None:
-    assert (await get(client, "/v1/cluster"))["paused"] is None
-    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
-    assert (await get(client, "/v1/cluster"))["paused"] == BURNS
-    assert (await post(client, RESUME)) == {"paused": None}
-    assert (await get(client, "/v1/cluster"))["paused"] is None
-    assert (await post(client, RESUME)) == {"paused": None}
-
-
-async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
-    drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
-    assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
-    [shown] = (await get(client, "/v1/processors"))["items"]
-    assert (shown["draining"], shown["drained"], shown["occupied"]) == (True, drained, 2)
-    assert (await post(client, DRAIN))["drained"] == drained, "without a reason it keeps the one it has"
-    assert await post(client, UNDRAIN) == {"name": "p-1", "drained": None}
-    [shown] = (await get(client, "/v1/processors"))["items"]
-    assert (shown["draining"], shown["drained"]) == (False, None)
-    assert (await post(client, UNDRAIN))["drained"] is None
+DRAIN = "/v1/processors/p-1/drain"
 
 
 async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.AsyncClient, world: World) -> None:
@@ -149,9 +90,6 @@ async def test_no_more_names_than_the_bound_are_drained(
 def drained_before(world: World, name: str, *, since_ms: int) -> None:
     pause = make_pause(drain_id(name), rev=1, since_ms=since_ms)
     world.database.insert(Collection.PAUSES, document_of(pause))
-
-
-# The leader's inputs and decisions, line by line
 
 
 RECORDING = "/v1/cluster/recording"
@@ -179,14 +117,7 @@ def _fails(*_: object) -> Any:
     raise Gone
 
 
-ENDS: dict[str, tuple[object, str, object] | None] = {
-    "it ends by itself": None,
-    "the leader's state cannot be copied": ("view", "record", _fails),
-    "no answer is made of it": (cluster, "_Closing", _fails),
-    "its first line cannot be written": (cluster, "heading_line", _fails),
-    "it is cut off before the answer begins": (cluster._Closing, "__call__", "stands still"),
-    "it is cut off before the first line": ("lines", "", "stands still"),
-}
+ENDS = ["it ends by itself", "the leader's state cannot be copied", "it is cut off before the answer begins"]
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -203,17 +134,10 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
         reached.set()
         await asyncio.Event().wait()
 
-    async def lines(_: object) -> AsyncIterator[bytes]:
-        await stands_still()
-        yield b""
-
-    match ENDS[end]:
-        case ("lines", _, _):
-            monkeypatch.setattr(cluster, "_lines", lines)
-        case (where, str() as name, "stands still"):
-            monkeypatch.setattr(where, name, stands_still)
-        case (where, str() as name, instead):
-            monkeypatch.setattr(world.view if where == "view" else where, name, instead)
+    if "copied" in end:
+        monkeypatch.setattr(world.view, "record", _fails)
+    if "cut off" in end:
+        monkeypatch.setattr(cluster._Closing, "__call__", stands_still)
     received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     received.put_nowait({"type": "http.request"})
 
@@ -232,4 +156,31 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
         still.cancel()
         await asyncio.gather(request, still, return_exceptions=True)
     assert limit.in_use == 0
-    assert reached.is_set() == ("cut off" in end and not (leaves and "first line" in end))
+    assert reached.is_set() == ("cut off" in end)
+
+
+PAUSE, RESUME, UNDRAIN = "/v1/cluster/pause", "/v1/cluster/resume", "/v1/processors/p-1/undrain"
+
+
+BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
+
+
+async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: httpx.AsyncClient) -> None:
+    assert (await get(client, "/v1/cluster"))["paused"] is None
+    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
+    assert (await get(client, "/v1/cluster"))["paused"] == BURNS
+    assert (await post(client, RESUME)) == {"paused": None}
+    assert (await get(client, "/v1/cluster"))["paused"] is None
+    assert (await post(client, RESUME)) == {"paused": None}
+
+
+async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
+    drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
+    assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
+    [shown] = (await get(client, "/v1/processors"))["items"]
+    assert (shown["draining"], shown["drained"], shown["occupied"]) == (True, drained, 2)
+    assert (await post(client, DRAIN))["drained"] == drained, "without a reason it keeps the one it has"
+    assert await post(client, UNDRAIN) == {"name": "p-1", "drained": None}
+    [shown] = (await get(client, "/v1/processors"))["items"]
+    assert (shown["draining"], shown["drained"]) == (False, None)
+    assert (await post(client, UNDRAIN))["drained"] is None

@@ -1,73 +1,34 @@
 """What a peer says of the client, and the limits that each party is charged with."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.app import with_edge
 from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Holding, Limit, NoRoom, Party, Slot, address_party, limits
 from hascheduler.api.http.server import BATCH_ID, peer_headers
-from hascheduler.api.services import ApiServices
 from hascheduler.errors import Overloaded
 from hascheduler.telemetry.metrics_http import POOLS, HttpMetrics
 from tests.unit.api.doubles import World, the_routes
 from tests.unit.api.requests import check_problem
 
-LOG = {"definition": "log"}
-FAR = {"X-Shard": "far"}
-SHARED = ("auth", "audit_writer", "metrics", "limits", "logins", "tokens")
 
-
-class ByHeader:
-    """A gateway in small: the header says whose services answer, and the request goes on with a copy of its state."""
-
-    def __init__(self, shards: Mapping[bytes, ApiServices]) -> None:
-        self._shards = shards
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        shard = dict(scope["headers"]).get(b"x-shard", b"home")
-        state = {**scope["state"], "services": self._shards[shard]}
-        await the_routes()({**scope, "state": state}, receive, send)
-
-
-@pytest.fixture
-def far() -> World:
-    return World()
-
-
-def both(home: World, far: World, **changes: Any) -> Mapping[bytes, ApiServices]:
-    """The services of each, which share what belongs to the process."""
-    services = replace(home.services(), **changes)
-    shared = {name: getattr(services, name) for name in SHARED}
-    return {b"home": services, b"far": replace(far.services(), **shared)}
-
-
-def before(shards: Mapping[bytes, ApiServices], **options: Any) -> Edge:
-    return with_edge(ByHeader(shards), shards[b"home"], **options)
-
-
-def asking(app: Edge, secret: str | None = None) -> httpx.AsyncClient:
-    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", headers=headers)
-
-
-async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(world: World, far: World) -> None:
+async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(world: World) -> None:
+    """As several shards in one process do, each with its own queue."""
     asked: list[str | None] = []
 
     def turned_away(tenant: str | None, length: int) -> Overloaded | None:
         asked.append(tenant)
         return Overloaded("too many", 3)
 
-    async with asking(before(both(world, far), turned_away=turned_away)) as client:
-        answer = await client.post("/v1/jobs", json=LOG, headers=FAR)
+    app = with_edge(the_routes(), world.services(), turned_away=turned_away)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        answer = await client.post("/v1/jobs", json={"definition": "log"})
     assert check_problem(answer, 503)["detail"] == "too many"
     assert (answer.headers["retry-after"], asked) == ("3", [None])
     await world.audit_writer.flush()
@@ -123,26 +84,6 @@ async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Head
     assert await address_charged(app_with(world, key), world, headers) == "198.51.100.1"
 
 
-async def test_the_limits_are_charged_with_the_client_s_address(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit, app = world.limits["large_bodies"], app_with(world, KEY)
-    held: list[int] = []
-    take = limit.take
-
-    def watched(*args: Any, **options: Any) -> Slot:
-        slot = take(*args, **options)
-        held.append(limit.held(address_party(CLIENT)))
-        return slot
-
-    monkeypatch.setattr(limit, "take", watched)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        answer = await client.post(
-            "/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=passed_on(KEY, CLIENT)
-        )
-    assert answer.status_code == 200
-    assert held[0] > 0
-    assert limit.in_use == 0
-
-
 async def batch_made(app: Edge, headers: Headers) -> str:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=headers)
@@ -162,9 +103,6 @@ async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Header
     assert await batch_made(app_with(world, KEY), headers) != "batch:whole"
 
 
-# Limits, for any history of parties that come and go
-
-
 def greedy(limit: Limit, party: Party) -> int:
     """How much it gets that takes all it can."""
     with suppress(NoRoom):
@@ -178,29 +116,6 @@ def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
     assert [greedy(limit, ("token", str(number))) for number in range(7)] == [32, 16, 8, 4, 2, 1, 1]
     assert limit.free() == 0
     assert greedy(Limit("some", 320, 64), address_party("127.0.0.1")) == 192
-
-
-def test_the_reserve_is_for_privileged_callers_alone() -> None:
-    limit = Limit("some", 4, 2, retry_after_s=7)
-    for name in "abcd":
-        limit.take((("token", name),), privileged=name in "cd")
-    for privileged in (False, True):
-        with pytest.raises(NoRoom, match="reached its limit of some") as refused:
-            limit.take((("token", "e"),), privileged=privileged)
-        assert (refused.value.status_code, refused.value.reason) == (503, "full")
-        assert refused.value.headers == {"Retry-After": "7"}
-
-
-def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream_of_several_shards() -> None:
-    of_all = limits()
-    holding = Holding(of_all, (("token", "t"),), HttpMetrics(), privileged=False)
-    with holding.take("followers"), holding.take("followers"), holding.take("forwarded"), holding.take("forwarded"):
-        assert [of_all[kind].in_use for kind in ("in_flight", "followers", "forwarded")] == [1, 1, 2]
-    holding.hold_open("waits")
-    assert holding.is_held_open
-    assert [of_all[kind].in_use for kind in ("in_flight", "waits")] == [0, 1]
-    holding.release()
-    assert [limit.in_use for limit in of_all.values()] == [0] * len(of_all)
 
 
 @pytest.mark.parametrize(
@@ -256,3 +171,15 @@ def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, ste
 
 def test_the_refusals_of_every_limit_are_counted_from_the_beginning() -> None:
     assert {"connections", *limits()} == set(POOLS)
+
+
+def test_a_request_gives_back_all_that_it_holds_and_is_charged_once_for_a_stream_of_several_shards() -> None:
+    of_all = limits()
+    holding = Holding(of_all, (("token", "t"),), HttpMetrics(), privileged=False)
+    with holding.take("followers"), holding.take("followers"), holding.take("forwarded"), holding.take("forwarded"):
+        assert [of_all[kind].in_use for kind in ("in_flight", "followers", "forwarded")] == [1, 1, 2]
+    holding.hold_open("waits")
+    assert holding.is_held_open
+    assert [of_all[kind].in_use for kind in ("in_flight", "waits")] == [0, 1]
+    holding.release()
+    assert [limit.in_use for limit in of_all.values()] == [0] * len(of_all)

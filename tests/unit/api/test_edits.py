@@ -9,21 +9,9 @@ from hascheduler.dispatch.decisions import ResetCursor
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
+from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create, get, patch, post
 
 LOG = {"definition": "log"}
-
-
-async def test_a_replacement_keeps_the_anchor_unless_it_brings_one(client: httpx.AsyncClient) -> None:
-    anchored = {"type": "interval", "every": "1m", "anchor": "2020-01-01T00:00:17Z"}
-    await create(client, trigger=anchored)
-    answer = await client.put("/v1/schedules/tick", json={"trigger": {"type": "interval", "every": "1h"}, "job": LOG})
-    assert answer.status_code == 200
-    assert answer.json()["trigger"]["anchor"] == "2020-01-01T00:00:17.000Z"
-    assert answer.json()["rev"] == 2
-    moved = {**anchored, "anchor": "2021-01-01T00:00:00Z"}
-    answer = await client.put("/v1/schedules/tick", json={"trigger": moved, "job": LOG})
-    assert answer.json()["trigger"]["anchor"] == "2021-01-01T00:00:00.000Z"
 
 
 @pytest.mark.parametrize(
@@ -117,15 +105,6 @@ async def test_a_patch_changes_only_the_fields_that_it_names(
     assert shown == {**before, **changed, "rev": 2 if changed else 1}
 
 
-async def test_a_trigger_of_another_type_replaces_the_stored_one(client: httpx.AsyncClient) -> None:
-    await create(client, trigger={**TICK["trigger"], "jitter": "200ms", "max_fires": 9})
-    shown = await patch(client, {"trigger": {"type": "cron", "expression": "0 3 * * *", "jitter": None}})
-    assert shown["trigger"] == {"type": "cron", "expression": "0 3 * * *", "timezone": "UTC", **DEFAULT_NARROWING}
-    check_problem(
-        await client.patch("/v1/schedules/tick", json={"trigger": {"type": "interval"}}), 422, "trigger.every"
-    )
-
-
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), ({"a": [1]}, {"a": [True]})])
 async def test_values_that_only_python_calls_equal_are_a_change(
     client: httpx.AsyncClient, old: object, new: object
@@ -134,80 +113,7 @@ async def test_values_that_only_python_calls_equal_are_a_change(
     assert (await patch(client, {"job": {"payload": new}}))["rev"] == 2
 
 
-BAD_PATCHES: list[tuple[dict[str, Any], str]] = [
-    ({"trigger": None}, "trigger"),
-    ({"trigger": {"every": "50ms"}}, "trigger.every"),
-    ({"trigger": {"expression": "* * * * *"}}, "trigger.expression"),
-    ({"job": {"priority": 11}}, "job.priority"),
-    ({"job": {"render": True, "payload": {"x": ["${nothing}"]}}}, "job.payload.x.0"),
-    ({"labels": {"a b": "c"}}, "labels.a b"),
-    ({"rev": 7}, "rev"),
-]
-
-
-@pytest.mark.parametrize(("body", "path"), BAD_PATCHES, ids=[str(row[0]) for row in BAD_PATCHES])
-async def test_a_patch_is_checked_like_a_replacement(
-    client: httpx.AsyncClient, world: World, body: dict[str, Any], path: str
-) -> None:
-    await create(client)
-    before = world.everything()
-    check_problem(await client.patch("/v1/schedules/tick", json=body), 422, path)
-    assert world.everything() == before
-
-
-# Pause, resume and reset
-
-
-async def test_a_paused_schedule_shows_since_when_and_why(client: httpx.AsyncClient) -> None:
-    before = await create(client)
-    shown = await post(client, "/v1/schedules/tick/pause", {"because": "the printer is on fire"})
-    paused = {
-        "paused": True,
-        "paused_at": NOW_TEXT,
-        "paused_because": "the printer is on fire",
-        "next_at": None,
-        "next_due_at": None,
-        "rev": 2,
-    }
-    assert shown == {**before, **paused}
-    assert await get(client, "/v1/schedules/tick") == shown
-
-
-async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await post(client, "/v1/schedules/tick/pause", {"because": "lunch"})
-    await world.count_failures(3)
-    world.clock.now = WallMs(NOW + 3_500)
-    shown = await post(client, "/v1/schedules/tick/resume")
-    assert shown["failures_in_a_row"] == 0
-    assert (shown["paused"], shown["paused_at"], shown["paused_because"]) == (False, None, None)
-    assert (shown["next_at"], shown["rev"]) == ("2030-01-01T00:00:04.000Z", 3)
-    [stretch] = world.schedule()["past"]
-    assert (stretch["since_ms"], stretch["through_ms"], stretch["paused"]) == (NOW, NOW + 3_500, True)
-
-
-async def test_resuming_with_catch_up_applies_the_misfire_policy_to_them(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, paused=True)
-    world.clock.now = WallMs(NOW + 3_500)
-    shown = await post(client, "/v1/schedules/tick/resume", {"catch_up": True})
-    assert shown["next_at"] == "2030-01-01T00:00:01.000Z"
-    assert world.schedule()["past"] == []
-
-
-async def test_a_body_may_be_left_out_but_not_be_something_else(client: httpx.AsyncClient) -> None:
-    await create(client)
-    path = "/v1/schedules/tick/pause"
-    form = {"content-type": "application/x-www-form-urlencoded"}
-    assert (await client.post(path, headers=form)).status_code == 200
-    assert (await client.post(path, content="{}", headers={"content-type": "application/json"})).status_code == 200
-    check_problem(await client.post(path, content="because=x", headers=form), 415)
-    check_problem(await client.post(path, content="{", headers={"content-type": "application/json"}), 400)
-
-
 AHEAD_MS = 10_800_000
-AHEAD_TEXT = "2030-01-01T03:00:00.000Z"
 RESET = "/v1/schedules/tick/reset"
 
 
@@ -216,22 +122,6 @@ async def ahead(client: httpx.AsyncClient, world: World, name: str = "tick", **f
     await create(client, name=name, **fields)
     await world.pass_over(Verdict.COALESCED, NOW + 1_000, NOW + AHEAD_MS - 1_000, count=10_799, name=name)
     await world.fire(NOW + AHEAD_MS, name)
-
-
-async def test_a_schedule_that_is_ahead_is_shown_with_the_command_that_mends_it(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client, name="right")
-    await ahead(client, world)
-    shown = await get(client, "/v1/schedules/tick")
-    assert shown["ahead_until"] == AHEAD_TEXT
-    assert "hascheduler schedule reset tick --from now" in shown["warnings"][0]
-    right = await get(client, "/v1/schedules/right")
-    assert (right["ahead_until"], right["warnings"]) == (None, [])
-    for query in ("ahead=true", "ahead=true&text=ti", "ahead=true&state=active"):
-        listed = await get(client, f"/v1/schedules?{query}")
-        assert [(one["name"], one["ahead_until"]) for one in listed["items"]] == [("tick", AHEAD_TEXT)], query
-    assert (await get(client, "/v1/schedules:counts?ahead=true"))["active"] == 1
 
 
 async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: httpx.AsyncClient, world: World) -> None:
@@ -267,15 +157,3 @@ async def test_what_a_reset_can_not_do_is_refused(client: httpx.AsyncClient, wor
     await post(client, "/v1/schedules/tick/resume")
     await post(client, RESET)
     assert world.schedule()["reset_at_ms"] == NOW
-
-
-async def test_all_that_are_ahead_and_match_are_reset(client: httpx.AsyncClient, world: World) -> None:
-    await ahead(client, world, "tick", labels={"team": "a"})
-    await ahead(client, world, "tide", labels={"team": "a"})
-    await ahead(client, world, "other")
-    await create(client, name="tired", labels={"team": "a"})
-    for changed in (2, 0):
-        answer = await post(client, "/v1/schedules:reset", {"filter": {"text": "ti"}})
-        assert (answer["matched"], answer["changed"], answer["refused"]) == (2, changed, 0)
-    asked = {one["_id"] for one in world.everything()["schedules"] if one.get("reset_at_ms") is not None}
-    assert asked == {"tick", "tide"}

@@ -93,21 +93,6 @@ async def until_nobody_follows(log: EventLog) -> None:
             await asyncio.sleep(0.01)
 
 
-# What is sent
-
-
-async def test_events_are_sent_as_they_happen(server: ApiServer, log: EventLog) -> None:
-    async with following(server) as sent:
-        assert sent.answer.headers["content-type"].startswith("text/event-stream")
-        assert sent.answer.headers["cache-control"] == "no-store"
-        assert await sent.next() == {"": "still here", "id": position(12, 1)}
-        log.append([happened(13, "job:1", type=EventType.FAILED, attempt=2)], position(13, 1))
-        told = await sent.next()
-        assert (told["id"], told["event"]) == (position(13, 1), "failed")
-        data = json.loads(told["data"])
-        assert (data["id"], data["type"], data["job"], data["attempt"]) == (told["id"], "failed", "job:1", 2)
-
-
 @pytest.mark.parametrize(
     ("query", "headers", "first"),
     [
@@ -124,42 +109,6 @@ async def test_a_client_that_reconnects_resumes_where_it_was(
         assert (await sent.next())["id"] == position(first, 1)
 
 
-async def test_an_id_that_is_too_old_causes_a_reset_from_now(server: ApiServer, log: EventLog) -> None:
-    async with following(server, f"after={position(9, 1)}") as sent:
-        reset = await sent.next()
-        assert (reset["event"], reset["id"]) == ("reset", position(12, 1))
-        assert "list the jobs again" in json.loads(reset["data"])["reason"]
-        assert await sent.next() == {"": "still here", "id": position(12, 1)}
-        log.append([happened(13)], position(13, 1))
-        assert (await sent.next())["id"] == position(13, 1)
-
-
-async def test_only_what_is_asked_for_is_sent(
-    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "_SILENCE_MS", 20)
-    after = f"after={position(12, 1)}"
-    streams = {
-        "type=failed&type=cancelled": ["failed", "cancelled"],
-        "job=fire:tick:1": ["started"],
-        "schedule=tick": ["started"],
-        "definition=resize": ["cancelled"],
-        "tenant=acme": ["failed"],
-    }
-    log.append(
-        [
-            happened(13, "fire:tick:1", type=EventType.STARTED, schedule="tick"),
-            happened(14, type=EventType.FAILED, tenant="acme"),
-            happened(15, type=EventType.CANCELLED, definition="resize"),
-        ],
-        position(15, 1),
-    )
-    for query, types in streams.items():
-        async with following(server, f"{query}&{after}") as sent:
-            assert await sent.types(len(types)) == types
-            assert await sent.next() == {"": "still here", "id": position(15, 1)}
-
-
 @pytest.mark.parametrize(("silence_ms", "asked"), [(20, ""), (60_000, "&keepalive=200ms")])
 async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_client_asks(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch, silence_ms: int, asked: str
@@ -171,9 +120,6 @@ async def test_silence_is_broken_with_the_id_to_come_back_with_as_often_as_the_c
         while (said := await sent.next()) == {"": "still here", "id": position(12, 1)}:
             pass
         assert said == {"": "still here", "id": position(14, 7)}
-
-
-# How it ends
 
 
 async def test_a_slow_reader_gets_lagging_and_may_reconnect(world: World) -> None:
@@ -225,9 +171,6 @@ async def test_a_stream_does_not_go_on_for_ever(
         assert await sent.to_the_end() == []
 
 
-# Who may
-
-
 async def token(client: httpx.AsyncClient, tenant: str, role: Role = Role.VIEWER) -> tuple[str, dict[str, str]]:
     """Its id, and the header."""
     answer = await client.post("/v1/tokens", json={"name": "t", "role": role.value, "tenant": tenant})
@@ -245,9 +188,8 @@ async def test_a_token_of_one_tenant_sees_the_events_of_its_jobs(server: ApiServ
         assert (await sent.data())["tenant"] == "acme"
 
 
-@pytest.mark.parametrize("how", ["logged out", "token expired"])
 async def test_a_session_that_ends_ends_its_streams(
-    world: World, log: EventLog, monkeypatch: pytest.MonkeyPatch, how: str
+    world: World, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "_SILENCE_MS", 20)
     world.auth = replace(world.auth, required=True, admin_digest=digest_of("the settings' own"))
@@ -263,10 +205,31 @@ async def test_a_session_that_ends_ends_its_streams(
             await sent.next()
             log.append([happened(13, "job:1")], position(13, 1))
             assert (await sent.data())["job"] == "job:1"
-            if how == "logged out":
-                del client.headers["Authorization"]
-                page = {**cookie, "Sec-Fetch-Site": "same-origin"}
-                assert (await client.delete("/ui/session", headers=page)).status_code == 204
-            else:
-                world.rewrite(Collection.TOKENS, digest_of(secret), expires_at_ms=NOW)
+            world.rewrite(Collection.TOKENS, digest_of(secret), expires_at_ms=NOW)
             assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
+
+
+async def test_only_what_is_asked_for_is_sent(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_SILENCE_MS", 20)
+    after = f"after={position(12, 1)}"
+    streams = {
+        "type=failed&type=cancelled": ["failed", "cancelled"],
+        "job=fire:tick:1": ["started"],
+        "schedule=tick": ["started"],
+        "definition=resize": ["cancelled"],
+        "tenant=acme": ["failed"],
+    }
+    log.append(
+        [
+            happened(13, "fire:tick:1", type=EventType.STARTED, schedule="tick"),
+            happened(14, type=EventType.FAILED, tenant="acme"),
+            happened(15, type=EventType.CANCELLED, definition="resize"),
+        ],
+        position(15, 1),
+    )
+    for query, types in streams.items():
+        async with following(server, f"{query}&{after}") as sent:
+            assert await sent.types(len(types)) == types
+            assert await sent.next() == {"": "still here", "id": position(15, 1)}

@@ -1,23 +1,18 @@
 """What every route does: it refuses what it does not declare, answers HEAD, is counted, and says where to ask again."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import Request
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.http.limits import Limit
 from hascheduler.api.middleware.overload import WAIT_S_MAX, long_request_s_max, time_limit_s
-from hascheduler.api.routing.route_rules import answer_to
-from hascheduler.errors import NotFound, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.testing.memory.jobs import MemoryJobStore
 from tests.tiers import spread
 from tests.unit.api.doubles import World, description
-from tests.unit.api.requests import TICK, check_problem, create, get, scope_of
+from tests.unit.api.requests import TICK, check_problem, create, get
 from tests.unit.telemetry.scraping import scrape
 
 DOCUMENT = description()
@@ -53,18 +48,6 @@ async def test_a_body_on_a_route_without_one(client: httpx.AsyncClient, method: 
     problem = check_problem(answer, 400)
     assert problem["type"] == "urn:hascheduler:problem:unexpected-body"
     assert f"{method} {concrete(path)}" in problem["detail"]
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("lable=a%3Db", "label"),
-        (f"{'label' * 100}=1", "one of text, state, verdict, tenant, ahead, label, after, limit"),
-    ],
-)
-async def test_the_nearest_name_is_told(client: httpx.AsyncClient, query: str, expected: str) -> None:
-    [error] = check_problem(await client.get(f"/v1/schedules?{query}"), 422)["errors"]
-    assert error["expected"] == expected
 
 
 @pytest.mark.parametrize(("method", "path", "operation"), [row for row in BY_NAME if queries(row.values[2])])  # type: ignore[arg-type]
@@ -108,36 +91,6 @@ async def test_a_head_of_a_stream_ends_and_gives_its_place_back(
     assert [world.limits[kind].in_use for kind in ("followers", "viewers", "in_flight")] == [0, 0, 0]
 
 
-SPELT: list[tuple[str, str | None]] = [
-    ("wait=120s", "120s"), ("%77%61%69%74=120s", "120s"), ("wait", ""), ("cancel_on_disconnect=true&w%61it=1s", "1s"),
-    ("+wait=120s", None), ("wait;=1", None), ("label=wait=", None), ("&&wait=1&wait=2", "2"), ("", None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("query", "wait"), SPELT)
-@pytest.mark.parametrize("request_line", [("POST", "/v1/jobs"), ("GET", "/v1/jobs/job:1")])
-def test_who_waits_for_the_route_has_the_time_to_wait(
-    query: str, wait: str | None, request_line: tuple[str, str]
-) -> None:
-    method, path = request_line
-    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": query.encode()}
-    assert Request({**scope, "headers": []}).query_params.get("wait") == wait  # as the route reads it
-    assert (long_request_s_max(scope) is not None) == (wait is not None)
-    assert (time_limit_s(scope) > WAIT_S_MAX) == (wait is not None)
-
-
-async def test_an_error_names_the_path_that_was_routed_whatever_the_host_says(app: Edge, world: World) -> None:
-    app.services = world.services()
-    scope = scope_of(
-        "GET", "/v1/nowhere", [(b"host", b"a/v1/jobs#")], app=app, path="/v1/nowhere?a", query_string=b"\xff"
-    )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
-        shown = (await client.get("/v1/nowhere%3Fa%23b")).json()
-    assert "/v1/nowhere?a#b" in shown["detail"]
-    found = await answer_to(Request(scope), NotFound("job", "a"))
-    assert found.status_code == 404
-
-
 async def requests(world: World) -> dict[tuple[str, str, str], float]:
     """What was counted, by method, route and status."""
     told = scrape(world.metrics.registry).samples
@@ -152,7 +105,6 @@ async def requests(world: World) -> dict[tuple[str, str, str], float]:
     ("method", "path", "counted"),
     [
         ("GET", "/v1/jobs/job:1", ("GET", "/v1/jobs/{id}", "404")),
-        ("GET", "/livez", ("GET", "/livez", "200")),
         ("GET", "/metrics", ("GET", "/metrics", "200")),
         ("GET", "/no/such", ("GET", "none", "404")),
         ("BREW", "/v1/jobs", ("other", "/v1/jobs", "405")),
@@ -231,12 +183,6 @@ WRITES: list[tuple[str, str, Any, str, str | None]] = [
 ]  # fmt: skip
 
 
-async def set_up(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    there = await client.post("/v1/jobs", json=LOG)
-    world.database.insert(Collection.JOBS, {**world.job(there.json()["id"]), "_id": "job:there"})
-
-
 @pytest.mark.parametrize("carried_out", [True, False])
 @pytest.mark.parametrize(("method", "path", "body", "exchange", "location"), WRITES)
 async def test_an_unknown_outcome_tells_the_id_to_ask_by(
@@ -250,7 +196,9 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
     location: str | None,
     carried_out: bool,
 ) -> None:
-    await set_up(client, world)
+    await create(client)
+    there = await client.post("/v1/jobs", json=LOG)
+    world.database.insert(Collection.JOBS, {**world.job(there.json()["id"]), "_id": "job:there"})
     before = world.everything()
     world.connection.fail_next(of=exchange, carried_out=carried_out)
     answer = await client.request(method, path, json=body)
@@ -276,7 +224,7 @@ async def test_an_unknown_outcome_tells_the_id_to_ask_by(
 
 def test_every_write_is_among_those_or_named_by_its_path() -> None:
     """A new route that makes something has to say where to ask for it."""
-    patterns = {pattern(path) for _, path, *_ in WRITES}
+    patterns = {path.partition("?")[0] for _, path, *_ in WRITES}
     for path, operations in description()["paths"].items():
         if {"post"} & set(operations) and "{" not in path and path not in patterns:
             assert path in NAMES_NOTHING, path
@@ -290,23 +238,6 @@ NAMES_NOTHING = {
 """Repeating them is harmless, or they change nothing."""
 
 
-def pattern(path: str) -> str:
-    return path.partition("?")[0]
-
-
-async def test_under_a_key_the_request_may_be_repeated_and_makes_nothing_twice(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    for path, body in (("/v1/jobs", LOG), ("/v1/schedules/tick/trigger", None)):
-        world.connection.fail_next(of="jobs.submit", carried_out=True)
-        headers = {"Idempotency-Key": path}
-        problem = check_problem(await client.post(path, json=body, headers=headers), 503)
-        assert "retry with the same Idempotency-Key" in problem["detail"]
-        again = await client.post(path, json=body, headers=headers)
-        assert (again.status_code, again.json()["id"]) == (200, problem["id"])
-
-
 async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_waited_for(
     client: httpx.AsyncClient, world: World
 ) -> None:
@@ -316,21 +247,19 @@ async def test_a_submit_that_was_written_is_answered_although_its_end_cannot_be_
     assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
 
 
-async def test_of_a_batch_that_was_made_in_part_the_outcome_is_unknown(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+SPELT: list[tuple[str, str | None]] = [
+    ("wait=120s", "120s"), ("%77%61%69%74=120s", "120s"), ("wait", ""), ("cancel_on_disconnect=true&w%61it=1s", "1s"),
+    ("+wait=120s", None), ("wait;=1", None), ("label=wait=", None), ("&&wait=1&wait=2", "2"), ("", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "wait"), SPELT)
+@pytest.mark.parametrize("request_line", [("POST", "/v1/jobs"), ("GET", "/v1/jobs/job:1")])
+def test_who_waits_for_the_route_has_the_time_to_wait(
+    query: str, wait: str | None, request_line: tuple[str, str]
 ) -> None:
-    """The database goes away between two levels."""
-    submit_many: Callable[..., Any] = MemoryJobStore.submit_many
-    calls: list[int] = []
-
-    async def away(store: MemoryJobStore, jobs: Any) -> Any:
-        calls.append(len(jobs))
-        if len(calls) == 2:
-            raise StoreUnavailable("away")
-        return await submit_many(store, jobs)
-
-    monkeypatch.setattr(MemoryJobStore, "submit_many", away)
-    body = {"jobs": [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}]}
-    problem = check_problem(await client.post("/v1/jobs:batch", json=body), 503)
-    assert problem["type"] == UNKNOWN
-    assert len((await get(client, f"/v1/jobs?batch={problem['id']}"))["items"]) == 1
+    method, path = request_line
+    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": query.encode()}
+    assert Request({**scope, "headers": []}).query_params.get("wait") == wait  # as the route reads it
+    assert (long_request_s_max(scope) is not None) == (wait is not None)
+    assert (time_limit_s(scope) > WAIT_S_MAX) == (wait is not None)

@@ -82,9 +82,6 @@ async def test_each_rule_of_each_field_is_kept(client: httpx.AsyncClient, world:
     assert world.everything() == EMPTY
 
 
-# Bodies that are no JSON, or JSON that nothing should take
-
-
 def payload(text: str) -> str:
     return json.dumps({**TICK, "job": {"definition": "log", "payload": "HERE"}}).replace('"HERE"', text)
 
@@ -96,14 +93,10 @@ def trigger(**fields: str) -> str:
 RAW: dict[str, tuple[str | bytes, int, str | None]] = {
     "empty": ("", 400, None),
     "cut off": ('{"name": ', 400, None),
-    "two values": ("{} {}", 400, None),
     "a comment": ("{} // hello", 400, None),
     "a byte order mark": (b"\xef\xbb\xbf{}", 400, None),
     "not UTF-8": (b'{"name": "\xff"}', 400, None),
-    "UTF-16": ('{"name": "tick"}'.encode("utf-16"), 400, None),
     "a raw control character": ('{"name": "a\x01"}', 400, None),
-    "a list": ("[]", 422, ""),
-    "null": ("null", 422, ""),
     "NaN": (payload("NaN"), 422, "job.payload"),
     "infinity": (payload('{"a": [0, -Infinity]}'), 422, "job.payload.a.1"),
     "a duplicate key below": (payload('{"a": {"b": 1, "b": 2}}'), 422, "job.payload.a.b"),
@@ -166,15 +159,12 @@ async def test_all_mistakes_are_reported_at_once_with_what_would_be_right(client
     }  # fmt: skip
     often = {**TICK, "trigger": {"type": "interval", "every": "50ms"}}
     [error] = check_problem(await client.post("/v1/schedules", json=often), 422, "trigger.every")["errors"]
-    assert ("50ms" in error["problem"], "100ms" in error["expected"]) == (True, True)
+    assert ("50ms" in error["problem"], "100ms" in error["expected"]) == (True, True), "in the unit of its author"
 
 
 async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/schedules/tick")
     assert answer.headers["allow"] == "GET, PUT, PATCH, DELETE"
-
-
-# Rows
 
 
 def check_secretive(answer: httpx.Response) -> None:

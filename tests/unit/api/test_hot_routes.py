@@ -16,7 +16,6 @@ from starlette.types import Message, Scope
 from hascheduler.api.app import create_app
 from hascheduler.api.edge import Edge
 from hascheduler.api.hot_routes import HotRoute
-from hascheduler.api.middleware.auth import PageTerms
 from hascheduler.model.collection import Collection
 from hascheduler.model.token import Role, digest_of
 from hascheduler.model.values.instants import WallMs
@@ -33,7 +32,6 @@ SECRETS = {role: f"hsk_{number:043d}" for number, role in enumerate(Role)}
 SESSION = f"hsk_{'s' * 43}"
 COOKIE = (("Cookie", f"a=b; hascheduler_session={SESSION}"),)
 ORIGIN = (("Origin", "http://api"),)
-PAGES = PageTerms()
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -76,11 +74,9 @@ ALONE = [
     submit({"definition": "log"}),
     submit({**JOB, "target": "t", "lane": "misspelt", "not_before": "2030-01-02T00:00:00Z", "mode": "on_demand"}),
     submit({**JOB, "resources": {"cpu": 2}, "fairness_key": "", "tenant": "acme"}, pieces=3),
-    submit({**JOB, "depends_on": ["job:9999"]}),
     submit({**JOB, "definition": "unique"}),
     submit(headers=(*keyed("k"), ("X-Request-Id", "mine"), ("User-Agent", "é"))),
     submit(headers=(("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)),
-    submit(role=Role.SUBMITTER),
     submit({**JOB, "tenant": "other"}, role=Role.SUBMITTER),
     submit({**JOB, "lane": "misspelt"}, role=Role.SUBMITTER),
     submit({**JOB, "tenant": "full"}),
@@ -89,30 +85,23 @@ ALONE = [
     submit(role=None),
     submit(role=Role.VIEWER),
     submit(b"{"),
-    submit(b"[1]"),
     submit(b'{"definition": "log", "definition": "log"}'),
     submit({"definition": 1}, headers=keyed("a b")),
     submit(b"x" * (512 * 1024 + 1)),
-    submit(length="99999999"),
     submit(length=None, headers=(("Transfer-Encoding", "chunked"),)),
     submit(kind=None),
     submit(headers=(("Content-Type", "application/json"),)),
-    submit(headers=(("Content-Encoding", "gzip"),)),
-    submit(headers=(("Host", "evil"),)),
     Asked("POST", "/v1/jobs?dry_run=true", JOB),
     Asked("POST", "/v1/jobs?wait=0s", JOB),
-    Asked("POST", "/v1/jobs/", JOB),
     # Reading
     Asked("GET", "/v1/jobs/job:0002", role=Role.VIEWER),
     Asked("GET", "/v1/jobs/job:0003"),
-    Asked("GET", "/v1/jobs/é"),
     Asked("HEAD", "/v1/jobs/job:0001"),
     Asked("GET", "/v1/jobs/job:0001?wait=1s"),
     Asked("GET", "/v1/jobs/job:0001", JOB),
     Asked("GET", "/v1/jobs/job:0001", role=Role.WORKER),
     # In a session of the dashboard
     submit(role=None, headers=(*COOKIE, *ORIGIN)),
-    submit(role=None, headers=COOKIE),
     submit(role=None, headers=(*COOKIE, ("Origin", "http://evil"))),
     submit(headers=COOKIE),
     Asked("GET", "/v1/jobs/job:0001", role=None, headers=(*COOKIE, ("Sec-Fetch-Site", "same-site"))),
@@ -120,7 +109,6 @@ ALONE = [
     # Work
     Asked("POST", "/v1/work/start", {**NAMED, "processor": "http:nobody.0"}, role=Role.WORKER),
     Asked("POST", "/v1/work/start", NAMED, role=Role.SUBMITTER),
-    Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "cancelled"}, role=Role.WORKER),
     Asked("POST", "/v1/work/finish", {**NAMED, "outcome": "succeeded", "result": 1}, role=Role.WORKER),
     Asked("POST", "/v1/work/heartbeat", {"processor": PROCESSOR}, role=Role.WORKER, headers=keyed("k")),
 ]
@@ -172,10 +160,10 @@ class BrokenJobs:
         raise RuntimeError(name)
 
 
-async def prepared(app: Edge, pages: PageTerms = PAGES) -> World:
+async def prepared(app: Edge) -> World:
     """A world that requires tokens, where job:0001 is dispatched, job:0002 is acme's, and job:0003 can't be read."""
     world = World()
-    app.services = replace(world.services(), auth=replace(world.auth, required=True, pages=pages))
+    app.services = replace(world.services(), auth=replace(world.auth, required=True))
     for role, secret in SECRETS.items():
         tenant = "acme" if role in (Role.SUBMITTER, Role.VIEWER) else "*"
         made = make_token(role.value, digest=digest_of(secret), name=role.value, role=role, tenant=tenant)
@@ -227,22 +215,6 @@ async def same_outcome(all_asked: Sequence[Asked]) -> None:
 @pytest.mark.parametrize("asked", spread(ALONE, check=16), ids=str)
 async def test_both_routes_answer_record_count_and_store_alike(asked: Asked) -> None:
     await same_outcome([asked])
-
-
-@pytest.mark.parametrize("terms", [PageTerms(shows_payloads=False), PageTerms(read_only=True)], ids=str)
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_both_routes_keep_alike_from_a_page_what_the_settings_keep_from_it(terms: PageTerms, method: str) -> None:
-    path, body = ("/v1/jobs", JOB) if method == "POST" else ("/v1/jobs/job:0001", None)
-    is_refused = method == "POST" and terms.read_only
-    asked = Asked(method, path, body, headers=(*COOKIE, *ORIGIN), role=None)
-    found = []
-    for app in (the_app(), without_hot_routes()):
-        world = await prepared(app, terms)
-        found.append(await outcome(app, [asked], world=world))
-    assert found[0] == found[1]
-    status, _, answer = found[0][0]
-    assert status == (403 if is_refused else 201 if method == "POST" else 200)
-    assert (orjson.loads(answer).get("payload") == JOB["payload"]) == (terms.shows_payloads and not is_refused)
 
 
 @pytest.mark.parametrize("all_asked", TOGETHER)

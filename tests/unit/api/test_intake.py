@@ -144,12 +144,6 @@ class Cluster:
             heappush(client.again, (self.now_ms + 1_000 * retry_after_s, tries + 1))
 
 
-def test_what_can_be_done_is_not_refused() -> None:
-    client = Client(0.9 * BEST_PER_S)
-    Cluster([client]).run(60)
-    assert client.refused == 0
-
-
 @pytest.mark.parametrize(("times", "heeds"), [(1.5, False), (3, True), (6, False)])
 def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float, heeds: bool) -> None:
     client = Client(times * BEST_PER_S, heeds=heeds)
@@ -161,16 +155,6 @@ def test_goodput_stays_and_the_wait_of_what_is_accepted_is_bounded(times: float,
     assert done_per_s >= 0.9 * BEST_PER_S * left_by_refusals
     assert heeds or times > 3 or done_per_s >= 0.9 * BEST_PER_S
     assert percentile(cluster.waits_ms, 99) < 10_000
-
-
-def test_so_it_does_where_a_crowded_leader_is_not_late_at_all() -> None:
-    """That more comes than was ever done, and less is done than was, tells it."""
-    usual, flood = Client(0.9 * BEST_PER_S, until_s=20), Client(3 * BEST_PER_S, from_s=20)
-    cluster = Cluster([usual, flood], busy=0.2, database_lag_ms=10, crowded_lag_ms=0)
-    cluster.run(30)
-    assert usual.refused == 0
-    assert cluster.done_in(30) >= 0.85 * BEST_PER_S
-    assert percentile(cluster.waits_ms, 99) < 20_000
 
 
 def test_without_a_broker_submits_go_on() -> None:
@@ -196,21 +180,6 @@ def test_after_a_flood_all_is_let_in_within_seconds() -> None:
     assert cluster.control.limit_per_s is None
 
 
-def test_a_queue_for_full_processors_is_never_refused() -> None:
-    client = Client(0.8 * BEST_PER_S, tenant=None)
-    cluster = Cluster([client], slots_per_s=5)
-    cluster.run(100)
-    assert client.refused == 0
-    assert len(cluster.queue) > 10_000
-
-
-def test_a_slow_database_is_no_overload() -> None:
-    client = Client(0.8 * BEST_PER_S)
-    cluster = Cluster([client], slots_per_s=5, busy=0.1, database_lag_ms=600)
-    cluster.run(60)
-    assert client.refused == 0
-
-
 def late(runnable: int, at_ms: int) -> IntakeSight:
     return IntakeSight(runnable, runnable, LATE, at_ms)
 
@@ -222,18 +191,6 @@ def test_a_flood_is_refused_before_another_tenant_is(batch: int) -> None:
     cluster.run(30)
     assert flood.refused > flood.accepted
     assert quiet.refused <= 0.01 * quiet.accepted
-
-
-def test_some_requests_of_callers_for_all_tenants_are_read_in_a_flood() -> None:
-    """Or else a tenant within its part could not be told from one that floods through the same gateway."""
-    control = IntakeControl()
-    limit(control)
-    at_ms = 5_000
-    read = 0
-    for _ in range(1_000):
-        at_ms += 10
-        read += control.retry_after_s(None, 1, late(10_000, at_ms), JOB_BYTES) is None
-    assert 50 < read < 300
 
 
 def test_retry_after_is_bounded_and_spread() -> None:

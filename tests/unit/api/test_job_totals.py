@@ -29,9 +29,6 @@ def some(world: World) -> None:
     put(world, f"fire:tick-2:{NOW}", "running", schedule="tick-2", tenant="other", submitted_at_ms=NOW + 11)
 
 
-# Counts
-
-
 async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
     answer = await get(client, f"/v1/jobs:counts?{query}")
     assert (answer.pop("exact"), answer.pop("at_least")) == (True, [])
@@ -44,14 +41,11 @@ async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
     [
         ("label=even=True", {"pending": 1, "running": 1, "failed": 2}),
         ("state=failed&state=running", {"failed": 3, "running": 7}),
-        ("state=failed", {"failed": 3}),
         ("id=fire:", {"failed": 1, "running": 1}),
         ("schedule=tick", {"failed": 1}),
-        ("target=nothing", {}),
         ("since=2030-01-01T00:00:00.005Z", {"cancelled": 1, "failed": 2, "running": 1}),
         ("definition=log&tenant=acme&until=2030-01-01T00:00:00.002Z", {"pending": 1, "dispatched": 1}),
         ("unschedulable=true", {"pending": 1}),
-        ("unschedulable=true&state=failed", {}),
         ("", {"pending": 9, "running": 7, "succeeded": 1, "failed": 3, "cancelled": 1}),
         ("tenant=acme", {"pending": 5, "succeeded": 1, "failed": 3, "cancelled": 1}),
         ("definition=sleep", {"running": 4, "failed": 1}),
@@ -79,9 +73,6 @@ async def test_where_there_may_be_more_a_count_says_so(
     answer = await get(client, "/v1/jobs:counts?state=failed&state=succeeded")
     assert (answer["failed"], answer["succeeded"]) == (1, 1)
     assert (answer["exact"], answer["at_least"]) == (False, ["failed"])
-
-
-# Errors
 
 
 def failures(world: World) -> None:
@@ -134,16 +125,6 @@ async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.As
     assert answer["others"] == {"groups": 10, "count": 10}
 
 
-async def test_no_more_are_looked_at_than_one_request_may(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hascheduler.api.jobs.errors.EXAMINED_MAX", 3)
-    failures(world)
-    answer = await get(client, "/v1/jobs:errors?definition=log")
-    assert [(group["count"], group["job"]) for group in answer["groups"]] == [(3, "job:4")]
-    assert (answer["examined"], answer["complete"]) == (3, False)
-
-
 async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient, world: World) -> None:
     put(world, "job:1", "failed", "\x1b[31m\u202e" + "a" * 1_000_000)
     put(world, "job:2", "failed", "mongodb://user:secret@host/ refused hsk_" + "x" * 43)
@@ -154,9 +135,6 @@ async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient,
     assert "secret" not in answer.text
     assert "xxx" not in answer.text
     assert not {"\x1b", "\u202e"} & set(answer.text)
-
-
-# Tenants
 
 
 async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.AsyncClient, world: World) -> None:
@@ -176,19 +154,14 @@ async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.Async
     [
         (("timed out after 30 s", "timed out after 1.5 s"), "timed out after <n> s"),
         (("Timeout: 10.0.0.1:27017 is away", "Timeout: 192.168.1.20:27018 is away"), "Timeout: <n> is away"),
-        (("KeyError: 'user'", "KeyError: 'a \"b'"), 'KeyError: "…"'),
         (('no file "a b.png"', "no file `c`", "no file ''"), 'no file "…"'),
-        (("can't open x, it isn't there",), "can't open x, it isn't there"),
         (("object at 0x7f3a9c2d1e50", "object at 0x1"), "object at <id>"),
         (
             ("no job job:0194f3a1b2c3000001deadbeef01", "no job job:0194ffffb2c3000001deadbeef02"),
             "no job job:<id>",
         ),
         (("id 123e4567-e89b-12d3-a456-426614174000", "id deadbeef-e89b-42d3-a456-426614174001"), "id <id>"),
-        (("the decade of a facade", ), "the decade of a facade"),
-        (("order 20300101000000", "order 7"), "order <n>"),
         (("first\nsecond 1", "first\nthird", "\n \t\r\n first \n"), "first"),
-        (("a   b\tc", "a b c"), "a b c"),
         (("", " \n\t", "\x1b[2J", "\u202e\u200b"), NO_ERROR),
     ],
 )  # fmt: skip

@@ -12,25 +12,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.policy import Criterion
 from hascheduler.model.values.instants import WallMs
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, pages, post
+from tests.unit.api.requests import check_problem, create, get, post
 from tests.unit.api.tokens import Guarded
-
-
-async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncClient, world: World) -> None:
-    answer = await client.post("/v1/jobs", json={"definition": "log"})
-    assert answer.status_code == 201
-    assert answer.headers["location"] == "/v1/jobs/job:0001"
-    stored = world.job("job:0001")
-    assert (stored["target"], stored["tenant"], stored["fairness_key"]) == ("job:0001", "default", "default")
-    assert stored["submitted_at_ms"] == NOW
-    assert stored["not_before_ms"] is None
-    shown = answer.json()
-    assert (await client.get("/v1/jobs/job:0001")).json() == shown
-    assert shown["id"] == "job:0001"
-    assert shown["state"] == "pending"
-    assert shown["submitted_at"] == "2030-01-01T00:00:00.000Z"
-    assert (shown["tenant"], shown["resources"], shown["unschedulable"]) == ("default", None, False)
-    assert not {"_id", "rev", "sequence", "submitted_at_ms", "expire_at"} & set(shown)
 
 
 async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, world: World) -> None:
@@ -43,18 +26,6 @@ async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, worl
     assert {name: shown[name] for name in body} == {**body, "not_before": "2030-01-01T00:00:01.500Z"}
     stored = world.job("job:0001")
     assert (stored["not_before_ms"], stored["tenant"], stored["resources"]) == (NOW + 1500, "acme", {"cpu": 2})
-
-
-async def test_a_job_that_can_never_run_is_marked_while_it_waits(client: httpx.AsyncClient, world: World) -> None:
-    for _ in range(3):
-        await client.post("/v1/jobs", json={"definition": "log"})
-    world.view.never_to_run = {"job:0001", "job:0002"}
-    await client.post("/v1/jobs/job:0002/cancel")  # which the mirror may not have seen yet
-    items = (await client.get("/v1/jobs")).json()["items"]
-    assert {item["id"]: item["unschedulable"] for item in items} == {
-        "job:0001": True, "job:0002": False, "job:0003": False
-    }  # fmt: skip
-    assert (await client.get("/v1/jobs/job:0001")).json()["unschedulable"] is True
 
 
 async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
@@ -77,27 +48,6 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
             "traceback": None,
         }
     ]  # fmt: skip
-
-
-async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClient, world: World) -> None:
-    for definition in ("log", "log", "log", "sleep"):
-        await client.post("/v1/jobs", json={"definition": definition})
-    world.rewrite(Collection.JOBS, "job:0001", state="running", schedule="tick")
-    page = (await client.get("/v1/jobs?definition=log&limit=2")).json()
-    assert [item["id"] for item in page["items"]] == ["job:0003", "job:0002"]
-    assert page["next"] == f"~{NOW}.job:0002"
-    assert "payload" not in page["items"][0]
-    for query in ("state=running", "schedule=tick", f"definition=log&after={page['next']}"):
-        page = (await client.get(f"/v1/jobs?{query}")).json()
-        assert [item["id"] for item in page["items"]] == ["job:0001"]
-        assert page["next"] is None
-
-
-async def listed(client: httpx.AsyncClient, query: str) -> list[str]:
-    return [job["id"] for job in await pages(client, "/v1/jobs", query)]
-
-
-# Cancel, reprioritize and retry
 
 
 LOG = {"definition": "log"}
@@ -134,31 +84,16 @@ async def test_each_answer_says_which_state_it_met(
 # A lane that is not defined may be misspelt
 
 
-BATCH_LANE = {"weight": 2}
-
-
 def warnings(answer: httpx.Response) -> list[str]:
     assert answer.is_success, answer.text
     return answer.headers.get_list("warning")
 
 
-@pytest.fixture
-async def with_lane(client: httpx.AsyncClient) -> httpx.AsyncClient:
-    await client.put("/v1/lanes/bulk", json=BATCH_LANE)
-    return client
-
-
-async def test_a_submit_to_an_undefined_lane_names_the_nearest(with_lane: httpx.AsyncClient) -> None:
-    answer = await with_lane.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
+async def test_a_submit_to_an_undefined_lane_names_the_nearest(client: httpx.AsyncClient) -> None:
+    await client.put("/v1/lanes/bulk", json={"weight": 2})
+    answer = await client.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
     assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the default values; expected bulk\""
-
-
-async def test_a_batch_warns_once_of_each_lane_and_not_of_hundreds(with_lane: httpx.AsyncClient) -> None:
-    jobs = [{"definition": "log", "lane": lane} for lane in ("a", "a", "bulk", "b")]
-    assert len(warnings(await with_lane.post("/v1/jobs:batch", json={"jobs": jobs}))) == 2
-    many = [{"definition": "log", "lane": f"lane-{number}"} for number in range(300)]
-    assert len(warnings(await with_lane.post("/v1/jobs:batch", json={"jobs": many}))) == 10
 
 
 async def test_a_name_that_no_header_can_hold(client: httpx.AsyncClient) -> None:
@@ -167,9 +102,6 @@ async def test_a_name_that_no_header_can_hold(client: httpx.AsyncClient) -> None
     assert warning.isascii()
     assert warning.startswith('299 - "lane: ')
     assert warning.endswith('"')
-
-
-# Why a job waits
 
 
 ID = "job:0001"
@@ -320,15 +252,6 @@ async def test_what_ended_for_another_reason_stays_as_it_is(client: httpx.AsyncC
     assert [world.job(ids[name])["state"] for name in ("own", "after", "both")] == ["failed"] * 3
 
 
-async def test_a_request_that_broke_off_is_repeated(client: httpx.AsyncClient, world: World) -> None:
-    ids = await batch(client, a="", b="a", c="b")
-    fail(world, ids, a="", b="a", c="b")
-    assert (await post(client, f"/v1/jobs/{ids['a']}/retry"))["dependents"] == []
-    world.rewrite_job(ids["a"], state="succeeded")
-    assert await retried(client, ids) == ("not_failed", {"b": "ok", "c": "ok"})
-    assert [world.job(ids[name])["waits_for"] for name in "bc"] == [[], [ids["b"]]]
-
-
 async def test_so_many_are_looked_at_and_no_more(client: httpx.AsyncClient, world: World) -> None:
     ids = await batch(client, a="", b="a", c="a", d="b")
     fail(world, ids, a="", b="a", c="a", d="b")
@@ -370,19 +293,3 @@ async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(client: h
     assert world.everything() == before
     assert (await client.post(path, headers={"Idempotency-Key": "other"})).json()["answer"] == "ok"
     check_problem(await client.post(path, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")
-
-
-async def test_what_waited_for_the_batch_of_a_job_waits_for_it_again(client: httpx.AsyncClient, world: World) -> None:
-    answer = await post(client, "/v1/jobs:batch", {"jobs": [{"definition": "log"}] * 3})
-    first, second, third = (result["job"] for result in answer["results"])
-    ids = {"a": first, "b": second, "c": third}
-    for name, named in {"w": [answer["batch"]], "v": ["w"]}.items():
-        body = {"definition": "log", "depends_on": [ids.get(each, each) for each in named]}
-        ids[name] = (await post(client, "/v1/jobs", body, 201))["id"]
-    fail(world, ids, a="", w="a", v="w")
-    world.rewrite_job(third, state="succeeded")
-    assert await retried(client, ids) == ("ok", {"w": "ok", "v": "ok"})
-    assert world.job(ids["w"])["waits_for"] == [ids["w"], answer["batch"]]
-    assert world.job(ids["v"])["waits_for"] == [ids["w"]]
-    fail(world, ids, a="", b="", w="a", v="w")
-    assert await retried(client, ids) == ("ok", {"w": "dependency_failed", "v": "dependency_failed"})

@@ -133,14 +133,6 @@ def after_cancel(state: str) -> tuple[str, bool]:
     return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
 
 
-async def test_jobs_of_another_schedule_are_not_in_the_way(client: httpx.AsyncClient, world: World) -> None:
-    await create(client)
-    await create(client, name="tick-2")
-    await world.fire(NOW + 1_000, name="tick-2")
-    await client.post("/v1/jobs", json={"definition": "log", "target": "tick"})
-    await post(client, PATH, {"overlap": "skip"}, 201)
-
-
 async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     job: dict[str, Any] = world.job((await post(client, PATH, status=201))["id"])
@@ -172,19 +164,6 @@ def id_of(hours: int, kind: str = "backfill") -> str:
     return f"{kind}:tick:{NOW + hours * HOUR_MS}"
 
 
-async def test_each_nominal_time_of_the_span_gets_a_job(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    ids = [id_of(-3), id_of(-2), id_of(-1)]
-    answer = await post(client, BACKFILL, span(-3, -1))
-    assert answer == {"count": 3, "created": 3, "existing": 0, "undecided": 0, "jobs": ids}
-    jobs = [world.job(id) for id in ids]
-    assert [job["nominal_ms"] for job in jobs] == [NOW + hours * HOUR_MS for hours in (-3, -2, -1)]
-    assert [job["schedule"] for job in jobs] == ["tick"] * 3
-    assert all(job["serial"] for job in jobs)
-    # They are as old as the request, in the order of their times.
-    assert [(job["submitted_at_ms"], job["sequence"]) for job in jobs] == [(NOW, 0), (NOW, 1), (NOW, 2)]
-
-
 async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClient, world: World) -> None:
     await hourly(client)
     await world.fire(NOW + HOUR_MS)
@@ -198,30 +177,6 @@ async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClien
     assert (await post(client, BACKFILL, span(0, 3)))["jobs"] == [
         id_of(0), id_of(1, "fire"), id_of(2, "fire"), id_of(3),
     ]  # fmt: skip
-
-
-async def test_the_triggers_that_were_in_force_decide_what_may_still_fire(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await hourly(client)
-    world.clock.now = WallMs(NOW + 2 * HOUR_MS)
-    half_hourly = {"type": "interval", "every": "30m", "anchor": format_instant(NOW)}
-    await client.patch("/v1/schedules/tick", json={"trigger": half_hourly})
-    world.clock.now = WallMs(NOW + 3 * HOUR_MS)
-    answer = await post(client, BACKFILL, span(0.5, 3, dry_run=True))
-    # Until two hours ago only the full hours were in force.
-    assert (answer["count"], answer["undecided"]) == (6, 4)
-    assert answer["jobs"] == [f"backfill:tick:{NOW + half * HOUR_MS // 2}" for half in (1, 3)]
-
-
-async def test_a_dry_run_gives_the_same_answer_and_makes_nothing(client: httpx.AsyncClient, world: World) -> None:
-    await hourly(client)
-    await post(client, BACKFILL, span(-2, -2))
-    before = world.everything()
-    answer = await post(client, BACKFILL, span(-3, 0, dry_run=True))
-    assert world.everything() == before
-    assert answer == await post(client, BACKFILL, span(-3, 0))
-    assert (answer["count"], answer["created"], answer["existing"]) == (4, 3, 1)
 
 
 async def test_as_many_as_fit_are_made_and_not_one_more(

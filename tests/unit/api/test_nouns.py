@@ -8,10 +8,8 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.limit_keys import OnDuplicate
 from hascheduler.schema.definition import ConflictScope, Definition, DefinitionBody, KeyLimit, RateLimit
-from hascheduler.schema.lane import Lane, LaneBody
 from hascheduler.schema.noun import read_document
 from hascheduler.schema.retry import RetryPolicy
-from hascheduler.schema.tenant import Tenant, TenantBody
 from hascheduler.schema.uniqueness import Uniqueness
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, complete, create, get
@@ -39,21 +37,6 @@ FULL: dict[str, Any] = {
     "retry": {"attempts": 2, "lost_attempts": 3, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m",
     "total_timeout": "1h", "owner": "team-a",
 }  # fmt: skip
-
-
-async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, world: World) -> None:
-    answer = await client.put(LOG, json={"max_concurrency": 3})
-    assert answer.status_code == 201
-    assert answer.headers["location"] == LOG
-    assert answer.json() == PLAIN | {"max_concurrency": 3}
-    answer = await client.put(LOG, json={"retry": {"attempts": 2}})
-    assert answer.status_code == 200
-    assert answer.json() == PLAIN | {"rev": 2, "retry": RETRY | {"attempts": 2}}
-    assert await get(client, LOG) == answer.json()
-    assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
-    assert (await client.delete(LOG)).status_code == 204
-    check_problem(await client.delete(LOG), 404)
-    assert world.everything() == World().everything()
 
 
 async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, world: World) -> None:
@@ -121,41 +104,6 @@ async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_i
 
 
 BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
-LANE = complete(LaneBody, {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None, "owner": None})
-
-
-async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) -> None:
-    answer = await client.put(BULK, json={})
-    assert (answer.status_code, answer.json()) == (201, LANE)
-    assert answer.headers["location"] == BULK
-    assert read_document(Lane, "bulk", world.stored(Collection.LANES, "bulk")) == Lane(name="bulk", rev=1)
-    assert (await client.put(BULK, json={"weight": None, "promote_after": None, "policy": None})).json() == LANE
-    assert (await get(client, "/v1/lanes"))["items"] == [LANE]
-
-
-async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
-    quota = {
-        "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
-        "fire_rate": {"count": 600, "per": "1m"}, "owner": "team-a",
-    }  # fmt: skip
-    none = complete(TenantBody, {"name": "acme", "rev": 1, **dict.fromkeys(quota)})
-    assert (await client.put(ACME, json=quota)).json() == none | quota
-    stored = read_document(Tenant, "acme", world.stored(Collection.TENANTS, "acme"))
-    assert stored == Tenant(
-        name="acme", rev=1, max_running=10, max_pending=10_000, submit_rate=RateLimit(count=100, per_ms=1_000),
-        max_schedules=200, fire_rate=RateLimit(count=600, per_ms=60_000), owner="team-a",
-    )  # fmt: skip
-    shown = (
-        await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
-    ).json()
-    assert shown == none | {
-        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200,
-        "owner": "team-a",
-    }  # fmt: skip
-    shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
-    assert shown == await get(client, ACME) == none | {"rev": 3}
-    assert (await client.delete(ACME)).status_code == 204
-    check_problem(await client.get(ACME), 404)
 
 
 @pytest.mark.parametrize(
@@ -178,26 +126,6 @@ async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
     assert (await client.put(path, json={})).json()["rev"] == 2
 
 
-@pytest.mark.parametrize("path", [BULK, ACME, "/v1/definitions/log"])
-async def test_an_owner_is_kept_by_edits_and_dropped_by_what_replaces_the_whole(
-    client: httpx.AsyncClient, world: World, path: str
-) -> None:
-    assert (await client.put(path, json={"owner": "team-a"})).json()["owner"] == "team-a"
-    assert (await client.put(path, json={"owner": "team-a"})).json()["rev"] == 1
-    assert (await client.patch(path, json={})).json()["owner"] == "team-a"
-    assert (await client.patch(path, json={"owner": "team-b"})).json()["owner"] == "team-b"
-    for wrong in ("", "a b", "x" * 129, 5, ["team-a"]):
-        check_problem(await client.patch(path, json={"owner": wrong}), 422, "owner")
-    collection, name = Collection(path.split("/")[2]), path.split("/")[3]
-    assert world.stored(collection, name)["owner"] == "team-b"
-    assert (await client.put(path, json={})).json()["owner"] is None
-    await client.put(path, json={"owner": "team-b"})
-    assert (await client.patch(path, json={"owner": None})).json()["owner"] is None
-    stored = world.stored(collection, name)
-    world.database.replace(collection, {field: value for field, value in stored.items() if field != "owner"})
-    assert (await get(client, path))["owner"] is None, "as 0.2.0 stored it"
-
-
 ON = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
 USE = {"only": ["business-days"], "except": ["holidays-de"]}
 
@@ -213,25 +141,6 @@ async def put_calendar(client: httpx.AsyncClient, name: str, **body: Any) -> dic
 async def calendars(client: httpx.AsyncClient) -> None:
     await put_calendar(client, "business-days", weekdays=["mon-fri"])
     await put_calendar(client, "holidays-de", include=["01-01", "--12-25", "2026-01-05/2026-01-06"])
-
-
-@pytest.mark.usefixtures("calendars")
-async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx.AsyncClient) -> None:
-    shown = await create(client, name="s", trigger={**ON, "calendars": USE})
-    assert shown["trigger"]["calendars"] == {**USE, "timezone": None}
-    preview = await get(client, "/v1/schedules/s/preview?count=14")
-    left_out = [fire for fire in preview["fires"] if fire["weekday"] in ("Sat", "Sun")]
-    assert left_out
-    assert all(fire["excluded"] and fire["note"] == "the day is not in business-days" for fire in left_out)
-    first = next(fire for fire in preview["fires"] if not fire["excluded"])
-    assert shown["next_at"] == first["nominal_at"]
-    # Sent back, it changes nothing; without calendars, each day counts.
-    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": USE}})
-    assert patched.json()["rev"] == 1
-    compared = await client.post("/v1/schedules/s/preview?count=14", json={"trigger": {"calendars": None}})
-    assert {fire["nominal_at"] for fire in left_out} <= {fire["nominal_at"] for fire in compared.json()["added"]}
-    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": None}})
-    assert patched.json()["trigger"]["calendars"] is None
 
 
 @pytest.mark.usefixtures("calendars")

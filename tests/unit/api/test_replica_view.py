@@ -65,18 +65,6 @@ def test_a_job_waits_for_a_leader_where_there_is_none(leader: KnownLeader, someb
     assert [block.rule for block in explanation.blocks] == ([] if somebody_leads else [BlockReason.NOT_LEADING])
 
 
-def test_what_can_never_run_is_looked_for_once_a_second() -> None:
-    clock = StandingClock()
-    core = told("a", "b", runs="sleep")
-    view = view_of(core, KnownLeader(LEASE), clock)
-    assert view.unschedulable() == {"a", "b"}
-    core.step(NOW, [ProcessorSeen(make_processor("q", ("log",)))])
-    clock.mono = 999
-    assert view.unschedulable() == {"a", "b"}
-    clock.mono = 1_000
-    assert view.unschedulable() == frozenset()
-
-
 class KnownLag:
     """All that the view asks of a `Stepper` and a `ReplicaHeartbeat` about this replica's lag."""
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import httpx
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -108,51 +107,6 @@ async def test_a_response_sent_back_as_a_request_changes_nothing(
     # Created again from its response it is the same schedule.
     assert await create(client, **sent, name=name) == shown
     await client.delete(path)
-
-
-counts = st.none() | st.integers(1, 1_000_000)
-rates = st.builds(lambda count, per: {"count": count, "per": f"{per}ms"}, st.integers(1, 9), st.integers(1_000, DAY_MS))
-days = st.lists(st.sampled_from(["2030-12-24", "2030-12-24/2031-01-01", "--02-29", "12-25"]), max_size=5)
-NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
-    "definitions": {
-        "default_cost": st.sampled_from([None, 0, "1001ms"]),
-        "max_concurrency": counts,
-        "rate_limit": st.none() | rates,
-        "resources": st.none() | amounts,
-        "retry": st.builds(lambda attempts, thousandths: {"attempts": attempts, "factor": thousandths / 1_000},
-                           st.integers(1, 100), st.integers(1_000, 10_000)),
-    },
-    "lanes": {
-        "weight": counts,
-        "promote_after": st.sampled_from([None, "90s", ["1001ms"] * 11]),
-        "policy": st.sampled_from([None, "fair", "tier,score", ["lane", "aged_priority"], []]),
-    },
-    "calendars": {
-        "weekdays": st.lists(st.sampled_from(["mon", "tue-fri", "sat-mon", "SUN"]), max_size=4),
-        "include": st.none() | days,
-        "exclude": st.none() | days,
-    },
-    "tenants": {"max_pending": counts, "submit_rate": st.none() | rates},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", NOUNS)
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-async def test_definitions_lanes_and_tenants_sent_back_change_nothing(
-    client: httpx.AsyncClient, kind: str, data: st.DataObject
-) -> None:
-    path = f"/v1/{kind}/a"
-    body = data.draw(st.fixed_dictionaries({}, optional=NOUNS[kind]))
-    created = await client.put(path, json=body)
-    assert created.status_code == 201, created.text
-    shown = created.json()
-    assert shown == await get(client, path)
-    sent = {field: shown[field] for field in NOUNS[kind]}
-    for method, again in [("PUT", sent), ("PUT", body), ("PATCH", {}), ("PATCH", without_nulls(sent))]:
-        answer = await client.request(method, path, json=again)
-        assert (answer.status_code, answer.json()) == (200, shown)
-    assert (await client.delete(path)).status_code == 204
 
 
 def without_nulls(value: Any) -> Any:

@@ -41,19 +41,15 @@ ALL = ["B-Nightly", "a.nightly", "c-once", "d-ended", "e", "f"]
 ROWS: list[tuple[str, list[str]]] = [
     ("", ALL),
     ("text=night", ["B-Nightly", "a.nightly"]),
-    ("text=a.n", ["a.nightly"]),
-    ("text=.*", []),
     ("text=(", []),
     ("state=paused", ["B-Nightly"]),
     ("state=ended", ["c-once", "d-ended"]),
     ("state=active&state=paused&state=ended", ALL),
-    ("verdict=skipped", []),
     ("verdict=missed&verdict=skipped", ["e"]),
     ("tenant=beta&state=active", ["e"]),
     ("label=team=x", ["a.nightly", "d-ended", "f"]),
     ("label=team=x&state=active&text=nightly", ["a.nightly"]),
     ("label=team=x&label=tier=", ["f"]),
-    ("label=team=y=z", ["B-Nightly"]),
 ]
 
 
@@ -107,9 +103,6 @@ async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx.Asyn
     for path in ("/v1/schedules?text=t", "/v1/schedules:counts"):
         check_problem(await client.get(path), 503)
     assert len((await get(client, "/v1/schedules"))["items"]) == 1
-
-
-# Tenants
 
 
 @pytest.fixture
@@ -224,19 +217,6 @@ async def test_many_times_ahead_are_counted(client: httpx.AsyncClient) -> None:
     often, seldom = (await get(client, TIMELINE))["items"]
     assert (often["ahead_ms"], often["ahead_count"]) == ([], 86_400)
     assert (len(seldom["ahead_ms"]), seldom["ahead_count"]) == (3, 3)
-
-
-async def test_more_than_is_read_is_not_shown_and_said(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await hourly(client, "tick")
-    for hour in range(1, 6):
-        world.clock.now = WallMs(NOW + hour * HOUR_MS)
-        await world.fire(world.clock.now)
-    monkeypatch.setattr(room, "_RECORDS_OF_ONE_MAX", 2)
-    (row,) = (await get(client, TIMELINE))["items"]
-    assert sum(fired for _, fired, _ in row["fired"]) == 2
-    assert row["known_since_ms"] == NOW + 4 * HOUR_MS
 
 
 async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(

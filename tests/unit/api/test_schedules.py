@@ -7,7 +7,6 @@ import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
-from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
 
@@ -50,28 +49,6 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
     assert answer.json() == shown
     assert await get(client, "/v1/schedules/tick") == shown
     assert await get(client, "/v1/schedules") == {"items": [shown], "next": None, "unreadable": []}
-
-
-async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) -> None:
-    payload = {"a.b": [1, 2.5, None, True, "$x", {"": "zoë \U0001f600"}], "n": -(2**63)}
-    body: dict[str, Any] = {
-        "name": "one.day",
-        "trigger": {"type": "once", "at": "2030-06-01T12:00:00+02:00", "jitter": "1h"},
-        "misfire": {"grace": "0s", "catch_up": "all", "limit": 7},
-        "overlap": "cancel_running",
-        "pause_after_failures": 3,
-        "job": {
-            "definition": "log", "target": "ünïcode: target", "payload": payload, "render": False, "priority": 10,
-            "tenant": "acme", "fairness_key": "", "lane": "slow", "mode": "on_demand", "expires_in": None,
-            "resources": {"gpu": 1, "cpu": 2},
-        },
-        "labels": {"team": "a b"},
-    }  # fmt: skip
-    shown = (await client.post("/v1/schedules", json=body)).json()
-    once = {"type": "once", "at": "2030-06-01T10:00:00.000Z", **DEFAULT_NARROWING, "jitter": "1h"}
-    assert {name: shown[name] for name in body} == {**body, "trigger": once}
-    assert shown["next_at"] == "2030-06-01T10:00:00.000Z"
-    assert "2030-06-01T10:00:00.000Z" <= shown["next_due_at"] <= "2030-06-01T11:00:00.000Z"
 
 
 async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_replacement_repairs_it(
@@ -149,31 +126,6 @@ async def test_a_trigger_makes_all_jobs_once_under_a_key(client: httpx.AsyncClie
     check_problem(await client.post(f"{PATH}/trigger", json={"payload": 1}), 422, "payload")
 
 
-async def test_a_trigger_waits_for_all_of_one_graph_and_is_refused_after_a_second(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await post(client, "/v1/schedules", {**GRAPH, "overlap": "buffer_one"}, 201)
-    first, second = [(await post(client, f"{PATH}/trigger", None, 201))["id"] for _ in range(2)]
-    assert world.job(f"{first}.a")["waits_for"] == []
-    assert set(world.job(f"{second}.a")["waits_for"]) == {first, f"{first}.a", f"{first}.b"}
-    assert world.job(f"{second}.a")["ignores_failures"]
-    assert world.job(f"{second}.b")["waits_for"] == [f"{second}.a"]
-    problem = check_problem(await client.post(f"{PATH}/trigger"), 409)
-    assert f"{second!r} of schedule 'tick' already waits" in problem["detail"]
-
-
-async def test_a_trigger_replaces_all_jobs_of_fires_and_of_no_other(client: httpx.AsyncClient, world: World) -> None:
-    await post(client, "/v1/schedules", {**GRAPH, "overlap": "cancel_running"}, 201)
-    by_hand = (await post(client, f"{PATH}/trigger", {"overlap": "allow"}, 201))["id"]
-    fired = [f"fire:tick:{NOW}{tail}" for tail in (".a", ".b", "")]
-    for id in fired:
-        await world.jobs.submit(make_job(id, schedule_created_at_ms=NOW, submitted_at_ms=NOW))
-    answer = await post(client, f"{PATH}/trigger", None, 201)
-    assert [world.job(id)["state"] for id in fired] == ["cancelled"] * 3
-    assert world.job(by_hand)["state"] == "pending"
-    assert set(world.job(f"{answer['id']}.a")["waits_for"]) >= {*fired, by_hand}
-
-
 async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:
     await post(client, "/v1/schedules", GRAPH, 201)
     hour_ms = 3_600_000
@@ -185,20 +137,8 @@ async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncCli
     assert (await post(client, f"{PATH}/backfill", span))["created"] == 0
 
 
-# `expires_in`
-
-
 JOB = {"definition": "log", "expires_in": "90s"}
 HOURLY = {"type": "interval", "every": "1h"}
-
-
-async def test_the_job_of_a_fire_expires_so_long_after_its_nominal_time(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    shown = await create(client, job=JOB)
-    assert shown["job"]["expires_in"] == "1m30s"
-    job = await get(client, f"/v1/jobs/{await world.fire(NOW + 7_000)}")
-    assert job["expires_at"] == format_instant(NOW + 97_000)
 
 
 @pytest.mark.parametrize(

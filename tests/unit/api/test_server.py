@@ -3,17 +3,14 @@
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hascheduler.api.edge import Edge
-from hascheduler.api.http import connection
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http.connection import HEAD_BYTES_MAX
 from hascheduler.api.http.server import ApiServer
@@ -22,9 +19,14 @@ from tests.unit.api.doubles import World, app_of
 
 
 @contextlib.asynccontextmanager
-async def serving(world: World, app: Edge | None = None) -> AsyncIterator[ApiServer]:
+async def serving(
+    world: World | None, app: ASGIApp | None = None, *more: Any, **options: Any
+) -> AsyncIterator[ApiServer]:
     """On a port of its own, the application of ``world``, or that ``app`` of it."""
-    server = ApiServer(app or app_of(world), "127.0.0.1", 0)
+    if app is None:
+        assert world is not None
+        app = app_of(world)
+    server = ApiServer(app, "127.0.0.1", 0, *more, **options)
     await server.bind()
     task = asyncio.create_task(server.run())
     await asyncio.sleep(0)  # it has begun, so that it ends by closing its port
@@ -54,15 +56,6 @@ async def exchange(server: ApiServer, request: bytes) -> bytes:
             await writer.wait_closed()
 
 
-async def test_no_answer_waits_for_the_acknowledgement_of_its_head(world: World) -> None:
-    """Head and body are two writes: without TCP_NODELAY the second waits, for 40 ms, on a connection in use."""
-    async with serving(world) as server, plain_client(server.port) as client:
-        await client.get("/livez")
-        [connection] = server._server.server_state.connections
-        transport = getattr(connection, "transport")  # noqa: B009  # each of uvicorn's protocols has its own type
-        assert transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
 async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
     async with serving(world) as server:
         second = ApiServer(app_of(world), "127.0.0.1", server.port)
@@ -74,21 +67,6 @@ async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
 async def test_a_host_that_is_not_here_is_one_readable_line(world: World, host: str) -> None:
     with pytest.raises(InvalidInput, match="HASCHEDULER_HTTP_HOST"):
         await ApiServer(app_of(world), host, 0).bind()
-
-
-@pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nhost: a\r\n"])
-async def test_a_head_that_never_ends_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 0.1)
-    monkeypatch.setattr(server_module, "_CHECK_EVERY_S", 0.05)
-    async with serving(world) as server:
-        assert await exchange(server, sent) == b""
-
-
-async def test_the_rest_of_a_refused_body_is_not_waited_for(world: World) -> None:
-    head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 999999999\r\n\r\n{"
-    async with serving(world) as server:
-        answer = await exchange(server, head)
-    assert answer.startswith(b"HTTP/1.1 413")
 
 
 async def test_the_end_waits_for_what_is_in_flight_and_for_no_idle_connection(
@@ -151,49 +129,22 @@ async def test_a_request_that_never_ends_does_not_hold_up_the_end(
             await request
 
 
-# What one connection makes of its bytes
-
-
 GET = b"GET /%d HTTP/1.1\r\nhost: a\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
 
 
 class Application:
-    """Answers each request, once it may, with its path and the names of its headers."""
+    """Reads each request and answers none."""
 
-    def __init__(self, *parts: bytes) -> None:
-        self.parts = parts
+    def __init__(self) -> None:
         self.asked: list[str] = []
-        self.left: list[str] = []
-        self.entered, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.entered = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.asked.append(scope["path"])
         self.entered.set()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect" or not message["more_body"]:
-                break
-        may, gone = asyncio.ensure_future(self.may_answer.wait()), asyncio.ensure_future(receive())
-        await asyncio.wait({may, gone}, return_when=asyncio.FIRST_COMPLETED)
-        may.cancel()
-        if gone.done():
-            self.left.append(scope["path"])
-            return
-        gone.cancel()
-        names = b",".join(name for name, _ in scope["headers"])
-        parts = self.parts or (scope["path"].encode() + b" " + names,)
-        headers = [] if self.parts else [(b"content-length", b"%d" % len(parts[0]))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for number, part in enumerate(parts, 1):
-            await send({"type": "http.response.body", "body": part, "more_body": number < len(parts)})
-
-
-@asynccontextmanager
-async def on_a_port(app: Any) -> AsyncIterator[Any]:
-    wrapped: ASGIApp = app
-    async with serving(None, wrapped) as server:  # type: ignore[arg-type]  # no world and no FastAPI: bytes alone
-        yield server
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 async def until_cut(reader: asyncio.StreamReader) -> bytes:
@@ -206,26 +157,12 @@ async def until_cut(reader: asyncio.StreamReader) -> bytes:
 
 async def test_more_requests_than_may_wait_for_others_end_the_connection() -> None:
     app = Application()
-    async with on_a_port(app) as server:
+    async with serving(None, app) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"".join(GET % number for number in range(1_000)))
         assert await until_cut(reader) == b""
         writer.close()
     assert len(app.asked) <= 1
-
-
-async def test_a_request_learns_that_its_client_left_though_others_wait_behind_it() -> None:
-    app = Application()
-    async with on_a_port(app) as server:
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(GET % 1 + GET % 2)
-        async with asyncio.timeout(10):
-            await app.entered.wait()
-            writer.close()
-            await writer.wait_closed()
-            while "/1" not in app.left:  # noqa: ASYNC110  # it says so in a list
-                await asyncio.sleep(0.01)
-    assert app.asked == ["/1"]
 
 
 @pytest.mark.parametrize(
@@ -239,14 +176,14 @@ async def test_a_request_learns_that_its_client_left_though_others_wait_behind_i
     ids=["a path", "many headers", "a large header", "empty lines"],
 )
 async def test_what_is_longer_than_a_head_is_not_kept(endless: bytes) -> None:
-    async with on_a_port(Application()) as server:
+    async with serving(None, Application()) as server:
         assert (await exchange(server, endless)).startswith(b"HTTP/1.1 400")
 
 
 @pytest.mark.parametrize("endless", [b"0\r\nx: ", b"1;"], ids=["a trailer", "an extension of a chunk"])
 async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
     app = Application()
-    async with on_a_port(app) as server:
+    async with serving(None, app) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(CHUNKED + endless)
         async with asyncio.timeout(10):
@@ -254,23 +191,6 @@ async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
             writer.write(b"a" * (2 * HEAD_BYTES_MAX))
             assert b"HTTP/1.1 400" in await until_cut(reader)
         writer.close()
-
-
-async def refusing(_: Scope, __: Receive, send: Send) -> None:
-    """Answers before it has read anything."""
-    await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
-
-
-EXPECTING = b"POST /1 HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
-
-
-async def test_who_waits_to_be_asked_for_a_body_that_nobody_wants_is_sent_away() -> None:
-    """Its next request would else be read as the body."""
-    async with on_a_port(refusing) as server:
-        answer = await exchange(server, EXPECTING)
-    assert answer.startswith(b"HTTP/1.1 503")
-    assert b"connection: close" in answer
 
 
 # What no HTTP client would send: refused, and nothing is written
@@ -283,18 +203,11 @@ JSON = b"content-type: application/json\r\n"
 LENGTH = b"content-length: 21\r\n"
 
 HEADS = [
-    ("a bare CR in a header", POST + JSON + LENGTH + b"x: a\rb\r\n\r\n" + BODY, 400),
-    ("a bare LF in a header's name", POST + JSON + LENGTH + b"x\ny: a\r\n\r\n" + BODY, 400),
     ("NUL in a header", POST + JSON + LENGTH + b"x: a\0b\r\n\r\n" + BODY, 400),
-    ("a blank before the colon", POST + JSON + LENGTH + b"x : a\r\n\r\n" + BODY, 400),
     ("two hosts", POST + JSON + LENGTH + b"host: b\r\n\r\n" + BODY, 400),
     ("no host", b"POST /v1/jobs HTTP/1.1\r\n" + JSON + LENGTH + b"\r\n" + BODY, 400),
-    ("a negative length", POST + JSON + b"content-length: -1\r\n\r\n" + BODY, 400),
-    ("a path with a blank", b"GET /v1/jobs /x HTTP/1.1\r\nhost: a\r\n\r\n", 400),
     ("a TLS handshake", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 64 + b"\r\n\r\n", 400),
-    ("a method nobody knows", b"BREW /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 400),
     ("TRACE", b"TRACE /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 405),
-    ("a key with a control character", POST + JSON + LENGTH + b"idempotency-key: a\x07b\r\n\r\n" + BODY, 400),
     ("a token that breaks the line", POST + JSON + LENGTH + b"authorization: Bearer a\nx: y\r\n\r\n" + BODY, 400),
     ("no type", POST + LENGTH + b"\r\n" + BODY, 415),
     (

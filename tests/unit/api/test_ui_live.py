@@ -20,18 +20,13 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from tests.unit.api.doubles import NOW, StandingView, World
-from tests.unit.api.test_events import Sent, token
+from tests.unit.api.test_events import Sent, log, token
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
 
+__all__ = ["log"]
 PATH = "/v1/cluster/live"
 LIMIT_S = 20
-
-
-@pytest.fixture
-def log(world: World) -> EventLog:
-    world.events = log_of(11, 12, begun_at=10)
-    return world.events
 
 
 @pytest.fixture
@@ -47,24 +42,6 @@ def shown(picture: bytes) -> dict[str, Any]:
     assert head == "event: picture"
     found: dict[str, Any] = json.loads(data.removeprefix("data: "))
     return found
-
-
-# What is shown
-
-
-async def test_a_client_gets_the_history_and_then_whole_pictures(server: ApiServer) -> None:
-    async with plain_client(server.port) as client, client.stream("GET", PATH, timeout=LIMIT_S) as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        assert answer.headers["cache-control"] == "no-store"
-        sent = Sent(answer)
-        assert await sent.next() == {"retry": "1000"}
-        assert (await sent.next())["event"] == "history"
-        for _ in range(2):
-            picture = await sent.data()
-            assert picture["cluster"]["leader"]["term"] == 7
-            assert picture["processors"]["items"][0]["name"] == "p-1"
-            assert picture["slots"] == {"occupied": 2, "free": 6}
-            assert picture["numbers"]["pending"] == 3
 
 
 async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, world: World) -> None:
@@ -93,6 +70,7 @@ async def test_lanes_and_tenants_have_their_live_jobs_the_busiest_first(world: W
         {"items": [mine, theirs], "whole": True},
     )
     assert (acme["lanes"], acme["tenants"]) == (None, {"items": [mine], "whole": True})
+    assert (acme["processors"], acme["cluster"]["quarantine"], acme["numbers"]["pending"]) == (None, [], 2)
     assert nobody["tenants"]["items"] == [{"name": "nobody", "pending": 0, "dispatched": 0, "running": 0}]
 
 
@@ -104,15 +82,6 @@ async def test_of_too_many_tenants_none_is_looked_for(world: World, monkeypatch:
     with pictures.followed(None, world.view) as sight:
         picture = shown(await pictures.picture(sight, world.services()))
     assert (picture["tenants"], picture["lanes"]["whole"]) == (None, True)
-
-
-async def test_a_token_of_one_tenant_sees_its_own_jobs_and_no_processors(world: World) -> None:
-    pictures = LivePictures()
-    with pictures.followed("acme", world.view) as sight:
-        picture = shown(await pictures.picture(sight, world.services()))
-    assert picture["processors"] is None
-    assert picture["cluster"]["quarantine"] == []
-    assert (picture["numbers"]["pending"], picture["numbers"]["running"]) == (2, 0)
 
 
 async def test_a_stream_ends_when_its_token_is_revoked(server: ApiServer) -> None:
@@ -131,22 +100,6 @@ async def test_a_stream_ends_with_its_replica(server: ApiServer, world: World) -
         await sent.next()
         world.view.stopping = True
         assert {said["event"] for said in await sent.to_the_end()} <= {"history", "picture"}
-
-
-# What is counted
-
-
-async def test_events_of_a_second_are_counted_by_type_and_tenant(world: World, log: EventLog) -> None:
-    pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight, pictures.followed("other", world.view) as others:
-        await pictures.picture(sight, services)
-        await pictures.picture(others, services)
-        done = [happened(second, f"job:{second}", type=EventType.SUCCEEDED) for second in range(13, 18)]
-        log.append([*done, happened(18, "job:x", type=EventType.FAILED)], position(18, 1))
-        world.clock.mono = EVERY_MS
-        numbers = shown(await pictures.picture(sight, services))["numbers"]
-        assert (numbers["succeeded"], numbers["failed"], numbers["submitted"]) == (5, 1, 0)
-        assert shown(await pictures.picture(others, services))["numbers"]["succeeded"] == 0
 
 
 async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog) -> None:
@@ -177,9 +130,6 @@ async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
         assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 1
 
 
-# Shares
-
-
 async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_again(world: World) -> None:
     world.limits["viewers"] = Limit("some", 1)
     async with (
@@ -192,9 +142,6 @@ async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_
         assert refused.status_code in {429, 503}
         assert int(refused.headers["retry-after"]) > 0
         assert world.limits["followers"].in_use == 0
-
-
-# Alerts: each has the runbook of one that there is
 
 
 RUNBOOKS = json.loads((files("hascheduler.api.ui") / "static" / "runbooks.json").read_text(encoding="utf-8"))

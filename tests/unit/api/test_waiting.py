@@ -30,13 +30,19 @@ def waits(world: World, id: str) -> bool:
     return id in world.view.waiters.names
 
 
-async def test_the_result_is_in_the_answer(client: httpx.AsyncClient, world: World) -> None:
-    asking = asyncio.create_task(client.post("/v1/jobs?wait=30s", json=JOB))
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_the_result_is_in_the_answer(client: httpx.AsyncClient, world: World, method: str) -> None:
+    if method == "GET":
+        await client.post("/v1/jobs", json=JOB)
+        asking = asyncio.create_task(client.get("/v1/jobs/job:0001?wait=30s"))
+    else:
+        asking = asyncio.create_task(client.post("/v1/jobs?wait=30s", json=JOB))
     await until(lambda: waits(world, "job:0001"))
     end(world, "job:0001")
     answer = await asking
     assert (answer.status_code, answer.json()["state"], answer.json()["result"]) == (200, "succeeded", {"ok": 1})
     assert not waits(world, "job:0001")
+    assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
 
 
 async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.AsyncClient) -> None:
@@ -44,33 +50,6 @@ async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.
         answer = await client.post(f"/v1/jobs?wait={wait}", json=JOB)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
         assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
-
-
-async def test_with_too_many_waits_the_job_is_submitted_and_answered_at_once(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
-    answer = await client.post("/v1/jobs?wait=30s", json=JOB)
-    assert (answer.status_code, answer.headers["location"]) == (202, "/v1/jobs/job:0001")
-
-
-@pytest.mark.parametrize(("asked", "state"), [("", "pending"), ("&cancel_on_disconnect=true", "cancelled")])
-async def test_a_disconnect_cancels_the_job_only_if_the_client_asked_for_that(
-    world: World, asked: str, state: str
-) -> None:
-    async with serving(world) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        body = json.dumps(JOB).encode()
-        head = f"POST /v1/jobs?wait=60s{asked} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        await until(lambda: waits(world, "job:0001"))
-        writer.close()
-        await until(lambda: not waits(world, "job:0001"))
-        await until(lambda: world.job("job:0001")["state"] == state)
-        assert not await reader.read()
-
-
-# Several requests for one job
 
 
 class Clients:
@@ -144,20 +123,6 @@ async def test_who_did_not_make_the_job_never_cancels_it(client: httpx.AsyncClie
         clients = Clients(world, server.port)
         await clients.leaves(await clients.waits(ASKED))
         assert await clients.state() == "pending"
-
-
-# GET /v1/jobs/{id}?wait=
-
-
-async def test_a_job_that_exists_may_be_waited_for(client: httpx.AsyncClient, world: World) -> None:
-    await client.post("/v1/jobs", json=JOB)
-    asking = asyncio.create_task(client.get("/v1/jobs/job:0001?wait=30s"))
-    await until(lambda: waits(world, "job:0001"))
-    end(world, "job:0001")
-    answer = await asking
-    assert (answer.status_code, answer.json()["state"], answer.json()["result"]) == (200, "succeeded", {"ok": 1})
-    assert not waits(world, "job:0001")
-    assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
 
 
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(

@@ -1,17 +1,15 @@
 """Both schedulers against the real API: one over a port of this machine, one inside this process."""
 
-import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.http.server import ApiServer
 from hascheduler.client import Scheduler
 from tests.tiers import spread
 from tests.unit.api.doubles import World, app_of
+from tests.unit.api.test_server import serving
 from tests.unit.client.faces import Face, Threaded, scheduler_over
 
 
@@ -33,11 +31,6 @@ async def face(request: pytest.FixtureRequest, world: World) -> AsyncIterator[Fa
     if request.param == "async":
         yield Face(scheduler_over(httpx.ASGITransport(app), "http://api"))
         return
-    server = ApiServer(app, "127.0.0.1", 0)
-    await server.bind()
-    serving = asyncio.create_task(server.run())
-    with Scheduler(f"http://127.0.0.1:{server.port}") as scheduler:
-        yield Face(Threaded(scheduler))
-    serving.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
+    async with serving(world) as server:
+        with Scheduler(f"http://127.0.0.1:{server.port}") as scheduler:
+            yield Face(Threaded(scheduler))

@@ -1,6 +1,5 @@
 """The SDK as a package, and its answers: JSON with typed attributes; what another release says gets lost nowhere."""
 
-import inspect
 import json
 import runpy
 import sys
@@ -11,12 +10,10 @@ import httpx
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from hascheduler.client import Answer, AsyncScheduler, Conflict, Definition, NotFound, Refused, RetryPolicy, Scheduler
+from hascheduler.client import Answer, Conflict, Definition, NotFound, Refused, RetryPolicy
 from hascheduler.client.answers import CronResponse, ScheduleResponse, TimelineResponse
 from tests.unit.api.doubles import the_routes
 from tests.unit.client.faces import answered_by, scheduler_over
-
-# Answers
 
 SCHEDULE = ScheduleResponse(
     {
@@ -101,21 +98,6 @@ async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind:
     with pytest.raises(Refused, match="no") as refused:
         await refusing.get("job:1")
     assert type(refused.value) is kind
-
-
-# The package
-
-
-def test_both_schedulers_have_the_same_operations() -> None:
-    def operations(kind: type) -> dict[str, tuple[list[str], str | None]]:
-        return {
-            name: (list(inspect.signature(method).parameters), method.__doc__)
-            for name, method in vars(kind).items()
-            if inspect.isfunction(method) and not name.startswith("_") and name not in ("close", "aclose")
-        }
-
-    assert operations(Scheduler) == operations(AsyncScheduler)
-    assert len(operations(Scheduler)) == 20
 
 
 def test_what_follows_from_other_files_is_up_to_date(

@@ -13,8 +13,6 @@ from tests.unit.api.doubles import NOW, World
 from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.client.faces import Face
 
-# One
-
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
 
 
@@ -57,14 +55,6 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
     assert (await waiting).state is JobState.FAILED
 
 
-async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
-    with pytest.raises(Refused, match=r"422: priority: 11 is too large") as refused:
-        await face.ask.submit("log", priority=11)
-    assert [(one.path, one.expected) for one in refused.value.problem.errors] == [("priority", "at most 10")]
-    with pytest.raises(Refused, match=r"404: no job 'job:9'"):
-        await face.ask.get("job:9")
-
-
 @pytest.mark.parametrize(
     ("definition", "more", "said"),
     [
@@ -79,9 +69,6 @@ async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
 async def test_what_cannot_be_sent_is_not(face: Face, definition: str, more: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         await face.ask.submit(definition, **more)
-
-
-# Many
 
 
 async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world: World) -> None:
@@ -150,10 +137,3 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
     assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
         [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
     ]
-
-
-def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "REQUEST_BYTES_MAX", 100)
-    assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]
-    with pytest.raises(InvalidInput, match=r"3 requests, but are atomic; .* 1\.5 MiB for an atomic batch"):
-        split_jobs(["x" * 60] * 3, atomic=True)

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, bodies
+from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable
 from tests.tiers import spread
-from tests.unit.client.faces import answered_by, scheduler_over
+from tests.unit.client.faces import answered_by
 
 A, B = "http://a:1", "http://b:2"
 OK = {"answer": "cancelled"}
@@ -60,24 +60,11 @@ async def test_what_one_replica_does_not_do_the_next_one_is_asked(
 
 
 @faces
-async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
-    replicas = Replicas(httpx.ReadTimeout("slow"), problem(503, "busy"), problem(422, "enough"))
-    face = answered_by(kind, replicas, A)
-    for _ in range(2):
-        with pytest.raises(Refused, match="422: enough"):
-            await face.ask.submit("log", wait=1.5)
-    keys = [request.headers["idempotency-key"] for request in replicas.asked]
-    assert len(set(keys[:3])) == 1
-    assert keys[3] != keys[0]
-    assert all(request.url.params["wait"] == "1500ms" for request in replicas.asked)
-    assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
-
-
-@faces
-async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str) -> None:
+async def test_what_makes_something_is_repeated_under_its_own_key(kind: str) -> None:
     replicas = Replicas(problem(422, "enough"))
     face = answered_by(kind, replicas, A)
     calls: list[Callable[..., Any]] = [
+        lambda **key: face.ask.submit("log", wait=1.5, **key),
         lambda **key: face.ask.schedules.trigger("nightly", **key),
         lambda **key: face.ask.retry("job:1", **key),
         lambda **key: face.ask.retry_with_dependents("job:1", **key),
@@ -90,6 +77,8 @@ async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str
             first, second = [request.headers["idempotency-key"] for request in replicas.asked[-2:]]
             assert first == second
             assert (first == "mine") == bool(given)
+    assert replicas.asked[0].url.params["wait"] == "1500ms"
+    assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
 
 
 @faces
@@ -104,17 +93,6 @@ async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
     with pytest.raises(Unavailable) as unavailable:
         await answered_by(kind, replicas, A, patience=0).ask.get("job:1")
     assert unavailable.value.idempotency_key is None
-
-
-@faces
-async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 1)
-    done = httpx.Response(200, json={"batch": "batch:1", "results": []})
-    replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
-    with pytest.raises(Refused) as refused:
-        await answered_by(kind, replicas, A).ask.submit_many([{"definition": "log"}] * 2)
-    first, second = (request.headers["idempotency-key"] for request in replicas.asked)
-    assert (refused.value.idempotency_key, second) == (first, f"{first}/1")
 
 
 @faces
@@ -167,33 +145,6 @@ async def test_what_would_be_no_better_is_not_repeated(
     with pytest.raises(error, match=said):
         await answered_by(kind, replicas, A).ask.get("job:1")
     assert len(replicas.asked) == 1
-
-
-@faces
-@pytest.mark.parametrize("answer", [httpx.Response(404, text="nginx"), problem(404, "no such route")])
-async def test_a_server_that_is_no_replica_does_not_know_what_is_there(kind: str, answer: httpx.Response) -> None:
-    scheduler = answered_by(kind, Replicas(answer), A).ask
-    for ask in (scheduler.lanes.delete, scheduler.lanes.find, scheduler.tokens.revoke, scheduler.work.deregister):
-        with pytest.raises((Refused, Unavailable), match="404"):
-            await ask("a")
-
-
-@faces
-async def test_a_replica_may_be_silent_for_as_long_as_is_said_and_was_asked_of_it(kind: str) -> None:
-    replicas = Replicas(problem(422, "enough"))
-    scheduler = answered_by(kind, replicas, A, answer_timeout=3.0).ask
-    for asking in (scheduler.get("job:1"), scheduler.submit("log", wait=20)):
-        with pytest.raises(Refused):
-            await asking
-    assert [request.extensions["timeout"]["read"] for request in replicas.asked] == [3, 23]
-    assert {request.extensions["timeout"]["connect"] for request in replicas.asked} == {3}
-
-
-async def test_a_leader_that_is_recorded_may_be_silent_for_all_of_the_time() -> None:
-    replicas = Replicas(problem(422, "enough"))
-    with pytest.raises(Refused):
-        await anext(scheduler_over(replicas).cluster.record("1m"))
-    assert replicas.asked[0].extensions["timeout"]["read"] == 70
 
 
 @faces

@@ -14,13 +14,6 @@ from hascheduler.embedded.children import Daemon, free_port, start_child, start_
 from hascheduler.errors import StoreUnavailable
 
 
-async def test_output_goes_to_the_log_and_its_end_can_be_read(tmp_path: Path) -> None:
-    child = await start_child("echo", ["/bin/sh", "-c", "echo one; echo two >&2"], tmp_path / "x/log", environment={})
-    assert await child.wait() == 0
-    assert child.last_lines(1) == "two"
-    assert not child.running
-
-
 async def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     script = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
     child = await start_child("deaf", ["/bin/sh", "-c", script], tmp_path / "log", environment=os.environ)
@@ -29,13 +22,6 @@ async def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
     await child.stop(grace_s=0.1)
     assert await child.wait() == -signal.SIGKILL
-
-
-async def test_a_child_has_a_session_of_its_own(tmp_path: Path) -> None:
-    child = await start_child("sleep", ["sleep", "60"], tmp_path / "log", environment=os.environ)
-    assert os.getsid(child.pid) == child.pid
-    await child.stop()
-    await child.stop()  # again is harmless
 
 
 def test_a_free_port_is_none_that_linux_gives_to_an_outgoing_connection() -> None:

@@ -1,80 +1,16 @@
 """What a mirror holds by the million keeps everything of a frozen dataclass, and stays compact."""
 
-import copy
 import gc
-import pickle
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
 
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import JobRef, NewJob
-from hascheduler.model.values.frozen import compact, fast_frozen
+from hascheduler.model.job import NewJob
 from hascheduler.model.values.instants import WallMs
-from hascheduler.model.verdict import FireCounts
-from hascheduler.schema.schedule import ScheduleRef
-from hascheduler.schema.trigger import Trigger
-
-
-@fast_frozen
-@dataclass(frozen=True, slots=True)
-class Fast:
-    """What a value is."""
-
-    name: str
-    count: int = 3
-    place: int | None = None
-    notes: tuple[str, ...] = ()
-
-
-@compact("count", "notes")
-@dataclass(frozen=True, slots=True)
-class Compact:
-    """What a value is."""
-
-    name: str
-    count: int = 3
-    place: int | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def doubled(self) -> int:
-        return 2 * self.count
-
-
-both = pytest.mark.parametrize("value", [Fast, Compact])
-
-
-@both
-def test_a_value_is_created_and_compared_as_a_frozen_one(value: Any) -> None:
-    assert value("a") == value("a", 3) == value(name="a", count=3, place=None, notes=())
-    assert value("a") != value("a", 4)
-    assert value("a", place=1) != value("a")
-    assert value("a") != object()
-    assert hash(value("a")) == hash(value("a", 3))
-    assert replace(value("a", place=7), count=5) == value("a", 5, 7)
-    assert repr(value("a", 1, 2, ("n",))) == f"{value.__name__}(name='a', count=1, place=2, notes=('n',))"
-    assert value.__doc__ == "What a value is."
-    assert [each.name for each in fields(value)] == ["name", "count", "place", "notes"]
-    for one in (value("a", 7, 1, ("n",)), value("a")):
-        assert copy.copy(one) == copy.deepcopy(one) == pickle.loads(pickle.dumps(one)) == one
-
-
-def test_the_values_that_there_are_most_of_stay_small() -> None:
-    """A mirror may have a million of each; see docs/operations/capacity.md."""
-    sizes = {each: each.__basicsize__ for each in (JobRef, ScheduleRef, Trigger, FireCounts)}
-    assert sizes[JobRef] <= 168
-    assert sizes[ScheduleRef] <= 96
-    assert sizes[Trigger] <= 32
-    assert sizes[FireCounts] <= 32
-
-
-# Bytes
-
 
 COUNT = 2_000
 T0 = 1_700_000_000_000

@@ -4,8 +4,6 @@ import json
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.event import (
@@ -16,7 +14,6 @@ from hascheduler.model.event import (
     seconds_of,
 )
 from hascheduler.model.message import (
-    ATTEMPT_MAX,
     BUNDLE_MAX,
     MESSAGE_BYTES_MAX,
     Message,
@@ -27,25 +24,8 @@ from hascheduler.model.message import (
     encode_message,
 )
 from hascheduler.model.trace import TraceContext, trace_context, trace_from_headers
-from hascheduler.model.values.fields import ID_CHARACTERS_MAX
 
-# Messages
-
-
-JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)
-MESSAGES = st.builds(Message, st.sampled_from(MessageKind), JOB_IDS, st.integers(1, ATTEMPT_MAX))
 RUN = {"v": 1, "kind": "run", "job": "fire:tick:1700000000000", "attempt": 1}
-
-
-def test_the_documented_message_is_read() -> None:
-    message = decode_message(b'{"v": 1, "kind": "run", "job": "fire:tick:1700000000000", "attempt": 1}')
-    assert message == Message(MessageKind.RUN, "fire:tick:1700000000000", 1)
-    assert message.message_id == "fire:tick:1700000000000/1"
-
-
-@given(MESSAGES)
-def test_a_message_is_read_back(message: Message) -> None:
-    assert decode_message(encode_message(message)) == message
 
 
 @pytest.mark.parametrize(
@@ -87,10 +67,6 @@ RUNS = [
 ]
 
 
-def test_a_bundle_comes_apart_into_what_went_into_it() -> None:
-    assert decode_bundle(encode_bundle(RUNS)) == RUNS
-
-
 def test_the_largest_bundle_can_be_read() -> None:
     runs = [Message(MessageKind.RUN, f"{number:03}" + "ü" * 317, 2**53 - 1, TRACE) for number in range(BUNDLE_MAX)]
     assert decode_bundle(encode_bundle(runs)) == runs
@@ -109,15 +85,11 @@ def changed(**fields: object) -> bytes:
         encode_bundle(RUNS)[:-1],
         changed(v=2),
         changed(kind="parcel"),
-        changed(runs=None),
         changed(runs=[]),
-        changed(runs={}),
         changed(runs=[None]),
-        changed(runs=["01JD"]),
         changed(runs=[{"job": "01JD"}]),
         changed(runs=[{"job": "01JD", "attempt": 0}]),
         changed(runs=[{"job": "01JD", "attempt": True}]),
-        changed(runs=[{"job": "", "attempt": 1}]),
         changed(runs=[{"job": {"$gt": ""}, "attempt": 1}]),
         changed(runs=[{"job": "01JD", "attempt": 1}] * (BUNDLE_MAX + 1)),
         changed(runs=[{"job": "j" * 5_000_000, "attempt": 1}]),
@@ -129,9 +101,6 @@ def test_a_body_that_is_no_bundle_is_none(body: bytes) -> None:
 
 def test_a_malformed_trace_is_left_out() -> None:
     assert decode_bundle(changed(runs=[{"job": "01JD", "attempt": 1, "traceparent": {"$gt": ""}}])) == [RUNS[0]]
-
-
-# Trace headers
 
 
 TRACE_ID, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -163,9 +132,6 @@ def test_an_unusable_tracestate_is_left_out_and_the_traceparent_stays(state: obj
     found = trace_from_headers({"traceparent": GOOD, "tracestate": state, "other": 1})
     assert found == TraceContext(GOOD, kept)
     assert found.headers() == {"traceparent": GOOD, **({"tracestate": kept} if kept else {})}
-
-
-# Events
 
 
 def test_positions_sort_as_texts_in_the_order_of_the_stream() -> None:

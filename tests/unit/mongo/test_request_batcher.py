@@ -1,13 +1,16 @@
-"""Requests that arrive during an exchange share the next one, and each gets its own response."""
+"""Requests that arrive during an exchange share the next one, and events of one time have an order."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
+from bson import Timestamp
 
+from hascheduler.model.event import next_in_change, position
 from hascheduler.model.values.instants import to_datetime
 from hascheduler.mongo.request_batcher import BATCH_MAX, RequestBatcher
 from hascheduler.mongo.state_updates import AttemptTimes
+from hascheduler.mongo.stream.events import position_after
 from hascheduler.mongo.work.starts import STARTED_ATTEMPTS_MAX, StartedAttempts
 
 
@@ -109,3 +112,13 @@ def test_a_job_that_its_key_keeps_for_longer_than_its_end_does_is_not_remembered
     for id, kept_until in (("equal", to_datetime(600_003)), ("longer", to_datetime(600_004))):
         begun.remember({"_id": id, "attempt": 1, "dispatched_at_ms": 2, "kept_until": kept_until}, 3)
     assert [begun.take(id, 1) for id in ("equal", "longer")] == [AttemptTimes(2, 3), None]
+
+
+def test_events_of_one_time_are_counted_with_room_for_two_each() -> None:
+    at: list[str] = [""]
+    for moment in (Timestamp(5, 1), Timestamp(5, 1), None, Timestamp(5, 1), Timestamp(5, 2), Timestamp(6, 1)):
+        at.append(position_after(at[-1], moment))
+    assert at[1:] == [
+        position(5, 1), position(5, 1, 2), position(5, 1, 2), position(5, 1, 4), position(5, 2), position(6, 1),
+    ]  # fmt: skip
+    assert next_in_change(at[1]) < at[2]

@@ -84,14 +84,7 @@ def answering(document: Mapping[str, Any]) -> Meet:
 
 
 REFUSAL = {"ok": 0.0, "errmsg": "not {} today", "code": 8000, "codeName": "AtlasError"}
-OLD = {
-    "ok": 1.0,
-    "helloOk": True,
-    "isWritablePrimary": True,
-    "setName": "rs0",
-    "minWireVersion": 0,
-    "maxWireVersion": 2,
-}
+OLD = {"ok": 1.0, "isWritablePrimary": True, "setName": "rs0", "minWireVersion": 0, "maxWireVersion": 2}
 SPOKEN: dict[str, tuple[Meet, str, str, str]] = {
     "hangs": (silent, "", "", "takes the connection, but does not answer; expected a mongod that is not stuck"),
     "closes": (closing, "", "", "closes the connection: "),

@@ -16,11 +16,11 @@ from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.routing import route_rules
 from tests.unit.api.doubles import World
+from tests.unit.api.test_server import serving
 from tests.unit.api.tokens import Guarded
 
 LIMIT_S = 60
 """For whatever is waited for; it takes milliseconds."""
-ANSWERED_WITHIN_S = 10
 HERE, THERE = "127.0.0.1", "127.0.0.2"
 JSON = {"Content-Type": "application/json"}
 
@@ -99,56 +99,24 @@ class Crowd:
         self._ended.push_async_callback(caller.leave)
         return caller
 
-    async def others_get_in(self, address: str = HERE) -> float:
-        """A submit, a fetch and a stream of events of others are answered; how long the slowest took, in seconds."""
+    async def others_get_in(self, address: str = HERE) -> None:
+        """A submit, a registration, a fetch and a stream of events of others are answered."""
         submitter, worker = await self.caller("submitter", "acme", address), await self.caller("worker", "*", address)
-        viewer = await self.caller("viewer", "acme", address)
-        loop = asyncio.get_running_loop()
-        slowest = 0.0
-        processor = ""
-
-        async def submits() -> None:
-            assert await status_of(submitter.ask("POST", "/v1/jobs", {"definition": "log"})) == 201
-
-        async def registers() -> None:
-            nonlocal processor
-            status, answer = await worker.ask(
-                "POST", "/v1/work/processors", {"name": "far", "definitions": ["log"], "slots": 1}
-            )
+        async with asyncio.timeout(LIMIT_S):
+            assert (await submitter.ask("POST", "/v1/jobs", {"definition": "log"}))[0] == 201
+            terms = {"name": "far", "definitions": ["log"], "slots": 1}
+            status, answer = await worker.ask("POST", "/v1/work/processors", terms)
             assert status == 201, answer
-            processor = answer["processor"]
-
-        async def fetches() -> None:
-            assert await status_of(worker.ask("POST", "/v1/work/fetch", {"processor": processor, "wait": "0s"})) == 200
-
-        async def follows() -> None:
-            stream = await viewer.begin("GET", "/v1/events")
+            asked = {"processor": answer["processor"], "wait": "0s"}
+            assert (await worker.ask("POST", "/v1/work/fetch", asked))[0] == 200
+            stream = await (await self.caller("viewer", "acme", address)).begin("GET", "/v1/events")
             assert (await stream.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200"), "no events"
-
-        for each in (submits, registers, fetches, follows):
-            began_s = loop.time()
-            async with asyncio.timeout(ANSWERED_WITHIN_S):
-                await each()
-            slowest = max(slowest, loop.time() - began_s)
-        return slowest
-
-
-async def status_of(asking: Any) -> int:
-    status: int = (await asking)[0]
-    return status
 
 
 @asynccontextmanager
 async def crowded(app: Edge, world: World) -> AsyncIterator[Crowd]:
-    server = ApiServer(app, HERE, 0, metrics=world.metrics)
-    await server.bind()
-    serving = asyncio.create_task(server.run())
-    try:
-        async with AsyncExitStack() as ended:
-            yield Crowd(app, world, server, ended)
-    finally:
-        serving.cancel()
-        await asyncio.wait([serving])
+    async with serving(world, app, metrics=world.metrics) as server, AsyncExitStack() as ended:
+        yield Crowd(app, world, server, ended)
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -1,13 +1,12 @@
 """A list of programs is what may run, and nothing else: neither by arguments, nor by names, nor by the environment."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hascheduler.errors import InvalidInput
-from processors.command import ALLOW, ENV, allowed_executable, child_environment, started
-from tests.unit.processor.ready_made import make_job, result_of
+from processors.command import ALLOW, ENV, allowed_executable, child_environment
+from tests.unit.processor.ready_made import make_job
 
 
 def judged(setting: str, *argv: str) -> str | None:
@@ -35,20 +34,15 @@ def test_a_program_that_starts_others_is_not_listed_alone(program: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "arguments", "runs"),
     [
-        ("{0} fetch", ["fetch"], True),
         ("{0} fetch", ["fetch", "origin"], True),
         ("{0} fetch", [], False),
         ("{0} fetch", ["push"], False),
         ("{0} fetch", ["-c", "alias.x=!sh", "fetch"], False),
-        ("{0} fetch", ["--upload-pack=sh", "fetch"], False),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin"], True),
         ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin", "--upload-pack=sh"], False),
-        ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch"], False),
         ("{0} 'a b, c' \"$\"", ["a b, c"], True),
-        ("{0} 'a b, c'", ["a", "b,", "c"], False),
         ("{0} $", [], True),
         ("{0} $", ["x"], False),
-        ("{0}", ["anything"], True),
     ],
 )
 def test_arguments_begin_as_the_list_says(tmp_path: Path, setting: str, arguments: list[str], runs: bool) -> None:
@@ -57,41 +51,18 @@ def test_arguments_begin_as_the_list_says(tmp_path: Path, setting: str, argument
     assert judged(setting.format(program), str(program), *arguments) == (str(program) if runs else None)
 
 
-async def test_no_name_makes_a_program_of_many_another_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Such a program does what it is called; it may be called by links to it."""
-    box = tmp_path / "box"
-    box.write_text('#!/bin/sh\necho "$0" "$@"\n')
-    box.chmod(0o755)
-    (tmp_path / "other").symlink_to(box)
-    monkeypatch.setenv(ALLOW, f"{box} list")
-    called: list[Any] = []
-
-    def watched(argv: list[str], *rest: Any) -> Any:
-        called.append(argv[0])
-        return started(argv, *rest)
-
-    monkeypatch.setattr("processors.command.started", watched)
-    await result_of("command", {"argv": [f"{tmp_path}/other", "list"]})
-    assert called == [str(box)]
-
-
 @pytest.mark.parametrize("setting", ["/bin/ls 'x", '/bin/ls "', "/bin/ls \\"])
 def test_a_list_that_can_not_be_read_lets_nothing_run(setting: str) -> None:
     with pytest.raises(InvalidInput, match=ALLOW):
         allowed_executable(["/bin/ls"], {ALLOW: setting})
 
 
-# The environment
-
-
 @pytest.mark.parametrize(
     ("setting", "name", "passes"),
     [
-        (None, "TZ", True), (None, "LANG", True), (None, "LC_ALL", True), (None, "HOME", False),
-        (None, "XDG_CONFIG_HOME", False), (None, "SSH_ASKPASS", False), (None, "MAKEFLAGS", False),
-        (None, "LESS", False), (None, "http_proxy", False), (None, "tz", False), (None, "TZDIR", False),
-        ("APP_*, MODE", "APP_DEBUG", True), ("APP_*, MODE", "MODE", True), ("APP_*, MODE", "MODES", False),
-        ("APP_*, MODE", "TZ", False), ("", "TZ", False),
+        (None, "TZ", True), (None, "LC_ALL", True), (None, "HOME", False), (None, "SSH_ASKPASS", False),
+        (None, "http_proxy", False), (None, "TZDIR", False), ("APP_*, MODE", "APP_DEBUG", True),
+        ("APP_*, MODE", "MODES", False), ("APP_*, MODE", "TZ", False), ("", "TZ", False),
     ],
 )  # fmt: skip
 def test_the_payload_sets_only_what_is_listed(setting: str | None, name: str, passes: bool) -> None:

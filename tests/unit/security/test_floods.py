@@ -11,17 +11,14 @@ import structlog
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit
-from hascheduler.api.middleware.audit import SHARE_MAX, TRIM_EVERY, AuditWriter
+from hascheduler.api.middleware.audit import SHARE_MAX, AuditWriter
 from hascheduler.api.ops import events
-from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.schema.audit import AuditRecord
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, StandingClock, World
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 from tests.unit.security.crowding import Caller, crowded, until
-
-# The audit log
 
 FLOOD = 300
 
@@ -99,18 +96,6 @@ async def test_one_party_does_not_push_out_the_records_of_others(world: World) -
     assert len(records(world)) == SHARE_MAX + 2
 
 
-async def test_the_collection_keeps_the_newest(world: World) -> None:
-    kept = 50
-    writer = AuditWriter(world.audit, StandingClock(), kept)
-    for number in range(TRIM_EVERY):
-        assert writer.add(record(number, f"ci-{number % 2}", NOW + number))
-    await writer.flush()
-    assert [record["at_ms"] for record in records(world)] == [NOW + TRIM_EVERY - kept + n for n in range(kept)]
-    assert not world.database.find(Collection.AUDIT, record(0, "ci-0").id)
-
-
-# Clients that break off
-
 _RESET = struct.pack("ii", 1, 0)
 _HEAD = "host: a\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n"
 _CASES = {
@@ -120,11 +105,8 @@ _CASES = {
     "part of a large body": "POST /v1/jobs:batch HTTP/1.1\r\n{head}content-length: 9999999\r\n\r\n{{",
     "part of a chunk": "POST /v1/jobs HTTP/1.1\r\n{head}transfer-encoding: chunked\r\n\r\n9\r\n{{",
     "garbage for a chunk": "POST /v1/jobs HTTP/1.1\r\n{head}transfer-encoding: chunked\r\n\r\nzz\r\n",
-    "length and chunks": "POST / HTTP/1.1\r\n{head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-    "no HTTP": "\x16\x03\x01 hello\r\n\r\n",
     "an upgrade": "GET /v1/jobs HTTP/1.1\r\n{head}connection: upgrade\r\nupgrade: websocket\r\n\r\n",
     "expects 100": "POST /v1/jobs HTTP/1.1\r\n{head}expect: 100-continue\r\ncontent-length: 9\r\n\r\n",
-    "a request": "GET /v1/jobs HTTP/1.1\r\n{head}\r\n",
     "a wait": 'POST /v1/jobs?wait=5m HTTP/1.1\r\n{head}content-length: 21\r\n\r\n{{"definition": "log"}}',
     "events": "GET /v1/events HTTP/1.1\r\n{head}\r\n",
     "a hundred requests": "GET /openapi.json HTTP/1.1\r\n{head}\r\n" * 100,

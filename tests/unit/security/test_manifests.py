@@ -28,20 +28,6 @@ def _ours(objects: Objects, name: str = "") -> list[Container]:
     return [one for one in objects.containers() if one.is_ours and name in one.name]
 
 
-# What the manifests say
-
-
-@pytest.mark.parametrize("folder", SECURED)
-def test_every_client_has_the_ca_of_its_server(folder: str) -> None:
-    objects = rendered(folder)
-    assert len(_ours(objects)) == 4
-    for container in _ours(objects):
-        settings = objects.settings(container)
-        assert settings["HASCHEDULER_MONGODB_TLS_CA_FILE"] == CA, container.name
-        # With it a URL that begins with amqp:// is refused, see below.
-        assert settings.get("HASCHEDULER_AMQP_TLS_CA_FILE") == (CA if "HASCHEDULER_AMQP_URL_FILE" in settings else None)
-
-
 @pytest.mark.parametrize("folder", SECURED)
 def test_servers_take_nothing_but_tls(folder: str) -> None:
     objects = rendered(folder)
@@ -100,9 +86,6 @@ def test_a_key_is_in_the_pods_of_its_server_and_nowhere_else(folder: str) -> Non
     }
 
 
-# What the secrets hold
-
-
 def _is_for(certificate: Path, host: str) -> bool:
     option = "-checkip" if host[0].isdigit() else "-checkhost"
     command = ["openssl", "x509", "-in", str(certificate), "-noout", option, host]
@@ -147,12 +130,6 @@ def test_cert_manager_makes_the_same_secrets_for_the_same_names(secrets: Path) -
     assert combined == [{"type": "CombinedPEM"}]
 
 
-# What a member does with them
-
-
-# Server-side JavaScript
-
-
 def _configurations() -> list[tuple[str, dict[str, object]]]:
     ours = [folder for folder in VARIANTS if folder not in (EXTERNAL, EXTERNAL_ELSEWHERE)]
     return [
@@ -164,15 +141,3 @@ def _configurations() -> list[tuple[str, dict[str, object]]]:
 def test_it_is_off_in_every_configuration_that_is_ours() -> None:
     for folder, configuration in _configurations():
         assert configuration["security"]["javascriptEnabled"] is False, folder  # type: ignore[index]
-
-
-def test_nothing_of_ours_asks_for_scripts() -> None:
-    words = ("$where", "$function", "$accumulator", "mapReduce", "map_reduce", "bson.Code", "system.js")
-    found = {
-        (path.name, word)
-        for folder in ("hascheduler", "processors")
-        for path in (ROOT / folder).rglob("*.py")
-        for word in words
-        if word in path.read_text() and path.name != "users.py"  # which says that they are off
-    }
-    assert found == set()

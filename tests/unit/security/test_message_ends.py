@@ -7,17 +7,16 @@ A server that sees another end than the client, or than a proxy before it, takes
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import cast
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api.http.server import ApiServer
 from hascheduler.tls import PemFile, client_context
 from tests.tiers import in_tier
+from tests.unit.api.test_server import serving
 from tests.unit.tls.certificates import Authority
 from tests.unit.tls.conftest import authority
 from tests.unit.tls.test_https import of_server
@@ -46,9 +45,7 @@ Seen = tuple[str, str, bytes]
 
 TAKEN: dict[str, tuple[bytes, list[Seen]]] = {
     "a length": (ask(LENGTH, HIDDEN), [POST]),
-    "a length with blanks around it": (ask(LENGTH.replace(b": ", b": \t").replace(b"\r", b" \r"), HIDDEN), [POST]),
     "no body": (ask(b""), [("POST", "/first", b"")]),
-    "no body, by its length": (ask(b"content-length: 0\r\n"), [("POST", "/first", b"")]),
     "a GET with a body": (ask(LENGTH, HIDDEN, b"GET /first HTTP/1.1"), [("GET", "/first", HIDDEN)]),
     "a HEAD with a body": (ask(LENGTH, HIDDEN, b"HEAD /first HTTP/1.1"), [("HEAD", "/first", HIDDEN)]),
     "pipelined": (ask(LENGTH, HIDDEN) + NEXT, [POST, ("GET", "/next", b"")]),
@@ -61,10 +58,8 @@ TAKEN: dict[str, tuple[bytes, list[Seen]]] = {
     "an offer of a websocket": (ask(WEBSOCKET + LENGTH, HIDDEN, b"PUT /first HTTP/1.1"), [("PUT", "/first", HIDDEN)]),
     "an offer to what is deleted": (ask(LENGTH + b"UPGRADE: a/1, b\r\nCONNECTION: x ,\tUPGRADE\r\n", HIDDEN,
                                         b"DELETE /first HTTP/1.1"), [("DELETE", "/first", HIDDEN)]),
-    "an offer after a request": (NEXT + ask(H2C + LENGTH, HIDDEN), [("GET", "/next", b""), POST]),
     "one offer after the other": (ask(H2C + LENGTH, HIDDEN) * 3, [POST] * 3),
     "an offer that the connection does not name": (ask(b"upgrade: h2c\r\n" + LENGTH, HIDDEN), [POST]),
-    "a connection that names no offer": (ask(b"connection: upgrade\r\n" + LENGTH, HIDDEN), [POST]),
     "expects 100": (ask(LENGTH + b"Expect: 100-continue\r\n", HIDDEN) + NEXT, [POST, ("GET", "/next", b"")]),
     "expects something else": (ask(LENGTH + b"Expect: 200-ok\r\n", HIDDEN), [POST]),
     "chunks": (ask(CHUNKED, b"1\r\nD\r\n%x\r\n%b\r\n000\r\n\r\n" % (len(HIDDEN) - 1, HIDDEN[1:])), [POST]),
@@ -87,33 +82,26 @@ ENDED: dict[str, tuple[bytes, list[Seen]]] = {
     "HTTP/1.0 that is kept alive": (ask(LENGTH + b"connection: keep-alive\r\n", HIDDEN, b"POST /first HTTP/1.0") + NEXT,
                                     [POST]),
     "HTTP/1.0 without a length": (ask(b"", HIDDEN, b"POST /first HTTP/1.0"), [("POST", "/first", b"")]),
-    "HTTP/1.0 with an offer": (ask(H2C + LENGTH, HIDDEN, b"POST /first HTTP/1.0"), [POST]),
-    "HTTP/1.0 that expects 100": (ask(LENGTH + b"Expect: 100-continue\r\n", HIDDEN, b"POST /first HTTP/1.0"), [POST]),
 }  # fmt: skip
 """What ends the connection without a word on what follows."""
 
 _BOTH = LENGTH + CHUNKED
 REFUSED: dict[str, tuple[bytes, list[Seen]]] = {
     "a length and chunks": (ask(_BOTH, b"0\r\n\r\n" + HIDDEN), []),
-    "chunks and a length": (ask(CHUNKED + LENGTH, b"0\r\n\r\n" + HIDDEN), []),
     "an offer with a length and chunks": (ask(H2C + _BOTH, b"0\r\n\r\n" + HIDDEN), []),
     "two lengths": (ask(b"content-length: 0\r\n" + LENGTH, HIDDEN), []),
     "the same length twice": (ask(LENGTH * 2, HIDDEN), []),
     "two lengths in one": (ask(LENGTH.replace(b"\r", b", %d\r" % len(HIDDEN)), HIDDEN), []),
     "an empty length": (ask(b"content-length:\r\n", HIDDEN), []),
-    "a length of blanks": (ask(b"content-length: \t \r\n", HIDDEN), []),
     "a length with a sign": (ask(LENGTH.replace(b": ", b": +"), HIDDEN), []),
     "a length with a blank in it": (ask(b"content-length: 3 7\r\n", HIDDEN), []),
     "a length that overflows": (ask(b"content-length: %d\r\n" % (2**64 + len(HIDDEN)), HIDDEN), []),
     "a length on the next line": (ask(b"content-length:\r\n 37\r\n", HIDDEN), []),
-    "a length that goes on": (ask(b"content-length: 3\r\n 7\r\n", HIDDEN), []),
     "a length before any name": (b"POST /first HTTP/1.1\r\n content-length: 5\r\nhost: a\r\n\r\n" + HIDDEN, []),
     "a length with a blank before the colon": (ask(LENGTH.replace(b":", b" :"), HIDDEN), []),
     "a header that goes on": (ask(b"x: y\r\n content-length: 5\r\n" + LENGTH, HIDDEN), []),
     "chunks on the next line": (ask(b"transfer-encoding:\r\n chunked\r\n", CHUNKS + b"0\r\n\r\n"), []),
-    "an encoding that goes on": (ask(b"transfer-encoding: chunked\r\n , x\r\n", CHUNKS + b"0\r\n\r\n"), []),
     "chunks twice": (ask(CHUNKED * 2, CHUNKS + b"0\r\n\r\n"), []),
-    "chunks in one, twice": (ask(CHUNKED.replace(b"\r", b", chunked\r"), CHUNKS + b"0\r\n\r\n"), []),
     "an encoding that is not the last": (ask(CHUNKED.replace(b"\r", b", gzip\r"), CHUNKS + b"0\r\n\r\n"), []),
     "an unknown encoding": (ask(b"transfer-encoding: xchunked\r\n", CHUNKS + b"0\r\n\r\n"), []),
     "an empty encoding": (ask(b"transfer-encoding:\r\n" + LENGTH, HIDDEN), []),
@@ -121,8 +109,6 @@ REFUSED: dict[str, tuple[bytes, list[Seen]]] = {
     "lines that end with LF": (ask(LENGTH, HIDDEN).replace(b"\r\n", b"\n"), []),
     "a head that ends with LF": (ask(b"x: y\r\n\n" + LENGTH, HIDDEN), []),
     "CONNECT": (ask(LENGTH, HIDDEN, b"CONNECT a:443 HTTP/1.1"), []),
-    "CONNECT to a path": (ask(LENGTH, HIDDEN, b"CONNECT /first HTTP/1.1"), []),
-    "CONNECT with an offer": (ask(H2C, HIDDEN, b"CONNECT a HTTP/1.1"), []),
     "another version": (ask(LENGTH, HIDDEN, b"POST /first HTTP/2.0"), []),
     "the preface of HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + HIDDEN, []),
     "a second request that is none": (ask(LENGTH, HIDDEN) + b"G{T / HTTP/1.1\r\n\r\n", [POST]),
@@ -135,13 +121,11 @@ REFUSED: dict[str, tuple[bytes, list[Seen]]] = {
     "a chunk that is longer": (ask(CHUNKED, b"%x\r\n%b\r\n0\r\n\r\n" % (len(HIDDEN) - 1, HIDDEN)), []),
     "a chunk without a length": (ask(CHUNKED, b"\r\n" + HIDDEN + b"\r\n0\r\n\r\n"), []),
     "a chunk of 0x": (ask(CHUNKED, b"0x5\r\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
-    "a chunk with a sign": (ask(CHUNKED, b"+5\r\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
     "a chunk with a blank": (ask(CHUNKED, b"5 \r\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
     "a chunk that overflows": (ask(CHUNKED, b"10000000000000005\r\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
     "a chunk that ends with LF": (ask(CHUNKED, b"5\r\nabcde\n0\r\n\r\n" + HIDDEN), []),
     "a chunk's length that ends with LF": (ask(CHUNKED, b"5\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
     "an extension that ends with LF": (ask(CHUNKED, b"5;a\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
-    "an extension with CR": (ask(CHUNKED, b"5;a\rb\r\nabcde\r\n0\r\n\r\n" + HIDDEN), []),
     "trailers that end the connection": (ask(CHUNKED, CHUNKS + b"0\r\nconnection: close\r\n\r\n") + NEXT, [POST]),
     "trailers with a length": (ask(CHUNKED, b"0\r\ncontent-length: 5\r\n\r\n" + HIDDEN), []),
 }  # fmt: skip
@@ -197,16 +181,6 @@ class Client(asyncio.Protocol):
         return [int(status) for status in re.findall(rb"HTTP/1\.1 (?!100)(\d+)", self.received)]
 
 
-@asynccontextmanager
-async def serving(app: Application, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-    server = ApiServer(app, "127.0.0.1", 0, tls)
-    await server.bind()
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(server.run())
-        yield server.port
-        task.cancel()
-
-
 async def played(port: int, tls: ssl.SSLContext | None, scripts: Sequence[Sequence[bytes]]) -> list[Client]:
     """One connection a script, each piece of which the server has read before the next one is sent."""
 
@@ -251,10 +225,10 @@ async def test_a_request_ends_where_its_length_says_wherever_it_is_cut(contexts:
     app, sent = Application(), ROWS[row][0]
     count = in_tier(check=3, test=6, long=len(sent))
     positions = sorted({n * len(sent) // count for n in range(count)})  # 0: uncut
-    async with serving(app, contexts[0]) as port:
+    async with serving(None, app, contexts[0]) as server:
         for begin in range(0, len(positions), _TOGETHER):
             some = positions[begin : begin + _TOGETHER]
-            clients = await played(port, contexts[1], [(sent[:at], sent[at:] + LAST) for at in some])
+            clients = await played(server.port, contexts[1], [(sent[:at], sent[at:] + LAST) for at in some])
             told = [
                 f"at {at}, {said}"
                 for at, client in zip(some, clients, strict=True)
@@ -266,8 +240,8 @@ async def test_a_request_ends_where_its_length_says_wherever_it_is_cut(contexts:
 async def test_a_request_that_comes_byte_by_byte_ends_where_its_length_says(contexts: Contexts) -> None:
     app = Application()
     scripts = [[bytes([byte]) for byte in sent + LAST] for sent, _, _ in ROWS.values()]
-    async with serving(app, contexts[0]) as port:
-        clients = await played(port, contexts[1], scripts)
+    async with serving(None, app, contexts[0]) as server:
+        clients = await played(server.port, contexts[1], scripts)
     told = [said for row, client in zip(ROWS, clients, strict=True) if (said := wrong(app, client, row))]
     assert not told, "\n".join(told)
 
@@ -275,7 +249,7 @@ async def test_a_request_that_comes_byte_by_byte_ends_where_its_length_says(cont
 async def test_no_part_of_a_body_that_nobody_reads_is_a_request(contexts: Contexts) -> None:
     app = Application(reads=False)
     rows = [(row, sent[:at], sent[at:] + LAST) for row, (sent, _, _) in ROWS.items() for at in (0, sent.find(HIDDEN))]
-    async with serving(app, contexts[0]) as port:
-        clients = await played(port, contexts[1], [pieces for _, *pieces in rows])
+    async with serving(None, app, contexts[0]) as server:
+        clients = await played(server.port, contexts[1], [pieces for _, *pieces in rows])
     for (row, *_), client in zip(rows, clients, strict=True):
         assert "/hidden" not in [path for _, path, _ in app.seen.get(client.port, [])], row

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, RecordVerdict
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job
@@ -152,17 +152,6 @@ def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Ove
     step = scene.at(2_000)
     assert [type(decision) for decision in step.decisions] == [Fire, Dispatch]
     assert not [decision for decision in scene.at(2_100).decisions if isinstance(decision, Cancel)]
-
-
-def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
-    """Even one that gives it to another tenant, which takes a token for all of them."""
-    old = acme_running()
-    scene = Scene(ScheduleSeen(of_acme()), JobSeen(old), *processors("p", slots=8))
-    policy = SchedulePolicy(overlap=Overlap.SKIP)
-    scene.at(1_100, ScheduleSeen(of_acme(rev=2, cursor_ms=wall(1_000), policy=policy)))
-    [passed_over] = scene.at(2_000, ScheduleSeen(of_acme(rev=3, cursor_ms=wall(1_000), policy=policy))).decisions
-    assert isinstance(passed_over, RecordVerdict)
-    assert passed_over.run.because_of == old.id
 
 
 def test_a_schedule_whose_end_was_overlooked_leaves_no_promise_to_the_next_one() -> None:

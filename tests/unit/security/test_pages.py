@@ -16,8 +16,6 @@ from tests.unit.api.doubles import World, description
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, OF_PAGE, Guarded, cookie_in
 
-# Pages of other sites
-
 EMPTY = World().everything()
 
 
@@ -41,9 +39,6 @@ def listening(app: Edge, world: World, lock: AuthConfig) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8080")
 
 
-# Names
-
-
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_name_that_was_made_to_lead_here_is_not_answered(app: Edge, world: World, path: str) -> None:
     async with listening(app, world, AuthConfig()) as client:
@@ -59,37 +54,26 @@ ANYWHERE = AuthConfig(hosts=frozenset({"0.0.0.0", "scheduler.corp"}), any_addres
 @pytest.mark.parametrize(
     ("host", "on_loopback", "anywhere"),
     [
-        ("127.0.0.1", True, True),
         ("127.0.0.1:8080", True, True),
         ("127.8.9.10:1", True, True),
         ("localhost", True, True),
-        ("LocalHost:8080", True, True),
         ("localhost.", True, True),
         ("a.localhost:8080", True, True),
-        ("[::1]", True, True),
         ("[::1]:8080", True, True),
         ("[0:0:0:0:0:0:0:1]:8080", True, True),
         ("[::ffff:127.0.0.1]:8080", True, True),
         ("scheduler.corp:8080", True, True),
-        ("SCHEDULER.corp", True, True),
         ("10.1.2.3:8080", False, True),
         ("[fd00::1]:8080", False, True),
-        ("0.0.0.0:8080", False, True),
-        ("evil.example", False, False),
         ("evil.example:8080", False, False),
         ("127.0.0.1.evil.example", False, False),
         ("127.0.0.1@evil.example", False, False),
         ("localhost.evil.example", False, False),
-        ("evil-localhost", False, False),
-        ("xlocalhost", False, False),
         ("scheduler.corp.evil.example", False, False),
         ("localhost, evil.example", False, False),
         ("localhost:", False, False),
-        ("localhost:x", False, False),
         ("[::1", False, False),
-        ("::1", False, False),
         ("2130706433", False, False),
-        ("0x7f.1", False, False),
         ("١٢٧.0.0.1", False, False),
         ("", False, False),
     ],
@@ -101,15 +85,6 @@ async def test_without_tokens_only_own_names_are_answered(
         async with listening(app, world, lock) as client:
             answer = await client.get("/v1/lanes", headers=[(b"host", host.encode())])
         assert answer.status_code == (200 if answered else 421), lock
-
-
-async def test_two_hosts_are_none(app: Edge, world: World) -> None:
-    async with listening(app, world, AuthConfig()) as client:
-        answer = await client.get("/v1/lanes", headers=[("Host", "localhost"), ("Host", "evil.example")])
-    check_problem(answer, 421)
-
-
-# Other sites
 
 
 @pytest.mark.parametrize("required", spread([False, True], check=1), ids="token required: {}".format)
@@ -131,26 +106,21 @@ async def test_no_other_site_changes_anything(app: Edge, world: World, method: s
     [
         ({}, True),
         ({"Origin": "http://127.0.0.1:8080"}, True),
-        ({"Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"}, True),
         ({"Sec-Fetch-Site": "none"}, True),
         ({"Host": "localhost", "Origin": "http://localhost"}, True),
-        ({"Host": "localhost:80", "Origin": "http://localhost"}, True),
         ({"Host": "localhost", "Origin": "http://localhost:80"}, True),
         ({"Host": "localhost", "Origin": "https://localhost"}, True),  # behind something that speaks TLS
         ({"Host": "[::1]:8080", "Origin": "http://[::1]:8080"}, True),
         ({"Origin": "http://127.0.0.1:3000"}, False),
-        ({"Origin": "http://127.0.0.1"}, False),
         ({"Origin": "http://localhost:8080"}, False),
         ({"Origin": "http://127.0.0.1:8080.evil.example"}, False),
         ({"Origin": "http://evil@127.0.0.1:8080"}, False),
         ({"Origin": "http://127.0.0.1:8080/"}, False),
         ({"Origin": "chrome-extension://127.0.0.1:8080"}, False),
-        ({"Origin": "file://"}, False),
         ({"Origin": ""}, False),
         ({"Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "cross-site"}, False),
         ({"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"}, False),
         ({"Sec-Fetch-Site": "same-site"}, False),  # another port of this host, a neighbour of this domain
-        ({"Sec-Fetch-Site": "CROSS-SITE"}, False),
         ({"Sec-Fetch-Site": "brand-new"}, False),
     ],
 )
@@ -160,12 +130,6 @@ async def test_a_change_is_asked_for_by_own_pages_and_by_programs(
     async with listening(app, world, AuthConfig()) as client:
         answer = await client.post("/v1/schedules/none/pause", headers=headers)
     check_problem(answer, 404 if passes else 403)
-
-
-async def test_a_second_origin_does_not_hide_behind_the_first(app: Edge, world: World) -> None:
-    async with listening(app, world, AuthConfig()) as client:
-        headers = [("Origin", "http://127.0.0.1:8080"), ("Origin", "https://evil.example")]
-        check_problem(await client.post("/v1/schedules/none/pause", headers=headers), 403)
 
 
 async def test_without_tokens_other_sites_do_not_read_either(app: Edge, world: World) -> None:
@@ -179,19 +143,13 @@ async def test_without_tokens_other_sites_do_not_read_either(app: Edge, world: W
                 check_problem(answer, 403)
 
 
-async def test_no_answer_lets_other_sites_read_it(app: Edge, world: World) -> None:
-    async with listening(app, world, AuthConfig()) as client:
-        for path in ENDING:
-            answer = await client.options(path, headers={"Origin": "https://evil.example"})
-            assert not [name for name in answer.headers if name.startswith("access-control-")]
-            answer = await client.get(path)
-            assert not [name for name in answer.headers if name.startswith("access-control-")]
-
-
-async def test_no_answer_is_taken_for_another_type(app: Edge, world: World) -> None:
+async def test_no_answer_lets_other_sites_read_it_or_is_taken_for_another_type(app: Edge, world: World) -> None:
     async with listening(app, world, AuthConfig()) as client:
         for path in [*ENDING, "/nowhere"]:
-            assert (await client.get(path)).headers.get_list("x-content-type-options") == ["nosniff"], path
+            asked = await client.options(path, headers={"Origin": "https://evil.example"})
+            answer = await client.get(path)
+            assert not [name for name in (*asked.headers, *answer.headers) if name.startswith("access-control-")]
+            assert answer.headers.get_list("x-content-type-options") == ["nosniff"], path
         assert (await client.get("/", headers={"Host": "evil"})).headers["x-content-type-options"] == "nosniff"
 
 
@@ -199,9 +157,6 @@ async def test_no_answer_is_taken_for_another_type(app: Edge, world: World) -> N
 
 SESSION = "/ui/session"
 FOREIGN = "urn:hascheduler:problem:foreign-origin"
-
-
-# Other sites
 
 
 @pytest.mark.parametrize(
@@ -218,15 +173,12 @@ FOREIGN = "urn:hascheduler:problem:foreign-origin"
         ({}, True, False),
         # Others.
         ({"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}, False, False),
-        ({"Origin": "https://evil.example"}, False, False),
         ({"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"}, False, False),
         ({"Origin": "http://api", "Sec-Fetch-Site": "cross-site"}, False, False),
         ({"Origin": "null"}, False, False),
-        ({"Origin": ""}, False, False),
         ({"Sec-Fetch-Site": "cross-site"}, False, False),
         ({"Sec-Fetch-Site": "same-site"}, False, False),  # another port of this host: cookies know no ports
         ({"Origin": "http://api:3000", "Sec-Fetch-Site": "same-site"}, False, False),
-        ({"Origin": "http://api:3000"}, False, False),
         ({"Origin": "http://api.evil.example"}, False, False),
     ],
 )
@@ -275,9 +227,6 @@ async def test_a_token_beside_the_cookie_wins(guarded: Guarded) -> None:
         check_problem(await wrong.get("/v1/whoami", headers={"Cookie": cookie}), 401)
 
 
-# Secrets in the wrong place
-
-
 async def test_a_session_is_no_token_and_a_token_is_no_session(guarded: Guarded) -> None:
     secret = await guarded.token("viewer")
     async with await guarded.page_of(secret) as page:
@@ -315,9 +264,6 @@ async def test_two_sessions_are_none(guarded: Guarded) -> None:
             check_problem(await browser.get("/v1/lanes", headers=headers), 401)
 
 
-# No more than its token
-
-
 async def test_sessions_are_charged_to_their_token(guarded: Guarded) -> None:
     """Else a token would have as many shares as it logs in."""
     async with await guarded.page("operator") as page:
@@ -352,9 +298,6 @@ async def test_secrets_are_in_no_answer_no_log_and_no_record(
     logged = capsys.readouterr()
     for text in (*texts, logged.out, logged.err):
         assert not [each for each in secrets if each in text], text
-
-
-# Strangers
 
 
 async def test_the_body_of_a_login_is_small(app: Edge, world: World) -> None:

@@ -153,9 +153,6 @@ async def test_what_shows_nothing_else_is_refused(hiding: Guarded) -> None:
         check_problem(await page.post("/v1/tokens", json={"name": "m", "role": "viewer", "tenant": "*"}), 403)
 
 
-# Edits
-
-
 def payloads(world: World, name: str) -> object:
     stored = world.schedule(name)
     return stored["payloads"] if name == "graph" else stored["payload"]

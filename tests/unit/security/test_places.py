@@ -10,7 +10,7 @@ import pytest
 from hascheduler.api.edge import Edge
 from hascheduler.api.http import connection, server
 from hascheduler.api.http import server as server_module
-from hascheduler.api.http.limits import Limit, NoRoom, address_party
+from hascheduler.api.http.limits import Limit, address_party
 from hascheduler.api.ops import health_port
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.api.routing import route_rules
@@ -19,11 +19,8 @@ from hascheduler.daemon.leadership import liveness as liveness_module
 from hascheduler.daemon.leadership.liveness import GREETING, LivenessServer
 from hascheduler.telemetry.registry import new_registry
 from tests.unit.api.doubles import World
-from tests.unit.api.test_cluster import HEADING
 from tests.unit.security.crowding import HERE, LIMIT_S, THERE, Caller, answer_of, crowded, fills, patient, until
 from tests.unit.telemetry.scraping import scrape
-
-# Shares of what is limited
 
 __all__ = ["patient"]
 pytestmark = pytest.mark.usefixtures("patient")
@@ -51,10 +48,6 @@ async def _wait(caller: Caller) -> asyncio.StreamReader:
 
 async def _follow(caller: Caller) -> asyncio.StreamReader:
     return await caller.begin("GET", "/v1/events")
-
-
-async def _record(caller: Caller) -> asyncio.StreamReader:
-    return await caller.begin("GET", "/v1/cluster/recording?for=1m")
 
 
 Holds = Callable[[Caller], object]
@@ -106,20 +99,6 @@ async def test_a_worker_who_fetches_all_it_can_keeps_no_one_else_out(app: Edge, 
         assert world.limits["in_flight"].in_use == 0, "what waits is not in flight"
         await crowd.others_get_in()
     assert world.limits["fetches"].in_use == 0
-
-
-async def test_an_operator_who_records_all_it_can_keeps_no_one_else_out(app: Edge, world: World) -> None:
-    world.view.heading = HEADING
-    limit, greedy = world.limits["recordings"], ("token", "greedy")
-    with suppress(NoRoom):
-        while True:
-            limit.take((greedy,))
-    held = limit.held(greedy)
-    assert held == limit.total / 2
-    async with crowded(app, world) as crowd:
-        reader = await _record(await crowd.caller("operator"))
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-    await until(lambda: limit.in_use == held)
 
 
 async def test_an_address_with_many_tokens_keeps_no_other_address_out(app: Edge, world: World) -> None:
@@ -203,17 +182,6 @@ async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_wo
         assert (await answer_of(await crowd.stranger(THERE).begin("GET", "/livez")))[0] == 200
 
 
-@pytest.mark.usefixtures("few")
-async def test_a_busy_address_gets_429_for_its_share(app: Edge, world: World) -> None:
-    async with crowded(app, world) as crowd:
-        for _ in range((MAX - RESERVE) * 3 // 4):
-            viewer = await crowd.caller("viewer", "acme", HERE)
-            stream = await viewer.begin("GET", "/v1/events")
-            assert (await stream.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-        assert (await answer_of((await crowd.stranger(HERE).connect())[0]))[0] == 429
-        await crowd.others_get_in(THERE)
-
-
 # The ports beside the API
 
 GREETED = GREETING.format(id="replica-1").encode()
@@ -264,9 +232,6 @@ async def test_a_probe_is_answered_when_one_address_takes_all_connections_of_the
     for each in (*(held for _, held in idle), writer):
         each.transport.abort()
     await port.close()
-
-
-# Clients that send or read next to nothing
 
 
 async def test_a_body_that_drips_is_cut_when_its_time_is_over(

@@ -2,17 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 import yaml
-from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.output.console import console, new_table
-from hascheduler.cli.output.printable import one_printable_line, printable, printable_json
+from hascheduler.cli.output.printable import one_printable_line, printable_json
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.client.exchange import Exchange
 from tests.unit.cli.conftest import replica, url
@@ -65,15 +63,6 @@ def turned(value: Any, poison: str) -> Any:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_it_is_escaped_and_one_sees_what_it_was(hostile: str) -> None:
-    shown = printable(f"a {hostile} ü😀b\n\t")
-    check(shown)
-    assert shown.startswith("a ")
-    assert shown.endswith(" ü😀b\n\t")
-    assert "\\x" in shown or "\\u" in shown
-
-
-@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_documents_mean_what_they_meant(hostile: str) -> None:
     document = {"a": [hostile, {"k" + hostile: f"x {hostile} y\n{hostile}"}], "plain": "ü 😀 \n"}
     as_json = printable_json(json.dumps(document, ensure_ascii=False, indent=2))
@@ -89,27 +78,13 @@ def test_a_line_stays_one_line() -> None:
     assert one_printable_line("a\nhascheduler: all is well\r\n\x1b[A") == "a hascheduler: all is well \\x1b[A"
 
 
-def tables() -> Iterator[Any]:
-    for cell in (ALL + MARKUP, Text(ALL + MARKUP)):
-        table = new_table(str(cell), str(cell), "two")
-        table.add_row(cell, cell)
-        yield table
-        nested = Table()
-        nested.add_column(header=cell, footer=cell)
-        nested.add_row(table)
-        yield nested
-        yield cell
-
-
-@pytest.mark.parametrize("shown", list(tables()))
-def test_no_cell_title_or_line_gets_through(shown: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    console().print(shown)
+def test_no_cell_or_title_gets_through_or_is_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    table = new_table(ALL + MARKUP, "two")
+    table.add_row(ALL + MARKUP, Text(ALL + MARKUP))
+    console().print(table)
     out = capsys.readouterr().out
     check(out)
-    plain = re.sub(r"[\s│┃━─┏┓┗┛┡┩└┘┴┬┼╇]", "", out)
-    assert "[bold]x[/bold]" in plain
-    assert "[link=http://evil.example]y[/link]" in plain
-    assert ":smile:" in plain
+    assert "[bold]x[/bold][link=http://evil.example]y[/link]" in re.sub(r"[\s│┃━─┏┓┗┛┡┩└┘┴┬┼╇]", "", out)
 
 
 JOB = '{"definition": "log", "labels": {"a": "b"}, "tenant": "acme", "target": "t"}'

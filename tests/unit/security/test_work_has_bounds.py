@@ -50,9 +50,6 @@ def steps_of(work: Callable[[], object]) -> int:
     return steps
 
 
-# Templates
-
-
 @pytest.mark.parametrize(
     ("job", "path"),
     [
@@ -77,17 +74,6 @@ async def test_a_template_with_too_many_placeholders_is_refused_before_it_is_rea
     problem = check_problem(await client.post("/v1/schedules", json=body), 422, path)
     assert f"at most {PLACEHOLDERS_MAX}" in problem["detail"]
     assert rendered == []
-
-
-async def test_a_stored_template_beyond_the_bound_still_fires_is_triggered_and_shown(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    await create(client)
-    stored = make_schedule("tick", payload=TOO_MANY, render=True)
-    world.rewrite(Collection.SCHEDULES, "tick", payload=TOO_MANY, render=True)
-    assert JobMaker("tick", stored).fired(WallMs(NOW))[0].payload == TOO_MANY[::2]
-    assert (await post(client, "/v1/schedules/tick/trigger", status=201))["payload"] == TOO_MANY[::2]
-    assert (await get(client, "/v1/schedules/tick/preview?count=1"))["fires"][0]["payload"] == TOO_MANY[::2]
 
 
 async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
@@ -116,8 +102,6 @@ async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
     assert sum(made) == 50
     assert max(made) * len(LARGE) <= WORK_AT_ONCE_MAX
 
-
-# Calendars
 
 WORKDAYS = Calendar(name="x", weekdays=(0, 1, 2, 3, 4))
 ODD = Calendar(name="odd", weekdays=(0, 2, 4))
@@ -149,50 +133,6 @@ def test_calendars_that_leave_out_everything_are_seen_through_in_few_steps(patte
     shown = finished(FiresToCome("s", trigger, NOW, 0).first(10))
     assert all(fire.excluded for fire in shown)
     assert steps_of(lambda: finished(FiresToCome("s", trigger, NOW, 0).first(10))) < STEPS_MAX
-
-
-@pytest.mark.parametrize(
-    "calendar",
-    [
-        WORKDAYS,
-        FULL,
-        Calendar(
-            name="all", weekdays=tuple(range(7)), exclude=read_days(["--02-29", "--12-31", "2099-12-30/2099-12-31"])
-        ),
-        Calendar(
-            name="none", include=read_days(["--01-01", "--12-31", "1970-01-01", "2099-12-31", "2030-05-01/2031-01-03"])
-        ),
-    ],
-    ids=lambda calendar: calendar.name,
-)
-def test_the_bits_of_a_calendar_are_its_days(calendar: Calendar) -> None:
-    days = range(-1, LATEST_MS // 86_400_000 + 1)
-    assert [day for day in days if calendar.bits >> day + 1 & 1] == [day for day in days if calendar.has(day)]
-
-
-# Routes
-
-
-async def test_an_atomic_batch_costs_in_proportion_to_its_jobs(client: httpx.AsyncClient) -> None:
-    counted: dict[int, int] = {}
-    for count in (100, 100, 1_000):
-        jobs = [
-            {"definition": "log", "ref": f"r{n}", "depends_on": [f"ref:r{n - 1}"] if n else []} for n in range(count)
-        ]
-        steps = 0
-
-        def count_calls(_frame: FrameType, event: str, _argument: Any) -> None:
-            nonlocal steps
-            steps += event in {"call", "c_call"}
-
-        sys.setprofile(count_calls)
-        try:
-            answer = await client.post("/v1/jobs:batch", json={"atomic": True, "jobs": jobs})
-        finally:
-            sys.setprofile(None)
-        assert answer.status_code == 200, answer.text
-        counted[count] = steps
-    assert counted[1_000] < 12 * counted[100]
 
 
 async def turns_of(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> int:
@@ -259,8 +199,6 @@ async def test_a_page_of_large_payloads_ends_early_and_says_where_to_go_on(
     assert pages == 2
 
 
-# Filled payloads
-
 PATH = "/v1/schedules/tick"
 LONG = "t" * 256
 MANY = PAYLOAD_BYTES_MAX // 256 + 1
@@ -283,29 +221,6 @@ async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncCl
     await too_large(await client.post("/v1/schedules", json=filling("${target}" * MANY)), "job", "payload")
     await too_large(await client.post("/v1/schedules", json=filling(["${job_id}"] * 10_000)), "job", "payload")
     assert world.everything() == before
-
-
-async def test_a_schedule_whose_payload_is_too_large_as_it_is_is_refused(client: httpx.AsyncClient) -> None:
-    body = {**TICK, "job": {"definition": "log", "payload": "x" * (PAYLOAD_BYTES_MAX - 1)}}
-    await too_large(await client.post("/v1/schedules", json=body), "job", "payload")
-    body["job"]["payload"] = "x" * (PAYLOAD_BYTES_MAX - 2)
-    assert (await client.post("/v1/schedules", json=body)).status_code == 201
-
-
-@pytest.mark.parametrize(
-    "patch",
-    [
-        pytest.param({"job": {"payload": "${target}" * 2_700}}, id="the payload"),
-        pytest.param({"job": {"target": "\N{PILE OF POO}" * 256}}, id="the target"),
-        pytest.param({"labels": {"team": "\N{PILE OF POO}" * 256}}, id="a label"),
-    ],
-)
-async def test_an_edit_of_the_values_that_fill_a_payload_is_checked(
-    client: httpx.AsyncClient, patch: dict[str, Any]
-) -> None:
-    whole = filling("${target}${label.team}" * 1_000, target="x" * 100, labels={"team": "x"})
-    assert (await client.post("/v1/schedules", json=whole)).status_code == 201
-    await too_large(await client.patch(PATH, json=patch), "job", "payload")
 
 
 async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(

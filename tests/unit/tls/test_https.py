@@ -1,7 +1,5 @@
 """The API over HTTPS, on a port of this machine, with certificates made for the purpose."""
 
-import asyncio
-import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,12 +10,15 @@ import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
-from hascheduler.api.http.server import ApiServer
 from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.errors import InvalidInput
 from hascheduler.model.token import digest_of
 from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.api.doubles import World, app_of
+from tests.unit.api.test_server import serving
 from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.shards.replicas import JOB, Peer, replica
+from tests.unit.shards.replicas import serving as serving_peer
 from tests.unit.tls.certificates import Authority
 
 ADMIN = "an-admin-token-of-the-settings"
@@ -31,20 +32,8 @@ def app() -> Edge:
 @asynccontextmanager
 async def served(app: Edge, tls: ssl.SSLContext) -> AsyncIterator[str]:
     app.services = replace(World().services(), auth=AuthConfig(required=True, admin_digest=digest_of(ADMIN)))
-    async with running(ApiServer(app, "127.0.0.1", 0, tls)) as url:
-        yield url
-
-
-@asynccontextmanager
-async def running(server: ApiServer) -> AsyncIterator[str]:
-    await server.bind()
-    serving = asyncio.create_task(server.run())
-    try:
+    async with serving(None, app, tls) as server:
         yield f"https://127.0.0.1:{server.port}"
-    finally:
-        serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
 
 
 def of_server(authority: Authority, names: str = "IP:127.0.0.1", client_ca: str = "") -> ssl.SSLContext:
@@ -56,21 +45,6 @@ def of_server(authority: Authority, names: str = "IP:127.0.0.1", client_ca: str 
 async def url(app: Edge, authority: Authority) -> AsyncIterator[str]:
     async with served(app, of_server(authority)) as url:
         yield url
-
-
-async def test_a_replica_speaks_https(url: str, authority: Authority) -> None:
-    context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
-    async with httpx.AsyncClient(base_url=url, verify=context) as client:
-        assert (await client.get("/readyz")).json()["ready"] is True
-        assert (await client.get("/v1/lanes")).status_code == 401
-        shown = await client.get("/v1/whoami", headers={"Authorization": f"Bearer {ADMIN}"})
-        assert shown.json()["role"] == "admin"
-
-
-async def test_it_does_not_speak_http_there(url: str) -> None:
-    async with httpx.AsyncClient(base_url=url.replace("https", "http")) as client:
-        with pytest.raises(httpx.TransportError):
-            await client.get("/readyz")
 
 
 async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: Authority, stranger: Authority) -> None:
@@ -85,9 +59,6 @@ async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: A
                 else:
                     with pytest.raises(httpx.TransportError):
                         await client.get("/livez")
-
-
-# The command line
 
 
 async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority) -> None:
@@ -107,12 +78,6 @@ async def test_the_commands_trust_nobody_else(url: str, stranger: Authority) -> 
         assert "--ca-file" in refused.err
 
 
-async def test_a_certificate_for_another_name_is_not_trusted(app: Edge, authority: Authority) -> None:
-    async with served(app, of_server(authority, "DNS:elsewhere.example.com")) as url:
-        refused = await Replica(url).run("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
-    assert (refused.status, "is not trusted" in refused.err) == (2, True)
-
-
 async def test_the_commands_show_their_certificate(app: Edge, authority: Authority) -> None:
     issued = authority.issue("client")
     named = {"HASCHEDULER_CA_FILE": authority.cert, "HASCHEDULER_TOKEN": ADMIN}
@@ -122,9 +87,6 @@ async def test_the_commands_show_their_certificate(app: Edge, authority: Authori
         assert (await Replica(url).run("schedule", "list", **named)).status == 1
     one = {"HASCHEDULER_CLIENT_CERT_FILE": issued.cert}
     assert invoke("schedule", "list", HASCHEDULER_URL="https://127.0.0.1:1", **one).status == 2
-
-
-# At start
 
 
 @pytest.mark.parametrize("wrong", ["HTTP_TLS_CERT_FILE", "HTTP_TLS_KEY_FILE", "HTTP_TLS_CLIENT_CA_FILE"])
@@ -142,3 +104,68 @@ def test_a_replica_with_a_wrong_file_says_which_and_does_not_start(
     assert refused.status == 2
     assert refused.err.count("\n") == 1
     assert f"HASCHEDULER_{wrong}: {tmp_path / 'none'}: No such file" in refused.err
+
+
+PEER = "replicas.example"
+
+
+def _pem(path: str) -> PemFile:
+    return PemFile("FILE", path)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected_name", "status"),
+    [
+        (f"DNS:{PEER}", PEER, 200),
+        ("IP:127.0.0.1", "", 200),
+        (f"DNS:{PEER}", "", 503),
+        ("DNS:another.example", PEER, 503),
+        ("a stranger's", PEER, 503),
+    ],
+)
+async def test_a_replica_is_asked_whose_certificate_is_for_it_and_trusted(
+    authority: Authority, stranger: Authority, names: str, expected_name: str, status: int
+) -> None:
+    is_trusted = names != "a stranger's"
+    peer, own = Peer(), authority.issue("replica", names if is_trusted else f"DNS:{PEER}")
+    served = server_context(_pem(own.cert), _pem(own.key), _pem(authority.cert))
+    trusted = authority if is_trusted else stranger
+    tls = client_context(_pem(trusted.cert), _pem(own.cert), _pem(own.key))
+    async with (
+        serving_peer(peer, tls=served) as addresses,
+        replica(World(), addresses, tls=tls, tls_name=expected_name) as client,
+    ):
+        answer = await client.get(JOB, headers={"x-request-id": "secret"})
+    assert answer.status_code == status
+    assert bool(peer.requests) is (status == 200), "nothing is shown to a stranger"
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "ca", "named", "said"),
+    [
+        ("none", "a.key", "", "CERT", "No such file"),
+        (".", "a.key", "", "CERT", "Is a directory"),
+        ("a\0b", "a.key", "", "CERT", "is no path"),
+        ("empty", "a.key", "", "CERT", "no certificate can be read from it"),
+        ("a.key", "a.key", "", "CERT", "no certificate can be read from it"),
+        ("a.pem", "text", "", "KEY", "no key can be read from it"),
+        ("a.pem", "locked.key", "", "KEY", "no key can be read from it"),
+        ("a.pem", "b.key", "", "KEY", "is not the key of"),
+        ("a.pem", "a.key", "text", "CA", "no certificate can be read from it"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_of_that_file(
+    authority: Authority, *, cert: str, key: str, ca: str, named: str, said: str
+) -> None:
+    home = Path(authority.cert).parent
+    authority.issue("a")
+    authority.issue("b")
+    authority.issue("locked", password="hunter2")
+    (home / "text").write_text("a certificate\n")
+    (home / "empty").write_text("")
+    paths = [f"{home}/{name}" if name else "" for name in (cert, key, ca)]
+    with pytest.raises(InvalidInput) as refused:
+        server_context(*(PemFile(name, path) for name, path in zip(("CERT", "KEY", "CA"), paths, strict=True)))
+    assert refused.value.path == (named,)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
