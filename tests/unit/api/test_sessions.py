@@ -256,5 +256,5 @@ async def test_a_session_takes_no_work_and_makes_no_tokens(guarded: Guarded) -> 
             ("/v1/work/fetch", {"processor": "http:far.00000001"}),
         ):
             problem = check_problem(await page.post(path, json=body), 403)
-            assert "expected the header Authorization" in problem["detail"]
+            assert "in the header Authorization" in problem["detail"]
         assert "work" not in (await page.get("/v1/whoami")).json()["may"]
