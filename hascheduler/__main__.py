@@ -14,7 +14,6 @@ from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.gc_tuning import collect_seldom
 from hascheduler.model.values.redaction import redacted
 
-
 _UsageError: Any = typer.BadParameter.__base__
 """Click's class. Typer brings a click of its own, or uses the installed one, and exports this subclass alone."""
 
