@@ -275,7 +275,7 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 @asks()
 def calendar(
     scheduler: Scheduler,
-    days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, including today")] = 7,
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=62, help="How many days, including today")] = 7,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
@@ -338,7 +338,7 @@ def _line(fire: dict[str, Any]) -> Text:
 @asks(watch_s=1)
 def timeline(
     scheduler: Scheduler,
-    hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How many hours to show")] = 24,
+    hours: Annotated[int, typer.Option("--hours", metavar="N", min=1, max=168, help="How many hours to show")] = 24,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,

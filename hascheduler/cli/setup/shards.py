@@ -25,9 +25,13 @@ _SETTINGS = (
 _POLL_S = 0.3
 
 Even = Annotated[bool, typer.Option("--even", help="Spread partitions evenly over all shards, with the fewest moves")]
-Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="Partition of this tenant; repeatable")]
-Partitions = Annotated[list[int] | None, typer.Option("--partition", help="Partition, 0 to 255; repeatable")]
-To = Annotated[str, typer.Option("--to", help="Shard to move them to")]
+Tenants = Annotated[
+    list[str] | None, typer.Option("--tenant", metavar="NAME", help="Partition of this tenant; repeatable")
+]
+Partitions = Annotated[
+    list[int] | None, typer.Option("--partition", metavar="N", help="Partition, 0 to 255; repeatable")
+]
+To = Annotated[str, typer.Option("--to", metavar="SHARD", help="Shard to move them to")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Start the moves and return; they continue in the background")]
 
 
