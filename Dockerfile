@@ -29,7 +29,6 @@ RUN python -m pip --python /opt/hascheduler install --require-hashes --only-bina
     && python -m pip --python tools install --require-hashes --only-binary=:all: -r requirements-build.lock
 COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE ./
 COPY hascheduler hascheduler
-COPY processors processors
 # Compiled now, as nothing can be written later, and believed without a look at the sources' times.
 RUN tools/bin/hatchling build -t wheel -d dist \
     && python -m pip --python /opt/hascheduler install --no-deps --no-index --no-compile dist/*.whl \
@@ -53,7 +52,7 @@ LABEL org.opencontainers.image.title="hascheduler-processor" \
       org.opencontainers.image.description="Runs the jobs of hascheduler, with the ready-made handlers"
 # Modules are looked for where the process starts.
 WORKDIR /processors
-CMD ["processor", "processors.log", "processors.sleep", "processors.webhook"]
+CMD ["processor", "hascheduler.handlers.log", "hascheduler.handlers.sleep", "hascheduler.handlers.webhook"]
 
 # Last, so that it is also what a build without a target makes.
 FROM runtime AS scheduler

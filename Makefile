@@ -106,7 +106,7 @@ check-compiled: .venv/.ready servers compiled ## the core as native code: its te
 
 compiled: build/compiled/.ready ## build/compiled: the core as native code, where there is a C compiler; see docs/install.md
 
-build/compiled/.ready: .venv/.ready hatch_build.py scripts/compile-core $(shell find hascheduler processors -type f -not -name "*.pyc")
+build/compiled/.ready: .venv/.ready hatch_build.py scripts/compile-core $(shell find hascheduler -type f -not -name "*.pyc")
 	@mkdir -p build && touch build/began  # what is edited while it compiles is newer than this
 	$(BIN)/python scripts/compile-core
 	@touch -r build/began $@
@@ -165,7 +165,7 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python -m docs.generate
 
 lowest-versions: .venv/.ready servers ## the wheel with the oldest packages that pyproject.toml allows runs a job
-	scripts/check-lowest-versions
+	scripts/check-wheel
 
 ui-types: .venv/.ready node-packages ## the dashboard's modules against their types
 	scripts/check-ui-types

@@ -9,6 +9,7 @@
               shards             several shards as one deployment, around whole schedulers that do not know each other
             assembly_api         the part of assembly for HTTP, which only replicas import,
             assembly_processor   and the part for processors
+            handlers  │          ready-made handlers, built on the SDK of processors
             bootstrap │          a replica set and its users, before anything else runs
       ┌───────┬───────┼────────┬────────┬──────────┬──────────┐
     daemon   api  processor  mongo  rabbitmq  kubernetes  embedded     the world, one technology a room

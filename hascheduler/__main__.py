@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from hascheduler.cli.app import app
+from hascheduler.cli.commands import COMMANDS
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.gc_tuning import collect_seldom
@@ -31,6 +32,12 @@ def main() -> None:
         sys.exit(130)
     except (CallerError, WorldError) as error:
         _end_with(error)
+    except ModuleNotFoundError as error:
+        command, extra = _needed_extra(sys.argv[1:])
+        if extra is None or (error.name or "").startswith("hascheduler"):
+            raise
+        install = f"pip install 'hascheduler[{extra}]'"
+        _end_with(CallerError(f"{command} needs {error.name}, which is not installed: {install}"))
     except BaseExceptionGroup as group:
         # A TaskGroup wraps its tasks' errors. Of several the first is enough, unless one is our fault.
         faults, rest = group.split((CallerError, WorldError))
@@ -39,6 +46,11 @@ def main() -> None:
         _end_with(_first(faults))
     else:
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _needed_extra(arguments: list[str]) -> tuple[str, str | None]:
+    command = next((word for word in arguments if word in COMMANDS), "")
+    return command, COMMANDS[command].extra if command else None
 
 
 def _end_with_usage(error: Any) -> None:

@@ -71,8 +71,7 @@ def _elsewhere() -> list[tuple[str, str]]:
     """Return the variables that `Settings` does not have; fail if the code names one that nothing explains."""
     named = {
         name
-        for folder in ("hascheduler", "processors")
-        for path in (_ROOT / folder).rglob("*.py")
+        for path in (_ROOT / "hascheduler").rglob("*.py")
         for name in re.findall(rf"{PREFIX}([A-Z]+(?:_[A-Z]+)*)", path.read_text(encoding="utf-8"))
     }
     known = {_variable(name).removeprefix(PREFIX) for name in Settings.model_fields}

@@ -89,16 +89,24 @@ _BOOTSTRAP: CommandTable = {
 }
 
 COMMANDS: CommandTable = {
-    "serve": LazyCommand("run.whole_system:serve", "Run one replica: the scheduler's loops and the HTTP API."),
+    "serve": LazyCommand(
+        "run.whole_system:serve", "Run one replica: the scheduler's loops and the HTTP API.", extra="server"
+    ),
     "processor": LazyCommand(
-        "run.whole_system:processor", "Run one processor with the handlers of the given modules.", commands=_PROCESSOR
+        "run.whole_system:processor",
+        "Run one processor with the handlers of the given modules.",
+        commands=_PROCESSOR,
+        extra="processor",
     ),
     "dev": LazyCommand(
-        "run.whole_system:dev", "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C."
+        "run.whole_system:dev",
+        "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.",
+        extra="embedded",
     ),
     "demo": LazyCommand(
         "run.whole_system:demo",
         "Run a whole system, kill its leader repeatedly and a processor once, and report what happened.",
+        extra="embedded",
     ),
     "cluster": LazyCommand("cluster:cluster", "Show the leader, replicas, processors and problems.", commands=_CLUSTER),
     "pause": LazyCommand("cluster:pause", "Pause everything: no schedule fires and no job starts."),
@@ -120,8 +128,9 @@ COMMANDS: CommandTable = {
     "check": LazyCommand(
         "setup.check:check",
         "Check the whole database for broken invariants, such as stuck jobs or undecided times.",
+        extra="server",
     ),
-    "audit": LazyCommand("setup.check:audit", "The old name of `hascheduler check`.", hidden=True),
+    "audit": LazyCommand("setup.check:audit", "The old name of `hascheduler check`.", hidden=True, extra="server"),
     "audit-log": LazyCommand("cluster:audit_log", "Show the audit log: who changed what, newest first."),
     "apply": LazyCommand(
         "resources.apply:apply", "Create or update schedules, definitions, lanes, calendars and tenants from files."
@@ -134,8 +143,9 @@ COMMANDS: CommandTable = {
     "migrate": LazyCommand(
         "setup.migrate:migrate",
         "Create collections and indexes, and raise the schema version to this release's.",
+        extra="server",
     ),
-    "shards": LazyGroup("Show shards, and move tenants' partitions between them.", _SHARDS),
-    "bootstrap": LazyGroup("Prepare MongoDB for a deployment.", _BOOTSTRAP),
+    "shards": LazyGroup("Show shards, and move tenants' partitions between them.", _SHARDS, extra="server"),
+    "bootstrap": LazyGroup("Prepare MongoDB for a deployment.", _BOOTSTRAP, extra="server"),
     "version": LazyCommand("app:version", "Show the version and whether the core runs compiled."),
 }

@@ -32,15 +32,16 @@ READ_ELSEWHERE = {
     "CA_FILE": "the command line: PEM authorities to verify replicas over HTTPS",
     "CLIENT_CERT_FILE": "the command line: PEM client certificate, if replicas require one",
     "CLIENT_KEY_FILE": "the command line: PEM key of the client certificate",
-    "WEBHOOK_ALLOW": "`processors.webhook`: host names that it may call, separated by commas; `*.example.org` is a"
-    " pattern",
-    "WEBHOOK_ALLOW_PRIVATE": "`processors.webhook`: private networks that it may call, such as `10.96.0.0/12`",
-    "COMMAND_ALLOW": "`processors.command`: programs that it may run; none by default",
-    "COMMAND_ENV": "`processors.command`: variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
-    "JOB_ID": "set by `processors.command` for the program: id of the job",
-    "ATTEMPT": "set by `processors.command` for the program: number of the attempt, a fencing token",
-    "NOMINAL_AT": "set by `processors.command` for the program: nominal time of the fire",
-    "SCHEDULE": "set by `processors.command` for the program: schedule of the job",
+    "WEBHOOK_ALLOW": "`hascheduler.handlers.webhook`: host names that it may call, separated by commas; `*.example.org`"
+    " is a pattern",
+    "WEBHOOK_ALLOW_PRIVATE": "`hascheduler.handlers.webhook`: private networks that it may call, such as"
+    " `10.96.0.0/12`",
+    "COMMAND_ALLOW": "`hascheduler.handlers.command`: programs that it may run; none by default",
+    "COMMAND_ENV": "`hascheduler.handlers.command`: variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
+    "JOB_ID": "set by `hascheduler.handlers.command` for the program: id of the job",
+    "ATTEMPT": "set by `hascheduler.handlers.command` for the program: number of the attempt, a fencing token",
+    "NOMINAL_AT": "set by `hascheduler.handlers.command` for the program: nominal time of the fire",
+    "SCHEDULE": "set by `hascheduler.handlers.command` for the program: schedule of the job",
 }
 """The variables that are not settings: without the prefix, with what reads or sets them."""
 _OF_A_SERVICE = re.compile(

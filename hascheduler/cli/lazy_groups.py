@@ -24,7 +24,8 @@ class LazyCommand:
     """A command that is imported when it is needed.
 
     ``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function. ``summary`` is its line in
-    the list of commands. A ``hidden`` command runs, and is in no list.
+    the list of commands. A ``hidden`` command runs, and is in no list. It can't run without the ``extra`` of the
+    package.
 
     If it has ``commands`` of its own and its first argument names one of them, that one runs.
     """
@@ -33,6 +34,7 @@ class LazyCommand:
     summary: str
     hidden: bool = False
     commands: "CommandTable" = field(default_factory=dict)
+    extra: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class LazyGroup:
     summary: str
     commands: "CommandTable"
     hidden: bool = False
+    extra: str | None = None
 
 
 CommandTable = Mapping[str, LazyCommand | LazyGroup]

@@ -42,7 +42,7 @@ can't be sent, and from ``call`` and ``wait`` `JobFailed`, `JobCancelled` and `S
 
 How it is built: ``requests`` defines each request and how its answer is read, ``flows`` the operations of several
 requests, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
-written by ``scripts/generate-client``. The SDK needs httpx and nothing of the scheduler but its words (``model``), its
+written by ``scripts/generate-client``. The SDK needs httpx2 and nothing of the scheduler but its words (``model``), its
 errors and, on first use of a named noun, its nouns (``schema``, and so pydantic).
 """
 

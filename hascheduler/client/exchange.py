@@ -10,7 +10,7 @@ from random import uniform
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 from hascheduler.client.failures import REFUSED, Refused, Retryable, Unavailable
 from hascheduler.client.requests import MADE, Request
@@ -43,7 +43,7 @@ class Exchange:
         self.replicas = len(self._urls)
 
     def trust(self, ca_file: str | None, tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
-        """Return the ``verify`` of an httpx client: ``tls``, or else the authorities in ``ca_file`` or of this machine.
+        """Return the ``verify`` for httpx2: ``tls``, or else the authorities in ``ca_file`` or of this machine.
 
         If no replica speaks HTTPS, no authorities are read: reading those of a machine takes 20 ms.
         """
@@ -58,7 +58,7 @@ class Exchange:
             raise InvalidInput(("ca_file",), f"{ca_file}: {error}", "a file of certificates, as PEM") from None
 
     def sent(self, request: Request[Any], replica: int) -> dict[str, Any]:
-        """Return the arguments of httpx's ``request``."""
+        """Return the arguments of httpx2's ``request``."""
         headers = {**request.headers, **_current_trace()}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -70,10 +70,10 @@ class Exchange:
             "params": list(request.query),
             "headers": headers,
             "content": request.content,
-            "timeout": httpx.Timeout(self._answer_s, read=self._answer_s + request.more_s + request.held_s),
+            "timeout": httpx2.Timeout(self._answer_s, read=self._answer_s + request.more_s + request.held_s),
         }
 
-    def read_response(self, request: Request[T], replica: int, response: httpx.Response) -> T:
+    def read_response(self, request: Request[T], replica: int, response: httpx2.Response) -> T:
         """Return the answer; raise `Retryable` if the request may be repeated, else `Refused` or `Unavailable`."""
         where, status, body = redacted(self._urls[replica]), response.status_code, _json(response)
         if response.is_success and isinstance(body, dict):
@@ -86,11 +86,11 @@ class Exchange:
                 raise Unavailable(reason, request.key, where, status, cause=error) from None
         problem = Problem(body)
         # A proxy, or a server that is no replica, does not know what is there.
-        if status == httpx.codes.NOT_FOUND and problem.type == _NOTHING_BY_THAT_NAME and request.absent is not None:
+        if status == httpx2.codes.NOT_FOUND and problem.type == _NOTHING_BY_THAT_NAME and request.absent is not None:
             return request.absent()
         pause = response.headers.get("Retry-After", "")
         after_s = float(pause) if pause.isdecimal() and len(pause) < 7 else None
-        if status == httpx.codes.TOO_MANY_REQUESTS:
+        if status == httpx2.codes.TOO_MANY_REQUESTS:
             raise Retryable(Refused(status, problem, after_s, request.key, where), after_s)
         reason = f"{where} answered {status}: {str(problem) or '?'}"
         cause = body if isinstance(body, ValueError) else None
@@ -102,7 +102,7 @@ class Exchange:
             raise REFUSED.get(status, Refused)(status, problem, None, request.key, where)
         raise unavailable
 
-    def unanswered(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
+    def unanswered(self, request: Request[Any], replica: int, error: httpx2.HTTPError) -> Exception:
         """Return the error to raise if there was no answer."""
         reason = redacted(str(error)) or type(error).__name__
         where = redacted(self._urls[replica])
@@ -110,7 +110,7 @@ class Exchange:
         self._pass_on(replica)
         if "CERTIFICATE_VERIFY_FAILED" in reason and self.replicas == 1:
             return failure
-        never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        never_arrived = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         return Retryable(failure) if never_arrived else _in_doubt(request, failure)
 
     def _pass_on(self, replica: int) -> None:
@@ -173,8 +173,8 @@ def _current_trace() -> dict[str, str]:
 def _checked(url: str) -> str:
     expected = "such as http://127.0.0.1:8080"
     try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
         raise InvalidInput(("urls",), f"{redacted(url)!r}: {error}", expected) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidInput(("urls",), f"{redacted(url)!r} is not a URL", expected)
@@ -194,7 +194,7 @@ def _sendable(token: str | None) -> str | None:
     return token
 
 
-def _json(response: httpx.Response) -> object:
+def _json(response: httpx2.Response) -> object:
     """Return the decoded body; the error if it is not JSON."""
     try:
         return response.json() if response.content else {}

@@ -20,7 +20,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 
 from hascheduler.errors import StoreUnavailable
 
@@ -175,12 +175,12 @@ class Daemon(Child):
         try:
             # The probe is plain HTTP; loading all authorities for each process takes longer than most answers.
             none_trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            async with asyncio.timeout(limit_s), httpx.AsyncClient(verify=none_trusted) as http:
+            async with asyncio.timeout(limit_s), httpx2.AsyncClient(verify=none_trusted) as http:
                 while self.running:
                     try:
-                        if (await http.get(f"{self.url}/readyz")).status_code == httpx.codes.OK:
+                        if (await http.get(f"{self.url}/readyz")).status_code == httpx2.codes.OK:
                             return
-                    except httpx.TransportError:
+                    except httpx2.TransportError:
                         pass
                     await asyncio.sleep(0.05)
         except TimeoutError:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
+import httpx2
 from rich.table import Table
 
 from hascheduler.embedded.children import READY_S, Daemon, free_port, start_daemon
@@ -21,7 +21,12 @@ from hascheduler.embedded.servers import find_rabbitmq, start_mongod, start_rabb
 from hascheduler.errors import StoreUnavailable
 
 _FIRST_PORT = 8080
-_HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "processors.command")
+_HANDLERS = (
+    "hascheduler.handlers.log",
+    "hascheduler.handlers.sleep",
+    "hascheduler.handlers.webhook",
+    "hascheduler.handlers.command",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +97,14 @@ class Stack:
         """Wait until each processor is alive for at least one replica, since a replica may not follow every shard."""
         urls = [url for name, url in self.urls.items() if self.replicas[name].running]
         try:
-            async with asyncio.timeout(READY_S), httpx.AsyncClient() as http:
+            async with asyncio.timeout(READY_S), httpx2.AsyncClient() as http:
                 while True:
                     answers = await asyncio.gather(*(http.get(f"{url}/v1/processors") for url in urls))
                     items = [item for answer in answers for item in answer.json()["items"]]
                     if {item["name"] for item in items if item["alive"]} >= set(self.processors):
                         return
                     await asyncio.sleep(0.05)
-        except (TimeoutError, httpx.TransportError):
+        except (TimeoutError, httpx2.TransportError):
             logs = "\n".join(child.last_lines(2) for child in self.processors.values())
             raise StoreUnavailable(f"the processors are not ready; their logs end with:\n{logs}") from None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler import __version__
 from hascheduler.errors import InvalidInput, StoreUnavailable
@@ -75,16 +75,16 @@ class KubernetesApi:
     def __init__(self, access: ClusterAccess) -> None:
         self.access = access
         self._tls = client_context(access.authorities, _NO_FILE, _NO_FILE)
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             base_url=access.url,
             verify=self._tls,
-            timeout=None,  # noqa: S113  # each exchange has a limit as a whole, in `_faults`
+            timeout=None,  # each exchange has a limit as a whole, in `_faults`
             headers={"User-Agent": f"hascheduler/{__version__}", "Accept": "application/json"},
             # No proxy, and no password from a .netrc in the token's place: pods reach the API server directly.
             trust_env=False,
         )
 
-    async def exchange(self, doing: str, method: str, path: str, body: object = None) -> httpx.Response:
+    async def exchange(self, doing: str, method: str, path: str, body: object = None) -> httpx2.Response:
         """Send a request, ``doing`` something; raise `StoreUnavailable` without an answer: it may have been applied."""
         try:
             token = self.access.token.read_text(encoding="ascii").strip()
@@ -95,7 +95,7 @@ class KubernetesApi:
             try:
                 headers = {"Authorization": f"Bearer {token}"}
                 return await self._client.request(method, path, json=body, headers=headers)
-            except httpx.ConnectError:
+            except httpx2.ConnectError:
                 # Perhaps its certificate is of another authority now, and the file has followed: no need to end.
                 with suppress(OSError, ssl.SSLError):  # what was trusted before still is
                     self._tls.load_verify_locations(self.access.authorities.path)
@@ -111,11 +111,11 @@ async def _faults(doing: str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(EXCHANGE_LIMIT_S):
             yield
-    except (TimeoutError, httpx.TimeoutException) as error:
+    except (TimeoutError, httpx2.TimeoutException) as error:
         raise StoreUnavailable(f"{doing}: the API server gave no answer in time") from error
-    except httpx.ConnectError as error:
+    except httpx2.ConnectError as error:
         raise StoreUnavailable(f"{doing}: no connection to the API server: {_short(error)}") from error
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         # Their texts may quote headers, and one of those is the token.
         raise StoreUnavailable(f"{doing}: no answer of the API server ({type(error).__name__})") from None
 

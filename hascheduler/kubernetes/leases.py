@@ -12,7 +12,7 @@ by the holder it names, and free once that holder has not renewed it for a lease
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.kubernetes.api import KubernetesApi, refused
@@ -80,7 +80,7 @@ class KubernetesLeaseStore:
         self._keep(doing, "update", name, answer)
         return True
 
-    def _keep(self, doing: str, verb: str, name: str, answer: httpx.Response) -> Lease:
+    def _keep(self, doing: str, verb: str, name: str, answer: httpx2.Response) -> Lease:
         try:
             lease = answer.json()
         except ValueError:

@@ -176,6 +176,9 @@ def _handlers_of(module: str) -> Handlers:
         imported = importlib.import_module(module)
     except Exception as error:  # the module is the user's code, and may fail in any way
         reason = " ".join(str(error).split())[:200]
+        moved = module.removeprefix("processors.")
+        if isinstance(error, ModuleNotFoundError) and moved in ("command", "log", "sleep", "webhook"):
+            raise InvalidInput((module,), "is not here any more", f"hascheduler.handlers.{moved}") from None
         raise InvalidInput((module,), f"can't be imported: {type(error).__name__}: {reason}") from None
     found = getattr(imported, "handlers", None)
     if not isinstance(found, Handlers):

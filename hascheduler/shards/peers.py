@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Protocol, TypeVar
 
-import httpx
+import httpx2
 import structlog
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -154,10 +154,10 @@ class Peers:
         self._scheme = "http" if tls is None else "https"
         self._tls_name = tls_name
         self._headers_of = headers_of
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             verify=tls if tls is not None else False,
             trust_env=False,
-            limits=httpx.Limits(max_connections=FORWARDED_MAX, max_keepalive_connections=_IDLE_CONNECTIONS_MAX),
+            limits=httpx2.Limits(max_connections=FORWARDED_MAX, max_keepalive_connections=_IDLE_CONNECTIONS_MAX),
         )
 
     async def close(self) -> None:
@@ -180,20 +180,20 @@ class Peers:
                 await answer(scope, receive, send)
                 return
             found = await until_left(self._first_answer(shard, scope, body), receive, is_over)
-            if isinstance(found, httpx.Response):
+            if isinstance(found, httpx2.Response):
                 held.push_async_callback(found.aclose)
                 note_of(scope).unaudited = True  # the other replica audits it
                 await until_left(_send_on(found, send), receive, is_over)
             else:  # None if its client has left, or this replica stops
                 await (found or in_doubt(shard, scope))(scope, receive, send)
 
-    async def _first_answer(self, shard: str, scope: Scope, body: bytes) -> httpx.Response | Response:
+    async def _first_answer(self, shard: str, scope: Scope, body: bytes) -> httpx2.Response | Response:
         for address in (await self._addresses(shard))[:_ASKED_MAX]:
             try:
                 answer = await self._client.send(self._request(address, shard, scope, body), stream=True)
-            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
                 log.debug("forward_failed", address=address, error=str(error) or type(error).__name__)
-            except httpx.HTTPError as error:
+            except httpx2.HTTPError as error:
                 log.warning("forward_interrupted", address=address, error=str(error) or type(error).__name__)
                 if scope["method"] != "GET":
                     return in_doubt(shard, scope)
@@ -203,14 +203,14 @@ class Peers:
                 await answer.aclose()
         return unanswered(shard)
 
-    def _request(self, address: str, shard: str, scope: Scope, body: bytes) -> httpx.Request:
+    def _request(self, address: str, shard: str, scope: Scope, body: bytes) -> httpx2.Request:
         query: bytes = scope.get("query_string", b"")
         target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
         # The answer is passed back as it comes, so ask for the client's own encodings only.
         encodings = [each for each in scope["headers"] if each[0] == _ENCODINGS] or [(_ENCODINGS, b"identity")]
         return self._client.build_request(
             scope["method"],
-            httpx.URL(f"{self._scheme}://{address}").copy_with(raw_path=target),
+            httpx2.URL(f"{self._scheme}://{address}").copy_with(raw_path=target),
             headers=[
                 *((name, value) for name, value in scope["headers"] if name in PASSED_ON),
                 *encodings,
@@ -219,7 +219,7 @@ class Peers:
                 (b"x-request-id", known_request_id(scope).encode()),
             ],
             content=body or None,
-            timeout=httpx.Timeout(time_limit_s(scope), connect=_CONNECT_S, pool=_CONNECT_S),
+            timeout=httpx2.Timeout(time_limit_s(scope), connect=_CONNECT_S, pool=_CONNECT_S),
             extensions={"sni_hostname": self._tls_name} if self._tls_name else {},
         )
 
@@ -243,14 +243,14 @@ async def _body_of(scope: Scope, receive: Receive) -> bytes:
     return await receive_bounded(receive, LARGE_BODY_BYTES_MAX if scope["path"] == _LARGE_BODIES else BODY_BYTES_MAX)
 
 
-async def _send_on(answer: httpx.Response, send: Send) -> None:
+async def _send_on(answer: httpx2.Response, send: Send) -> None:
     headers = [(name.lower(), value) for name, value in answer.headers.raw]
     passed_back = [each for each in headers if each[0] not in _NOT_PASSED_BACK]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": passed_back})
     try:
         async for piece in answer.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         raise ConnectionAbortedError("another replica broke off its answer") from error
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-import httpx
+import httpx2
 import structlog
 
 from hascheduler.client import AsyncScheduler, Job, Problem, Refused
@@ -296,8 +296,8 @@ class _Running:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, round((start.timestamp() - _BOOT_S) * 1_000))
         self.cluster = self.loop.run_until_complete(self._booted(policy, slots))
-        self._http = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.cluster.app), base_url=f"http://{HOST}", timeout=60
+        self._http = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(self.cluster.app), base_url=f"http://{HOST}", timeout=60
         )
         self.client = AsyncScheduler(f"http://{HOST}", http=self._http)
         self.loop.run_until_complete(asyncio.sleep(_BOOT_S - self.loop.time()))

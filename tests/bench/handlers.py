@@ -1,6 +1,6 @@
 """``noop``: does nothing but leave an effect, at next to no cost: lines are written some at a time.
 
-The line is that of ``processors.log``, as far as the benchmarks read it.
+The line is that of ``hascheduler.handlers.log``, as far as the benchmarks read it.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import format_instant
 
 DATABASE = "hascheduler-bench"
-HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
+HANDLERS = ("tests.bench.handlers", "hascheduler.handlers.log", "hascheduler.handlers.sleep")
 FOLDER = Path(".run/bench")
 _DRAIN_S = 300
 _BATCH = 5_000

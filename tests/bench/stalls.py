@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.servers import start_mongod
@@ -52,7 +52,7 @@ _SLOTS = 8
 class _Asked:
     """A replica, and what its database holds."""
 
-    http: httpx.AsyncClient
+    http: httpx2.AsyncClient
     schedules: Any
     jobs: Any
 
@@ -92,7 +92,7 @@ async def measure_stalls(folder: Path) -> dict[str, Figures]:
         AsyncMongoClient[dict[str, Any]](mongod.uri) as client,
         start_lone_replica(mongod.uri, _DATABASE, folder, {PIECES: str(pieces)}, program=program) as replica,
         replica.processor(("tests.bench.handlers",), _SLOTS),
-        httpx.AsyncClient(base_url=replica.url, timeout=_PATIENCE_S) as http,
+        httpx2.AsyncClient(base_url=replica.url, timeout=_PATIENCE_S) as http,
     ):
         await replica.leads()
         asked = _Asked(http, client[_DATABASE]["schedules"], client[_DATABASE]["jobs"])
@@ -121,11 +121,11 @@ async def _measured(ask: Callable[[], Awaitable[None]], asked: _Asked, pieces: P
 
     async def submit() -> None:
         nonlocal longest_s
-        async with httpx.AsyncClient(base_url=asked.http.base_url, timeout=_PATIENCE_S) as http:
+        async with httpx2.AsyncClient(base_url=asked.http.base_url, timeout=_PATIENCE_S) as http:
             while True:
                 began_s = time.monotonic()
-                while (answer := await http.post("/v1/jobs", json=_NOOP)).status_code != httpx.codes.CREATED:
-                    if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                while (answer := await http.post("/v1/jobs", json=_NOOP)).status_code != httpx2.codes.CREATED:
+                    if answer.status_code != httpx2.codes.SERVICE_UNAVAILABLE:
                         raise WorldError(f"a submit: {answer.status_code} {answer.text[:512]}")
                     await asyncio.sleep(_SUBMIT_EVERY_S)
                 longest_s = max(longest_s, time.monotonic() - began_s)
@@ -166,9 +166,9 @@ async def _backfilled(asked: _Asked, name: str, every_ms: int) -> None:
         while True:
             path = f"/v1/schedules/{name}/backfill"
             answer = await asked.http.post(path, json={**span, "overlap": "allow"})
-            if answer.status_code == httpx.codes.OK:
+            if answer.status_code == httpx2.codes.OK:
                 break
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            if answer.status_code != httpx2.codes.SERVICE_UNAVAILABLE:
                 raise WorldError(f"{path}: {answer.status_code} {answer.text[:512]}")
             # It took longer than a request may; repeated, it goes on where it was.
     if answer.json()["count"] < _TIMES:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 from pymongo import AsyncMongoClient
 
@@ -226,7 +226,7 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
 async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
     effects = Effects()
     async with (
-        httpx.AsyncClient(base_url=replica.url, timeout=60) as http,
+        httpx2.AsyncClient(base_url=replica.url, timeout=60) as http,
         replica.processor(("tests.bench.handlers",), _SLOTS) as output,
     ):
         async with asyncio.timeout(_FIRST_PATIENCE_S):
@@ -246,7 +246,7 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
     }
 
 
-async def _read_metrics(http: httpx.AsyncClient) -> dict[str, float]:
+async def _read_metrics(http: httpx2.AsyncClient) -> dict[str, float]:
     """Return each sample that the replica tells of itself by its name, with its labels as they stand in the text."""
     text = (await http.get("/metrics")).raise_for_status().text
     rows = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))

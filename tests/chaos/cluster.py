@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 from bson import MaxKey
 from pymongo import DESCENDING
@@ -109,7 +109,7 @@ class Cluster:
     """Replicas that users do not get to."""
 
     def __post_init__(self) -> None:
-        self.http = httpx.AsyncClient(timeout=ANSWER_S, limits=httpx.Limits(max_connections=200))
+        self.http = httpx2.AsyncClient(timeout=ANSWER_S, limits=httpx2.Limits(max_connections=200))
         self.folder.mkdir(parents=True, exist_ok=True)
         self.sink = self.folder / "effects"
         self._ports: dict[str, int] = {}

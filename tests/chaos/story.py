@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from pymongo.errors import PyMongoError
 
 from hascheduler.errors import StoreUnavailable
@@ -165,7 +165,7 @@ class _Story:
             left = worse
             try:
                 trouble, left = await self._what_is_not_well()
-            except (PyMongoError, httpx.HTTPError) as error:
+            except (PyMongoError, httpx2.HTTPError) as error:
                 trouble = f"{type(error).__name__}: {error}"
             if left < worse:
                 # A machine that is busy with other things may take its time.
@@ -182,7 +182,7 @@ class _Story:
                 return f"{life.name} has ended: {life.child.last_lines(2)}"
         for life in cluster.replicas.values():
             answer = await cluster.http.get(f"{life.url}/readyz")
-            if answer.status_code != httpx.codes.OK:
+            if answer.status_code != httpx2.codes.OK:
                 return f"{life.name} is not ready: {answer.text[:200]}"
         return ""
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
-import httpx
+import httpx2
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.children import Daemon, free_port, start_daemon
@@ -117,7 +117,7 @@ class Processes:
     processors: dict[str, Daemon] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.http = httpx.AsyncClient(timeout=30)
+        self.http = httpx2.AsyncClient(timeout=30)
         self.mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(self.database_uri)
         self.database = self.mongo[self.database_name]
         self._commands = 0
@@ -137,7 +137,8 @@ class Processes:
 
     async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Daemon:
         """One with the handlers of ``modules``, else with ``log`` and ``sleep``; it hears its messages."""
-        handlers = modules or ("processors.log", "processors.sleep")
+        room = "hascheduler.handlers" if self.code is None else "processors"  # that of release 0.2.0
+        handlers = modules or (f"{room}.log", f"{room}.sleep")
         arguments = ["processor", *handlers, "--name", name, "--slots", str(slots)]
         port = environment.setdefault("HASCHEDULER_HEALTH_PORT", str(free_port()))
         process = await self._start(name, arguments, environment, f"http://127.0.0.1:{port}")

@@ -66,8 +66,7 @@ def configure_logging(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(max(level, logging.WARNING))
-    for name in ("hascheduler", "processors"):
-        logging.getLogger(name).setLevel(level)
+    logging.getLogger("hascheduler").setLevel(level)
     for name, quiet in _QUIET.items():
         logging.getLogger(name).setLevel(quiet)
     structlog.configure(

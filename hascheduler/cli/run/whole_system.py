@@ -219,7 +219,7 @@ _OF_PROCESSORS = (
 @partial(with_settings, first=_OF_PROCESSORS)
 def processor(
     modules: Annotated[
-        list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as processors.log")
+        list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as hascheduler.handlers.log")
     ],
     name: Annotated[str, typer.Option(help="Name of the processor; default: the host name")] = "",
     *,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 
 from hascheduler.client.answer import as_it_is
 from hascheduler.client.bodies import query_of
@@ -20,7 +20,7 @@ T = TypeVar("T")
 class AsyncAsker:
     """The connection to the replicas of an exchange: sends each request until it is answered or patience runs out."""
 
-    def __init__(self, exchange: Exchange, http: httpx.AsyncClient, patience_s: float) -> None:
+    def __init__(self, exchange: Exchange, http: httpx2.AsyncClient, patience_s: float) -> None:
         self._exchange = exchange
         self._http = http
         self.patience_s = patience_s
@@ -68,7 +68,7 @@ class AsyncAsker:
         replica = self._exchange.replica
         try:
             response = await self._http.request(**self._exchange.sent(request, replica))
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise self._exchange.unanswered(request, replica, error) from None
         return self._exchange.read_response(request, replica, response)
 
@@ -84,7 +84,7 @@ class AsyncAsker:
                     yield line
         except Retryable as retryable:
             raise retryable.failure from None
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             failure = self._exchange.unanswered(request, replica, error)
             raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 

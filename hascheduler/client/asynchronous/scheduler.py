@@ -4,7 +4,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-import httpx
+import httpx2
 
 from hascheduler.client import answers, flows, requests
 from hascheduler.client.answer import as_it_is
@@ -41,10 +41,10 @@ class AsyncScheduler(AsyncPart):
         tls: ssl.SSLContext | None = None,
         patience: float = 30.0,
         answer_timeout: float = 10.0,
-        http: httpx.AsyncClient | None = None,
+        http: httpx2.AsyncClient | None = None,
     ) -> None:
         exchange = Exchange(urls, token, answer_timeout)
-        client = http or httpx.AsyncClient(verify=exchange.trust(ca_file, tls))
+        client = http or httpx2.AsyncClient(verify=exchange.trust(ca_file, tls))
         self._own = client if http is None else None
         asker = AsyncAsker(exchange, client, patience)
         super().__init__(asker)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 
 from hascheduler.client.answer import as_it_is
 from hascheduler.client.bodies import query_of
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Asker:
     """The connection to the replicas of an exchange: sends each request until it is answered or patience runs out."""
 
-    def __init__(self, exchange: Exchange, http: httpx.Client, patience_s: float) -> None:
+    def __init__(self, exchange: Exchange, http: httpx2.Client, patience_s: float) -> None:
         self._exchange = exchange
         self._http = http
         self.patience_s = patience_s
@@ -69,7 +69,7 @@ class Asker:
         replica = self._exchange.replica
         try:
             response = self._http.request(**self._exchange.sent(request, replica))
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise self._exchange.unanswered(request, replica, error) from None
         return self._exchange.read_response(request, replica, response)
 
@@ -85,7 +85,7 @@ class Asker:
                     yield line
         except Retryable as retryable:
             raise retryable.failure from None
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             failure = self._exchange.unanswered(request, replica, error)
             raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 

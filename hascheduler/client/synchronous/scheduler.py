@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-import httpx
+import httpx2
 
 from hascheduler.client import answers, flows, requests
 from hascheduler.client.answer import as_it_is
@@ -42,10 +42,10 @@ class Scheduler(Part):
         tls: ssl.SSLContext | None = None,
         patience: float = 30.0,
         answer_timeout: float = 10.0,
-        http: httpx.Client | None = None,
+        http: httpx2.Client | None = None,
     ) -> None:
         exchange = Exchange(urls, token, answer_timeout)
-        client = http or httpx.Client(verify=exchange.trust(ca_file, tls))
+        client = http or httpx2.Client(verify=exchange.trust(ca_file, tls))
         self._own = client if http is None else None
         asker = Asker(exchange, client, patience)
         super().__init__(asker)

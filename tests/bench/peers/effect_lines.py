@@ -1,4 +1,7 @@
-"""The line a peer's handler leaves, in the form of ``processors.log``. Runs in the peer's environment: no imports."""
+"""The line a peer's handler leaves, in the form of ``hascheduler.handlers.log``.
+
+It runs in the peer's environment: no imports.
+"""
 
 import json
 import os

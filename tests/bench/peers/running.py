@@ -138,7 +138,7 @@ async def open_peer(peer: Peer, command: list[str], folder: Path) -> AsyncIterat
 
 
 _DATABASE = "hascheduler-peers"
-_HANDLERS = ("tests.bench.handlers", "processors.log")
+_HANDLERS = ("tests.bench.handlers", "hascheduler.handlers.log")
 
 
 class OursRunning:

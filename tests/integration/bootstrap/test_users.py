@@ -142,7 +142,7 @@ async def test_what_was_started_before_the_set_and_its_users_comes_through_by_it
     of_processor = {**fresh.settings("hascheduler-processor"), **over_mongodb}
     async with (
         _started(tmp_path / "replica", "serve", "--http-port", "0", **of_scheduler) as replica,
-        _started(tmp_path / "worker", "processor", "processors.log", **of_processor) as worker,
+        _started(tmp_path / "worker", "processor", "hascheduler.handlers.log", **of_processor) as worker,
     ):
         for log in (replica.log, worker.log):
             await _said(log, "waiting_for_mongodb")

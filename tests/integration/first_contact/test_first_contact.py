@@ -19,7 +19,7 @@ from hascheduler.mongo.unreachable import ASKING, explained
 from hascheduler.rabbitmq.connection import BrokerConnection, Session, require_access
 from tests.chaos.servers import Broker
 
-PROCESSES = [["serve", "--http-port", "0"], ["processor", "processors.log"]]
+PROCESSES = [["serve", "--http-port", "0"], ["processor", "hascheduler.handlers.log"]]
 LIMIT_S = 60
 PASSWORD = "sEcret"  # what must not be shown
 

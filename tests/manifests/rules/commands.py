@@ -10,8 +10,8 @@ from typer.main import get_command
 
 from hascheduler.cli.app import app
 from hascheduler.errors import InvalidInput
+from hascheduler.handlers import webhook
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
-from processors import webhook
 from tests.manifests.objects import Container, Objects
 
 _SETTINGS = {variable(name, field) for name, field in Settings.model_fields.items()}

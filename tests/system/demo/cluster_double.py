@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler.demo.kubernetes import ACCESS_SCRIPT, KILL_SCRIPT
 from hascheduler.embedded.children import Child, free_port, start_child
@@ -63,7 +63,7 @@ class PodDouble:
         )
         self.outputs.append(output)
 
-    async def keep_running(self, http: httpx.AsyncClient) -> None:
+    async def keep_running(self, http: httpx2.AsyncClient) -> None:
         """Until it is deleted: start it again when it ends, and know whether it is ready."""
         while True:
             await self._attend(http)
@@ -83,7 +83,7 @@ class PodDouble:
     def kill(self, number: signal.Signals) -> None:
         self.child.signal(number)
 
-    async def _attend(self, http: httpx.AsyncClient) -> None:
+    async def _attend(self, http: httpx2.AsyncClient) -> None:
         child = self.child
         while child.running:
             self.ready = await self._is_ready(http)
@@ -93,19 +93,19 @@ class PodDouble:
             await asyncio.wait([ended], timeout=0.1)
         await child.wait()
 
-    async def _is_ready(self, http: httpx.AsyncClient) -> bool:
+    async def _is_ready(self, http: httpx2.AsyncClient) -> bool:
         if self.component == "processor":
             return self.outputs[-1].stat().st_size > 0
         try:
-            return (await http.get(f"{self.scheme}://127.0.0.1:{self.http_port}/readyz")).status_code == httpx.codes.OK
-        except httpx.HTTPError:
+            return (await http.get(f"{self.scheme}://127.0.0.1:{self.http_port}/readyz")).status_code == httpx2.codes.OK
+        except httpx2.HTTPError:
             return False
 
 
 TOKEN = "hsk_" + "0" * 32
 _COMPONENTS: Mapping[str, Sequence[str]] = {
     "scheduler": ["serve"],
-    "processor": ["processor", "processors.log", "processors.sleep"],
+    "processor": ["processor", "hascheduler.handlers.log", "hascheduler.handlers.sleep"],
 }
 Reply = Callable[..., None]
 
@@ -127,7 +127,7 @@ class ClusterDouble:
 
     def __post_init__(self) -> None:
         trusted = None if self.tls is None else ssl.create_default_context(cafile=str(self.tls / "ca.crt"))
-        self._http = httpx.AsyncClient(timeout=2, verify=trusted or True)
+        self._http = httpx2.AsyncClient(timeout=2, verify=trusted or True)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.manifests.making import make_secrets
@@ -80,7 +80,7 @@ async def _show(cluster: ClusterDouble, *arguments: str) -> Shown:
 
 async def _schedules(cluster: ClusterDouble) -> list[str]:
     port = next(pod.http_port for pod in cluster.pods.values() if pod.component == "scheduler" and pod.ready)
-    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
         answer = await http.get(f"http://127.0.0.1:{port}/v1/schedules?limit=200")
     return [item["name"] for item in answer.json()["items"]]
 

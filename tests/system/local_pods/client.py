@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.system.local_pods.cluster import Cluster
 from tests.system.local_pods.kubelet import Pod
@@ -28,16 +28,16 @@ class Client:
         self._cluster = cluster
         ca = _authority(cluster)
         self._scheme = "http" if ca is None else "https"
-        self._http = httpx.AsyncClient(timeout=5, headers={"Authorization": f"Bearer {token}"}, verify=ca or True)
+        self._http = httpx2.AsyncClient(timeout=5, headers={"Authorization": f"Bearer {token}"}, verify=ca or True)
 
     async def ask(self, method: str, path: str, body: object = None) -> Any:
-        async def answered() -> httpx.Response | None:
+        async def answered() -> httpx2.Response | None:
             for endpoint in self._cluster.endpoints("hascheduler"):
                 try:
                     answer = await self._http.request(
                         method, f"{self._scheme}://{endpoint}{path}", json=body, extensions=_AS_SERVICE
                     )
-                except httpx.TransportError:
+                except httpx2.TransportError:
                     continue
                 if answer.status_code < 500:
                     return answer
@@ -52,7 +52,7 @@ class Client:
 
     async def status(self, pod: Pod, path: str) -> int:
         """What the pod's health port says, without a token."""
-        async with httpx.AsyncClient(timeout=5) as http:
+        async with httpx2.AsyncClient(timeout=5) as http:
             return (await http.get(f"http://{pod.link.ip}:{pod.template.ports['health']}{path}")).status_code
 
     async def leader(self, *, not_in_term: int = 0) -> tuple[Pod, int]:

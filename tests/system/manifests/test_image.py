@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler import __version__
@@ -119,7 +119,12 @@ def _status(child: asyncio.subprocess.Process) -> str:
 
 
 @pytest.mark.parametrize(
-    "words", [("serve",), ("processor", "processors.log", "processors.sleep", "processors.webhook")], ids=" ".join
+    "words",
+    [
+        ("serve",),
+        ("processor", "hascheduler.handlers.log", "hascheduler.handlers.sleep", "hascheduler.handlers.webhook"),
+    ],
+    ids=" ".join,
 )
 async def test_it_runs_without_a_home_or_a_place_to_write(
     built: Built, words: Sequence[str], tmp_path: Path, servers: dict[str, str]
@@ -127,7 +132,7 @@ async def test_it_runs_without_a_home_or_a_place_to_write(
     port, output = free_port(), tmp_path / "output"
     environment = {**servers, "HASCHEDULER_HEALTH_PORT": str(port), "HASCHEDULER_HTTP_PORT": "0"}
     async with (
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http,
         _running(built, words, output, **environment) as child,
     ):
 
@@ -135,7 +140,7 @@ async def test_it_runs_without_a_home_or_a_place_to_write(
             assert child.returncode is None, output.read_text()[-3_000:]
             try:
                 return (await http.get("/readyz")).status_code == 200
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 return False
 
         await eventually(ready, "it is ready", limit_s=90)

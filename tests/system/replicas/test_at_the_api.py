@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-import httpx
+import httpx2
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import Case
@@ -18,8 +18,8 @@ ADMIN = "an-admin-token-of-the-settings"
 GUARDED = {"HASCHEDULER_AUTH": "tokens", "HASCHEDULER_ADMIN_TOKEN": ADMIN}
 
 
-def showing(url: str, secret: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {secret}"})
+def showing(url: str, secret: str) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {secret}"})
 
 
 async def test_a_token_is_known_and_forgotten_at_every_replica_and_the_log_tells_of_it(processes: Processes) -> None:
@@ -75,14 +75,14 @@ async def tenant(processes: Processes, **limits: Any) -> None:
     await processes.database["tenants"].insert_one({"_id": "acme", "rev": 1, **limits})
 
 
-async def submits(processes: Processes, count: int, *at: Daemon) -> list[httpx.Response]:
+async def submits(processes: Processes, count: int, *at: Daemon) -> list[httpx2.Response]:
     """At once, at those replicas in turn."""
     urls = [replica.url for replica in at]
     asked = [processes.http.post(f"{urls[number % len(urls)]}/v1/jobs", json=JOB) for number in range(count)]
     return await asyncio.gather(*asked)
 
 
-def statuses(answers: list[httpx.Response]) -> dict[int, int]:
+def statuses(answers: list[httpx2.Response]) -> dict[int, int]:
     return dict(Counter(answer.status_code for answer in answers))
 
 

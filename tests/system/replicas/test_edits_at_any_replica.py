@@ -10,7 +10,7 @@ import signal
 import time
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
@@ -116,7 +116,7 @@ class _Editor:
             url = f"{self._chance.choice(self._replicas).url}/v1/schedules/{self._name}{path}"
             try:
                 answer = await self._processes.http.request(method, url, json=body)
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 continue
             if answer.status_code == 409:
                 await asyncio.sleep(0.05)

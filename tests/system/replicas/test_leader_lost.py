@@ -5,7 +5,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pymongo.uri_parser import parse_uri
 
@@ -151,7 +151,7 @@ async def test_who_waits_at_a_standby_is_answered_though_the_leader_dies(process
     leader, term = await processes.leader()
     [standby] = [replica for replica in processes.replicas.values() if replica is not leader]
     body = {"definition": "sleep", "payload": {"seconds": 1.5}, "mode": "on_demand"}
-    async with httpx.AsyncClient(timeout=40) as client:
+    async with httpx2.AsyncClient(timeout=40) as client:
         asking = asyncio.create_task(client.post(f"{standby.url}/v1/jobs?wait=30", json=body))
 
         async def runs() -> bool:

@@ -7,7 +7,7 @@ import socket
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.embedded.children import free_port
@@ -29,7 +29,9 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
 
     for name in REPLICAS:
         await processes.replica(name, **port(name))
-    await processes.processor("worker", "processors.log", "tests.system.replicas.handlers", slots=8, **port("worker"))
+    await processes.processor(
+        "worker", "hascheduler.handlers.log", "tests.system.replicas.handlers", slots=8, **port("worker")
+    )
     leader, term = await processes.leader()
     follower = next(name for name in REPLICAS if name != leader.name)
     # It comes to its end by itself: a fire that meets a deletion is decided, and lost.
@@ -91,7 +93,7 @@ async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
 Told = dict[str, tuple[int, str]]
 PATHS = ("/livez", "/readyz", "/leaderz")
 SERVE = ["serve"]
-WORK = ["processor", "processors.log"]
+WORK = ["processor", "hascheduler.handlers.log"]
 YES = (200, "")
 WAITS = (503, "waiting for MongoDB")
 FOLLOWS = (503, "another replica leads, or none")
@@ -100,13 +102,13 @@ FOLLOWS = (503, "another replica leads, or none")
 async def told(port: int) -> Told | None:
     """The status and the reason of each path that is there; None while nobody listens."""
     found: Told = {}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
         for path in PATHS:
             try:
                 answer = await http.get(path)
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 return None
-            if answer.status_code != httpx.codes.NOT_FOUND:
+            if answer.status_code != httpx2.codes.NOT_FOUND:
                 found[path] = answer.status_code, answer.json()["reason"]
     return found
 
@@ -133,7 +135,7 @@ async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_when_told_
     process = await started(arguments, tmp_path, HASCHEDULER_MONGODB_URI=nobody, HASCHEDULER_HEALTH_PORT=str(port))
     try:
         assert await eventually(lambda: told(port), "it answers") == waiting
-        async with httpx.AsyncClient() as http:
+        async with httpx2.AsyncClient() as http:
             assert "hascheduler_build_info" in (await http.get(f"http://127.0.0.1:{port}/metrics")).text
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 15) == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
@@ -81,7 +81,7 @@ async def test_a_mongodb_that_stands_still_holds_up_its_own_shards_alone(two: Pr
     await two._replica("two")
 
     async def serves() -> bool:
-        with suppress(httpx.TransportError):
+        with suppress(httpx2.TransportError):
             answer = await two.http.get(f"{two.replicas['two'].url}/v1/cluster")
             return answer.status_code == 200
         return False

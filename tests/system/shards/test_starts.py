@@ -13,7 +13,7 @@ async def ended(processes: ShardedProcesses, *arguments: str, **environment: str
 
 async def test_another_number_than_the_deployment_has(processes: ShardedProcesses) -> None:
     replica = await processes.replica("one")
-    for command in (["serve"], ["processor", "processors.log"]):
+    for command in (["serve"], ["processor", "hascheduler.handlers.log"]):
         status, said = await ended(processes, *command, HASCHEDULER_SHARDS=str(SHARD_COUNT - 1))
         assert (status, said.endswith(f"; expected {SHARD_COUNT}")) == (2, True), said
     assert await replica.terminate() == 0
@@ -32,7 +32,13 @@ async def test_an_empty_database_in_the_place_of_a_shard_is_refused_by_every_pro
     assert await replica.terminate() == 0
     lost = processes.databases[2].name
     await processes.mongo.drop_database(lost)
-    for command in (["processor", "processors.log"], ["migrate"], ["migrate", "--dry-run"], ["check"], ["serve"]):
+    for command in (
+        ["processor", "hascheduler.handlers.log"],
+        ["migrate"],
+        ["migrate", "--dry-run"],
+        ["check"],
+        ["serve"],
+    ):
         status, said = await ended(processes, *command)
         assert status == 2, said
         assert "HASCHEDULER_SHARD_MONGODB_URIS" in said, command

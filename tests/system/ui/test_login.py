@@ -1,6 +1,6 @@
 """Log in as each role: the page offers what the role may do, and the session ends when it is to end."""
 
-import httpx
+import httpx2
 
 from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
@@ -17,7 +17,7 @@ BUTTONS = {
 
 async def token(url: str, role: str) -> tuple[str, str]:
     """The public id and the secret of a new token of that role."""
-    async with httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}) as boss:
+    async with httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}) as boss:
         answer = await boss.post("/v1/tokens", json={"name": f"a-{role}", "role": role, "tenant": "*"})
     assert answer.status_code == 201, answer.text
     return answer.json()["id"], answer.json()["token"]
@@ -54,7 +54,7 @@ async def test_a_session_works_at_each_replica_and_ends_when_its_token_is_revoke
     for url in (one.url, two.url):  # cookies know no ports: the session is one of this host
         await browser.open(f"{url}/ui/jobs?state=failed")
         await browser.sees("No job matches", "main")
-    async with httpx.AsyncClient(base_url=two.url, headers={"Authorization": f"Bearer {ADMIN}"}) as boss:
+    async with httpx2.AsyncClient(base_url=two.url, headers={"Authorization": f"Bearer {ADMIN}"}) as boss:
         assert (await boss.delete(f"/v1/tokens/{id}")).status_code == 204
     await browser.sees("Your session has ended")
     _, other = await token(one.url, "viewer")

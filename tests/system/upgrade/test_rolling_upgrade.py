@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.model.collection import Collection
@@ -118,7 +118,7 @@ class Fleet(Processes):
             url = replicas[next(turns) % len(replicas)].url
             try:
                 answer = await self.http.post(f"{url}/v1/jobs", json=body, headers={"Idempotency-Key": f"n-{number}"})
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 return None
             assert answer.is_success or answer.status_code == 503, answer.text
             return str(answer.json()["id"]) if answer.is_success else None

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -21,9 +21,9 @@ def world() -> World:
 
 
 @pytest.fixture
-async def client(app: Edge, world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def client(app: Edge, world: World) -> AsyncIterator[httpx2.AsyncClient]:
     app.services = world.services()
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://api") as client:
         yield client
 
 
@@ -33,18 +33,18 @@ def guarded(app: Edge, world: World) -> Guarded:
 
 
 @pytest.fixture
-async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+async def boss(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
     async with await guarded.client("admin") as client:
         yield client
 
 
 @pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+async def acme(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
     async with await guarded.client("operator", "acme") as client:
         yield client
 
 
 @pytest.fixture
-async def other(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+async def other(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
     async with await guarded.client("operator", "other") as client:
         yield client

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler.schema.noun import Part
 
@@ -30,7 +30,7 @@ def complete(body: type[Part], shown: dict[str, Any]) -> dict[str, Any]:
     return {**body().model_dump(mode="json", by_alias=True), **shown}
 
 
-async def create(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
+async def create(client: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
     """The answer to the creation of the schedule ``tick``, changed so."""
     answer = await client.post("/v1/schedules", json={**TICK, **changes})
     assert answer.status_code == 201, answer.text
@@ -38,13 +38,13 @@ async def create(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
     return shown
 
 
-async def get(client: httpx.AsyncClient, path: str) -> Any:
+async def get(client: httpx2.AsyncClient, path: str) -> Any:
     answer = await client.get(path)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def pages(client: httpx.AsyncClient, path: str, query: str = "", limit: int = 1) -> list[Any]:
+async def pages(client: httpx2.AsyncClient, path: str, query: str = "", limit: int = 1) -> list[Any]:
     """The items of all pages."""
     found: list[Any] = []
     after = ""
@@ -58,20 +58,20 @@ async def pages(client: httpx.AsyncClient, path: str, query: str = "", limit: in
         after = f"&after={page['next']}"
 
 
-async def post(client: httpx.AsyncClient, path: str, body: object = None, status: int = 200) -> Any:
+async def post(client: httpx2.AsyncClient, path: str, body: object = None, status: int = 200) -> Any:
     answer = await client.post(path, json=body) if body is not None else await client.post(path)
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
-async def patch(client: httpx.AsyncClient, body: object) -> Any:
+async def patch(client: httpx2.AsyncClient, body: object) -> Any:
     """The schedule ``tick`` after that merge patch."""
     answer = await client.patch("/v1/schedules/tick", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def check_problem(answer: httpx.Response, status: int, path: str | None = None) -> dict[str, Any]:
+def check_problem(answer: httpx2.Response, status: int, path: str | None = None) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()

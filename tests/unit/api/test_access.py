@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
@@ -219,7 +219,7 @@ async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
 CI: dict[str, Any] = {"name": "ci", "role": "submitter", "tenant": "acme"}
 
 
-async def make(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
+async def make(client: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
     answer = await client.post("/v1/tokens", json={**CI, **changes})
     assert answer.status_code == 201, answer.text
     assert answer.headers["cache-control"] == "no-store"

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.admission.control import AdmissionControl
@@ -45,7 +45,7 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
     ids=["of the tenant", "of all"],
 )
 async def test_with_more_pending_than_may_be_nothing_is_written(
-    client: httpx.AsyncClient, world: World, *, tenant: str, pending: int, status: int, kind: str, limit_in_detail: str
+    client: httpx2.AsyncClient, world: World, *, tenant: str, pending: int, status: int, kind: str, limit_in_detail: str
 ) -> None:
     limit(world, max_pending=2)
     world.view.waiting[tenant] = pending
@@ -58,7 +58,7 @@ async def test_with_more_pending_than_may_be_nothing_is_written(
     assert world.everything() == before
 
 
-async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: httpx.AsyncClient, world: World) -> None:
+async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: httpx2.AsyncClient, world: World) -> None:
     limit(world, submit_rate={"count": 2, "per_ms": 10_000})
     for _ in range(2):
         await post(client, "/v1/jobs", JOB, 201)
@@ -70,7 +70,7 @@ async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: ht
 
 @pytest.mark.parametrize("limits", [{"max_pending": 2}, {"submit_rate": {"count": 2, "per_ms": 1_000}}])
 async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
-    client: httpx.AsyncClient, world: World, limits: dict[str, Any]
+    client: httpx2.AsyncClient, world: World, limits: dict[str, Any]
 ) -> None:
     limit(world, **limits)
     before = world.everything()
@@ -81,7 +81,7 @@ async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
     assert world.everything() == before
 
 
-async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.AsyncClient, world: World) -> None:
+async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx2.AsyncClient, world: World) -> None:
     await create(client, job={"definition": "log", "tenant": "acme"})
     limit(world, max_pending=2)
     world.view.waiting["acme"] = 2
@@ -224,8 +224,8 @@ def overloaded(world: World) -> World:
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
 async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: str) -> None:
-    transport = httpx.ASGITransport(app_of(overloaded))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    transport = httpx2.ASGITransport(app_of(overloaded))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
         answers = [await client.post("/v1/jobs", json=JOB) for _ in range(30)]
         check_problem(answers[-1], 503)  # no more are read to look whose they are
         before = overloaded.everything()
@@ -241,13 +241,13 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
     assert told.by("hascheduler_submit_rejections_total", "reason")["overload"] >= 2
 
 
-async def ids_of(client: httpx.AsyncClient, count: int) -> tuple[str, list[str]]:
+async def ids_of(client: httpx2.AsyncClient, count: int) -> tuple[str, list[str]]:
     answer = await post(client, "/v1/jobs:batch", {"jobs": [JOB] * count})
     return answer["batch"], [result["job"] for result in answer["results"]]
 
 
 async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_written(
-    client: httpx.AsyncClient, world: World
+    client: httpx2.AsyncClient, world: World
 ) -> None:
     batch, ids = await ids_of(client, 3)
     world.view.awaited = MAX_DEPENDENCIES - 2

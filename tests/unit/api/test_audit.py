@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import structlog
 
@@ -21,7 +21,7 @@ from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
 
-async def records(client: httpx.AsyncClient, world: World, query: str = "") -> list[dict[str, Any]]:
+async def records(client: httpx2.AsyncClient, world: World, query: str = "") -> list[dict[str, Any]]:
     """What the log holds, the oldest first."""
     await world.audit_writer.flush()
     answer = await client.get(f"/v1/audit{query}")
@@ -44,7 +44,7 @@ async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: Edge, wo
 
 
 async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
-    client: httpx.AsyncClient, world: World
+    client: httpx2.AsyncClient, world: World
 ) -> None:
     await create(client)
     for method, path, body in (
@@ -76,7 +76,7 @@ async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
     ],
 )
 async def test_what_was_refused_leaves_one_too(
-    client: httpx.AsyncClient, world: World, *, method: str, path: str, body: object, status: int,
+    client: httpx2.AsyncClient, world: World, *, method: str, path: str, body: object, status: int,
     target: str | None, route: str | None,
 ) -> None:  # fmt: skip
     answer = await client.request(method, path, json=body)
@@ -103,12 +103,12 @@ async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app
 
 
 @pytest.mark.parametrize("given", ["abc-1", "a" * 64, "a b", "a" * 65, "<script>"])
-async def test_a_request_may_bring_an_id_that_can_stand_in_a_log(client: httpx.AsyncClient, given: str) -> None:
+async def test_a_request_may_bring_an_id_that_can_stand_in_a_log(client: httpx2.AsyncClient, given: str) -> None:
     told = (await client.get("/v1/lanes", headers=[(b"X-Request-Id", given.encode())])).headers["x-request-id"]
     assert told == given if given in ("abc-1", "a" * 64) else len(told) == 16
 
 
-async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx2.AsyncClient, world: World) -> None:
     await client.post("/v1/jobs/%00%0a%1b" + "x" * 2_000 + "/cancel")
     [record] = await records(client, world)
     assert len(record["path"]) == 513
@@ -204,7 +204,7 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(
     ],
 )  # fmt: skip
 async def test_the_reason_of_a_pause_is_recorded(
-    client: httpx.AsyncClient, world: World, path: str, status: int
+    client: httpx2.AsyncClient, world: World, path: str, status: int
 ) -> None:
     await create(client)
     assert (await client.post(path, json={"because": "it burns"})).status_code == status

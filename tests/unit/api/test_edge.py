@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(worl
         return Overloaded("too many", 3)
 
     app = with_edge(the_routes(), world.services(), turned_away=turned_away)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://api") as client:
         answer = await client.post("/v1/jobs", json={"definition": "log"})
     assert check_problem(answer, 503)["detail"] == "too many"
     assert (answer.headers["retry-after"], asked) == ("3", [None])
@@ -54,8 +54,8 @@ def app_with(world: World, key: bytes | None) -> Edge:
 
 async def address_charged(app: Edge, world: World, headers: Headers) -> str:
     """The address in the audit record of a change with these headers."""
-    transport = httpx.ASGITransport(app, client=("198.51.100.1", 1234))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    transport = httpx2.ASGITransport(app, client=("198.51.100.1", 1234))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
         assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
     await world.audit_writer.flush()
     [record] = world.everything()["audit"]
@@ -85,7 +85,7 @@ async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Head
 
 
 async def batch_made(app: Edge, headers: Headers) -> str:
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://api") as client:
         answer = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log"}]}, headers=headers)
         assert answer.status_code == 200
         batch = str(answer.json()["batch"])

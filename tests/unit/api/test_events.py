@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.http.server import ApiServer
@@ -28,7 +28,7 @@ LIMIT_S = 20
 class Sent:
     """The stream of one client, piece by piece."""
 
-    def __init__(self, answer: httpx.Response) -> None:
+    def __init__(self, answer: httpx2.Response) -> None:
         self.answer = answer
         self._lines = answer.aiter_lines()
 
@@ -171,7 +171,7 @@ async def test_a_stream_does_not_go_on_for_ever(
         assert await sent.to_the_end() == []
 
 
-async def token(client: httpx.AsyncClient, tenant: str, role: Role = Role.VIEWER) -> tuple[str, dict[str, str]]:
+async def token(client: httpx2.AsyncClient, tenant: str, role: Role = Role.VIEWER) -> tuple[str, dict[str, str]]:
     """Its id, and the header."""
     answer = await client.post("/v1/tokens", json={"name": "t", "role": role.value, "tenant": tenant})
     assert answer.status_code == 201, answer.text

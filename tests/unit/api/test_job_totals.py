@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.jobs.errors import NO_ERROR, error_pattern
@@ -29,7 +29,7 @@ def some(world: World) -> None:
     put(world, f"fire:tick-2:{NOW}", "running", schedule="tick-2", tenant="other", submitted_at_ms=NOW + 11)
 
 
-async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
+async def counts(client: httpx2.AsyncClient, query: str = "") -> dict[str, int]:
     answer = await get(client, f"/v1/jobs:counts?{query}")
     assert (answer.pop("exact"), answer.pop("at_least")) == (True, [])
     assert answer["matched"] == sum(answer[state] for state in STATES)
@@ -52,7 +52,7 @@ async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
     ],
 )
 async def test_jobs_are_counted_by_state(
-    client: httpx.AsyncClient, world: World, query: str, expected: dict[str, int]
+    client: httpx2.AsyncClient, world: World, query: str, expected: dict[str, int]
 ) -> None:
     """What the mirror counts is told apart by its numbers."""
     some(world)
@@ -66,7 +66,7 @@ async def test_jobs_are_counted_by_state(
 
 
 async def test_where_there_may_be_more_a_count_says_so(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hascheduler.api.jobs.read.COUNTED_MAX", 1)
     some(world)
@@ -91,7 +91,7 @@ def failures(world: World) -> None:
     put(world, "job:7", "succeeded", None)
 
 
-async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncClient, world: World) -> None:
+async def test_equal_faults_of_one_definition_are_one_group(client: httpx2.AsyncClient, world: World) -> None:
     failures(world)
     answer = await get(client, "/v1/jobs:errors")
     assert [(group["definition"], group["fault"], group["count"]) for group in answer["groups"]] == [
@@ -115,7 +115,7 @@ async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncC
     assert (answer["others"], answer["examined"], answer["complete"]) == ({"groups": 0, "count": 0}, 7, True)
 
 
-async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx2.AsyncClient, world: World) -> None:
     for number in range(60):
         word = "".join(chr(ord("g") + int(digit)) for digit in str(number))
         for twice in range(1 + (number == 59)):
@@ -125,7 +125,7 @@ async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.As
     assert answer["others"] == {"groups": 10, "count": 10}
 
 
-async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient, world: World) -> None:
+async def test_hostile_errors_are_shown_as_short_text(client: httpx2.AsyncClient, world: World) -> None:
     put(world, "job:1", "failed", "\x1b[31m\u202e" + "a" * 1_000_000)
     put(world, "job:2", "failed", "mongodb://user:secret@host/ refused hsk_" + "x" * 43)
     world.rewrite_job("job:1", definition=["broken"], finished_at_ms="soon", submitted_at_ms=None)
@@ -137,7 +137,7 @@ async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient,
     assert not {"\x1b", "\u202e"} & set(answer.text)
 
 
-async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.AsyncClient, world: World) -> None:
+async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx2.AsyncClient, world: World) -> None:
     some(world)
     world.view.live = {(None, None): {"pending": 9, "running": 9}, (None, "acme"): {"pending": 1}}
     assert await counts(acme) == {"pending": 1, "succeeded": 1, "failed": 3, "cancelled": 1}

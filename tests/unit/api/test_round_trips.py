@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +86,7 @@ bodies = st.fixed_dictionaries(
 )
 @given(body=bodies, name=st.sampled_from(["one", "two"]))
 async def test_a_response_sent_back_as_a_request_changes_nothing(
-    client: httpx.AsyncClient, world: World, body: dict[str, Any], name: str
+    client: httpx2.AsyncClient, world: World, body: dict[str, Any], name: str
 ) -> None:
     path = f"/v1/schedules/{name}"
     await create(client, **{**body, "name": name})

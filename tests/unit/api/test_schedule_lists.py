@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -20,7 +20,7 @@ SECOND: dict[str, Any] = {"type": "interval", "every": "1s"}
 PAST_END = {**SECOND, "end_at": "2030-01-01T00:00:05Z"}
 
 
-async def some(client: httpx.AsyncClient, world: World) -> None:
+async def some(client: httpx2.AsyncClient, world: World) -> None:
     """b was paused; c and d have no more times; e missed its last one, f skipped one before it fired."""
     job, of_beta = {"definition": "log", "tenant": "acme"}, {"definition": "log", "tenant": "beta"}
     await create(client, name="a.nightly", job=job, labels={"team": "x"})
@@ -55,7 +55,7 @@ ROWS: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("query", "expected"), ROWS)
 async def test_schedules_are_listed_and_counted_by_what_is_asked_for(
-    client: httpx.AsyncClient, world: World, query: str, expected: list[str]
+    client: httpx2.AsyncClient, world: World, query: str, expected: list[str]
 ) -> None:
     await some(client, world)
     for limit in (1, 2, 100):
@@ -70,7 +70,7 @@ async def test_schedules_are_listed_and_counted_by_what_is_asked_for(
 
 
 async def test_labels_of_so_many_are_looked_at_and_no_more(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await some(client, world)
     monkeypatch.setattr("hascheduler.api.schedules.selection.LABELS_READ_MAX", 2)
@@ -83,7 +83,7 @@ async def test_labels_of_so_many_are_looked_at_and_no_more(
 
 
 async def test_the_last_verdict_is_looked_for_among_the_newest_decisions(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(client, name="a")
     await create(client, name="b")
@@ -97,7 +97,7 @@ async def test_the_last_verdict_is_looked_for_among_the_newest_decisions(
     assert [item["name"] for item in (await get(client, "/v1/schedules?verdict=missed"))["items"]] == ["a"]
 
 
-async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx2.AsyncClient, world: World) -> None:
     await create(client)
     world.view.ready = False
     for path in ("/v1/schedules?text=t", "/v1/schedules:counts"):
@@ -106,14 +106,14 @@ async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx.Asyn
 
 
 @pytest.fixture
-async def beta(guarded: Guarded, client: httpx.AsyncClient, world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def beta(guarded: Guarded, client: httpx2.AsyncClient, world: World) -> AsyncIterator[httpx2.AsyncClient]:
     async with await guarded.client("admin") as boss:
         await some(boss, world)
     async with await guarded.client("viewer", "beta") as viewer:
         yield viewer
 
 
-async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: httpx.AsyncClient, world: World) -> None:
+async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: httpx2.AsyncClient, world: World) -> None:
     for query in ("", "text=e", "tenant=beta", "state=active&state=ended"):
         assert [item["name"] for item in (await get(beta, f"/v1/schedules?{query}"))["items"]] == ["d-ended", "e"]
         assert (await get(beta, f"/v1/schedules:counts?{query}"))["matched"] == 2
@@ -133,19 +133,19 @@ MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
 
-async def hourly(client: httpx.AsyncClient, *names: str, tenant: str = "default", **changes: Any) -> None:
+async def hourly(client: httpx2.AsyncClient, *names: str, tenant: str = "default", **changes: Any) -> None:
     for name in names:
         trigger = {"type": "interval", "every": "1h", "anchor": "2030-01-01T00:00:00Z"}
         job = {"definition": "log", "tenant": tenant}
         await create(client, **{"name": name, "trigger": trigger, "job": job, **changes})
 
 
-async def names(client: httpx.AsyncClient, query: str = "", limit: int = 1) -> list[str]:
+async def names(client: httpx2.AsyncClient, query: str = "", limit: int = 1) -> list[str]:
     return [row["name"] for row in await pages(client, TIMELINE, query, limit)]
 
 
 async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(
-    client: httpx.AsyncClient, world: World
+    client: httpx2.AsyncClient, world: World
 ) -> None:
     assert (await client.put("/v1/definitions/log", json={"max_concurrency": 2})).status_code == 201
     await hourly(client, "a", "b", "c")
@@ -165,7 +165,7 @@ async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(
     assert (await get(client, TIMELINE))["load"] != load
 
 
-async def test_a_row_has_what_was_and_what_is_to_come(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_row_has_what_was_and_what_is_to_come(client: httpx2.AsyncClient, world: World) -> None:
     await hourly(client, "tick")
     world.view.learned["log", "tick"] = 90_000
     for hour, began_ms in ((1, 5_000), (2, 10 * MINUTE_MS), (5, None), (6, None)):
@@ -211,7 +211,7 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: httpx.AsyncClient,
     }
 
 
-async def test_many_times_ahead_are_counted(client: httpx.AsyncClient) -> None:
+async def test_many_times_ahead_are_counted(client: httpx2.AsyncClient) -> None:
     await hourly(client, "often", trigger={"type": "interval", "every": "1s"})
     await hourly(client, "seldom", trigger={"type": "interval", "every": "1s", "max_fires": 3})
     often, seldom = (await get(client, TIMELINE))["items"]
@@ -220,7 +220,7 @@ async def test_many_times_ahead_are_counted(client: httpx.AsyncClient) -> None:
 
 
 async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(
-    client: httpx.AsyncClient, world: World
+    client: httpx2.AsyncClient, world: World
 ) -> None:
     await hourly(client, "a", "b", labels={"team": "x"})
     world.rewrite(Collection.SCHEDULES, "a", trigger={"type": "never"})

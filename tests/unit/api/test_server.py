@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -38,9 +38,9 @@ async def serving(
             await task
 
 
-def plain_client(port: int) -> httpx.AsyncClient:
+def plain_client(port: int) -> httpx2.AsyncClient:
     """For HTTP alone: it does not read the authorities that this machine trusts, which takes 20 ms."""
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", verify=False)
+    return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", verify=False)
 
 
 async def exchange(server: ApiServer, request: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler import __version__
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 PATH = "/ui/session"
 
 
-async def log_in(guarded: Guarded, secret: str, **headers: str) -> httpx.Response:
+async def log_in(guarded: Guarded, secret: str, **headers: str) -> httpx2.Response:
     async with guarded.showing(None) as page:
         return await page.post(PATH, json={"token": secret}, headers={**OF_PAGE, **headers})
 
@@ -71,8 +71,8 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
     guarded: Guarded, scheme: str, headers: dict[str, str], is_secure: bool
 ) -> None:
     secret = await guarded.token("viewer")
-    transport = httpx.ASGITransport(guarded.app)
-    async with httpx.AsyncClient(transport=transport, base_url=f"{scheme}://api") as page:
+    transport = httpx2.ASGITransport(guarded.app)
+    async with httpx2.AsyncClient(transport=transport, base_url=f"{scheme}://api") as page:
         answer = await page.post(PATH, json={"token": secret}, headers=headers)
     pair, *attributes = answer.headers["set-cookie"].split("; ")
     assert pair.startswith("hascheduler_session=hsk_")

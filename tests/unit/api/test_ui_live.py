@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.http.limits import Limit
@@ -44,7 +44,7 @@ def shown(picture: bytes) -> dict[str, Any]:
     return found
 
 
-async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_picture_says_what_the_routes_say(client: httpx2.AsyncClient, world: World) -> None:
     pictures = LivePictures()
     with pictures.followed(None, world.view) as sight:
         picture = shown(await pictures.picture(sight, world.services()))

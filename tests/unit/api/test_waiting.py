@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.http.limits import Limit
@@ -31,7 +31,7 @@ def waits(world: World, id: str) -> bool:
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_the_result_is_in_the_answer(client: httpx.AsyncClient, world: World, method: str) -> None:
+async def test_the_result_is_in_the_answer(client: httpx2.AsyncClient, world: World, method: str) -> None:
     if method == "GET":
         await client.post("/v1/jobs", json=JOB)
         asking = asyncio.create_task(client.get("/v1/jobs/job:0001?wait=30s"))
@@ -45,7 +45,7 @@ async def test_the_result_is_in_the_answer(client: httpx.AsyncClient, world: Wor
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
 
 
-async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.AsyncClient) -> None:
+async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx2.AsyncClient) -> None:
     for wait in ("0s", "20ms", "0.02"):
         answer = await client.post(f"/v1/jobs?wait={wait}", json=JOB)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
@@ -79,7 +79,7 @@ class Clients:
         await self.asks("GET", "/v1/jobs/job:0001")
         return (await self.asks("GET", "/v1/jobs/job:0001")).json()["state"]
 
-    async def asks(self, method: str, path: str, body: object = None) -> httpx.Response:
+    async def asks(self, method: str, path: str, body: object = None) -> httpx2.Response:
         async with plain_client(self._port) as client:
             return await client.request(method, path, json=body, headers={"Idempotency-Key": "k"} if body else {})
 
@@ -116,7 +116,7 @@ async def test_who_was_answered_that_it_goes_on_may_ask_for_it_again(world: Worl
         assert await clients.state() == "pending"
 
 
-async def test_who_did_not_make_the_job_never_cancels_it(client: httpx.AsyncClient, world: World) -> None:
+async def test_who_did_not_make_the_job_never_cancels_it(client: httpx2.AsyncClient, world: World) -> None:
     """It may have been made at another replica, where its maker waits."""
     await client.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "k"})
     async with serving(world) as server:
@@ -126,7 +126,7 @@ async def test_who_did_not_make_the_job_never_cancels_it(client: httpx.AsyncClie
 
 
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await client.post("/v1/jobs", json=JOB)
     world.limits["waits"] = Limit("some", 0)

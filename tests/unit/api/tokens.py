@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler.api.edge import Edge
 from hascheduler.model.token import Role, digest_of
@@ -15,7 +15,7 @@ OF_PAGE = {"Origin": "http://api", "Sec-Fetch-Site": "same-origin"}
 """What a browser adds to the requests of the replica's own page."""
 
 
-def cookie_in(answer: httpx.Response) -> str:
+def cookie_in(answer: httpx2.Response) -> str:
     """The cookie that the answer sets, as a browser sends it."""
     return answer.headers["set-cookie"].partition(";")[0]
 
@@ -41,15 +41,15 @@ class Guarded:
         await self.world.tokens.create(plain.model_copy(update=only_what_matters))
         return secret
 
-    def showing(self, secret: str | None) -> httpx.AsyncClient:
+    def showing(self, secret: str | None) -> httpx2.AsyncClient:
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
-        return httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://api", headers=headers)
+        return httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url="http://api", headers=headers)
 
-    async def page(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx.AsyncClient:
+    async def page(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx2.AsyncClient:
         """A page of the dashboard, with a session of a new token."""
         return await self.page_of(await self.token(role, tenant, **only_what_matters))
 
-    async def page_of(self, secret: str) -> httpx.AsyncClient:
+    async def page_of(self, secret: str) -> httpx2.AsyncClient:
         """A page of the dashboard that logs in with that token."""
         async with self.showing(None) as login:
             answer = await login.post("/ui/session", json={"token": secret}, headers=OF_PAGE)
@@ -58,5 +58,5 @@ class Guarded:
         page.headers.update({**OF_PAGE, "Cookie": cookie_in(answer)})
         return page
 
-    async def client(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx.AsyncClient:
+    async def client(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx2.AsyncClient:
         return self.showing(await self.token(role, tenant, **only_what_matters))

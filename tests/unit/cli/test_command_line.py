@@ -36,12 +36,12 @@ _ROOMS = tuple(f"hascheduler.cli.{room}" for room in ("schedules", "jobs", "reso
     ("runs", "left_out"),
     [
         ("import hascheduler.__main__",
-         ("pydantic", "fastapi", "pymongo", "aio_pika", "uvicorn", "httpx", "uvloop", "structlog")),
+         ("pydantic", "fastapi", "pymongo", "aio_pika", "uvicorn", "httpx2", "uvloop", "structlog")),
         ("sys.argv[1:] = ['--help']; from hascheduler.__main__ import main; main()", _ROOMS),
         ("sys.argv[1:] = ['schedule', '--help']; from hascheduler.__main__ import main; main()", _ROOMS),
         ("import hascheduler.__main__, hascheduler.cli.run.whole_system, hascheduler.assembly",
-         ("rich", "pygments", "httpx", "hascheduler.client")),
-        ("import hascheduler.assembly", ("fastapi", "httpx")),
+         ("rich", "pygments", "httpx2", "hascheduler.client")),
+        ("import hascheduler.assembly", ("fastapi", "httpx2")),
         ("import hascheduler.client; from hascheduler.client.exchange import Exchange",
          ("fastapi", "pymongo", "aio_pika", "pydantic", "structlog", "uvicorn", "orjson", "opentelemetry")),
     ],
@@ -104,8 +104,8 @@ def _tables(group: Any, table: CommandTable, context: Any) -> Iterator[tuple[Any
         (["serve", "--lease-duration", "soon"], "HASCHEDULER_LEASE_DURATION"),
         (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
         (["serve", "--http-host", "0.0.0.0", "--auth", "none"], "not loopback"),
-        (["processor", "processors.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
-        (["processor", "processors.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
+        (["processor", "hascheduler.handlers.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
+        (["processor", "hascheduler.handlers.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
         (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),
         (["cluster", "--url", "nonsense"], "--url"),
         (["cluster", "--json", "--watch"], "--json"),
@@ -142,6 +142,20 @@ def test_a_url_whose_host_has_no_address_says_so() -> None:
     answer = invoke("cluster", HASCHEDULER_URL="http://no-such-host.invalid:8080")
     assert (answer.status, answer.err.count("\n")) == (1, 1)
     assert "http://no-such-host.invalid:8080: no address for this host; set --url" in answer.err
+
+
+def test_a_command_without_its_extra_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(entry, "app", _raising(ModuleNotFoundError("", name="pymongo")))
+    monkeypatch.setattr(sys, "argv", ["hascheduler", "--utc", "migrate"])
+    with pytest.raises(SystemExit, match="2"):
+        entry.main()
+    expected = "hascheduler: migrate needs pymongo, which is not installed: pip install 'hascheduler[server]'\n"
+    assert capsys.readouterr().err == expected
+    monkeypatch.setattr(sys, "argv", ["hascheduler", "job", "list"])
+    with pytest.raises(ModuleNotFoundError):  # a defect of ours
+        entry.main()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "processor processors.log", "migrate", "job list", "schedule preview --cron @daily", "dev"]
+    "command",
+    ["serve", "processor hascheduler.handlers.log", "migrate", "job list", "schedule preview --cron @daily", "dev"],
 )
 def test_every_command_refuses_a_misspelt_setting(command: str) -> None:
     ended = invoke(*command.split(), HASCHEDULER_LEASE_DURATON="20s")
@@ -81,7 +82,9 @@ def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", spread([["serve"], ["processor", "processors.log"], ["migrate"], ["check"]], check=1), ids=" ".join
+    "command",
+    spread([["serve"], ["processor", "hascheduler.handlers.log"], ["migrate"], ["check"]], check=1),
+    ids=" ".join,
 )
 def test_a_uri_that_is_none_is_refused_before_anything_else_is_imported_and_opened(command: list[str]) -> None:
     """In a process of its own: this one has imported it all."""

@@ -42,7 +42,7 @@ LONGEST = "é" * (NAME_BYTES_MAX // 2)
     ids=lambda name: ascii(name)[:20],
 )
 def test_a_processor_whose_queue_could_not_have_that_name_does_not_start(name: str) -> None:
-    ended = invoke("processor", "processors.log", "--name", name)
+    ended = invoke("processor", "hascheduler.handlers.log", "--name", name)
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
     assert f"at most {NAME_BYTES_MAX} bytes" in ended.err

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 
-import httpx
+import httpx2
 import pytest
 from structlog.testing import capture_logs
 
@@ -29,7 +29,7 @@ def quiet() -> Iterator[None]:
 async def face(request: pytest.FixtureRequest, world: World) -> AsyncIterator[Face]:
     app = app_of(world)
     if request.param == "async":
-        yield Face(scheduler_over(httpx.ASGITransport(app), "http://api"))
+        yield Face(scheduler_over(httpx2.ASGITransport(app), "http://api"))
         return
     async with serving(world) as server:
         with Scheduler(f"http://127.0.0.1:{server.port}") as scheduler:

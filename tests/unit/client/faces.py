@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 
 from hascheduler.client import AsyncScheduler, Job, Scheduler
 
-Answering = Callable[[httpx.Request], httpx.Response]
+Answering = Callable[[httpx2.Request], httpx2.Response]
 
 
 class Threaded:
@@ -45,11 +45,11 @@ def answered_by(kind: str, answer: Answering, *urls: str, **more: Any) -> Face:
     """A face whose replicas are ``answer``."""
     if kind == "async":
         return Face(scheduler_over(answer, *urls, **more))
-    return Face(Threaded(Scheduler(*urls, http=httpx.Client(transport=httpx.MockTransport(answer)), **more)))
+    return Face(Threaded(Scheduler(*urls, http=httpx2.Client(transport=httpx2.MockTransport(answer)), **more)))
 
 
 def scheduler_over(transport: Any, *urls: str, **more: Any) -> AsyncScheduler:
     """One whose replicas are behind ``transport``, or a function that answers."""
-    if not isinstance(transport, httpx.AsyncBaseTransport):
-        transport = httpx.MockTransport(transport)
-    return AsyncScheduler(*(urls or ("http://a",)), http=httpx.AsyncClient(transport=transport), **more)
+    if not isinstance(transport, httpx2.AsyncBaseTransport):
+        transport = httpx2.MockTransport(transport)
+    return AsyncScheduler(*(urls or ("http://a",)), http=httpx2.AsyncClient(transport=transport), **more)

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -69,10 +69,10 @@ class OneReplica:
         await definitions.put(read.model_copy(update=changes), if_match=read.rev)
         return self.sent[-1]
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
         if request.content:
             self.sent.append(json.loads(request.content))
-        return httpx.Response(200, json=self.shown)
+        return httpx2.Response(200, json=self.shown)
 
 
 async def test_an_edit_keeps_what_a_newer_replica_added() -> None:
@@ -94,7 +94,7 @@ async def test_a_put_tells_an_older_replica_of_no_field_that_was_not_set() -> No
 
 @pytest.mark.parametrize(("status", "kind"), [(404, NotFound), (409, Conflict), (412, Conflict), (422, Refused)])
 async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind: type[Refused]) -> None:
-    refusing = scheduler_over(lambda _: httpx.Response(status, json={"type": "urn:x", "detail": "no"}))
+    refusing = scheduler_over(lambda _: httpx2.Response(status, json={"type": "urn:x", "detail": "no"}))
     with pytest.raises(Refused, match="no") as refused:
         await refusing.get("job:1")
     assert type(refused.value) is kind
@@ -113,11 +113,11 @@ def test_what_follows_from_other_files_is_up_to_date(
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_a_request_is_part_of_the_callers_span(kind: str) -> None:
-    asked: list[httpx.Request] = []
+    asked: list[httpx2.Request] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(request)
-        return httpx.Response(200, json={"answer": "ok"})
+        return httpx2.Response(200, json={"answer": "ok"})
 
     face = answered_by(kind, answer, "http://one")
     with TracerProvider(shutdown_on_exit=False).get_tracer("caller").start_as_current_span("mine") as span:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.client import JobEvent, Refused, Scheduler, Unavailable
@@ -24,24 +24,26 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asynchronous_events, "_AGAIN_S", PAUSE_S)
 
 
-def answering(answers: Answers) -> tuple[Callable[[httpx.Request], httpx.Response], list[httpx.URL]]:
-    asked: list[httpx.URL] = []
+def answering(answers: Answers) -> tuple[Callable[[httpx2.Request], httpx2.Response], list[httpx2.URL]]:
+    asked: list[httpx2.URL] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(request.url)
-        said = answers.pop(0) if answers else httpx.ConnectError("away")
+        said = answers.pop(0) if answers else httpx2.ConnectError("away")
         match said:
             case str():
-                return httpx.Response(200, text=said, headers={"Content-Type": "text/event-stream"})
+                return httpx2.Response(200, text=said, headers={"Content-Type": "text/event-stream"})
             case int():
-                return httpx.Response(said, json={"type": "x", "detail": "no", "status": said, "title": "x"})
+                return httpx2.Response(said, json={"type": "x", "detail": "no", "status": said, "title": "x"})
             case _:
                 raise said
 
     return answer, asked
 
 
-async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tuple[list[JobEvent], list[httpx.URL], Any]:
+async def followed(
+    answers: Answers, patience: float = 0, **filter: Any
+) -> tuple[list[JobEvent], list[httpx2.URL], Any]:
     answer, asked = answering(answers)
     events: list[JobEvent] = []
     try:
@@ -58,7 +60,7 @@ async def test_an_event_has_its_type_its_id_and_its_fields() -> None:
 
 
 async def test_what_is_cut_off_comes_again_whole_from_the_next_replica() -> None:
-    events, asked, _ = await followed([ONE + CUT_OFF, httpx.ReadError("cut"), TWO], patience=3 * PAUSE_S)
+    events, asked, _ = await followed([ONE + CUT_OFF, httpx2.ReadError("cut"), TWO], patience=3 * PAUSE_S)
     assert [event.id for event in events] == ["1.1", "1.2"]
     assert [(url.host, url.params.get("after")) for url in asked[:3]] == [("a", None), ("a", "1.1"), ("b", "1.1")]
 
@@ -92,6 +94,6 @@ async def test_what_is_refused_is_not_tried_again() -> None:
 
 def test_the_synchronous_scheduler_follows_too() -> None:
     answer, _ = answering([ONE + TWO])
-    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+    with httpx2.Client(transport=httpx2.MockTransport(answer)) as http:
         events = Scheduler("http://a", http=http, patience=0).events.follow()
         assert [next(events).type, next(events).type] == ["submitted", "failed"]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable
@@ -19,40 +19,40 @@ faces = pytest.mark.parametrize("kind", spread(["async", "sync"], check=1))
 class Replicas:
     """Answers with what is next in ``script``, the last of it for ever, and keeps what it was asked."""
 
-    def __init__(self, *script: httpx.Response | httpx.TransportError) -> None:
+    def __init__(self, *script: httpx2.Response | httpx2.TransportError) -> None:
         self.script = list(script)
-        self.asked: list[httpx.Request] = []
+        self.asked: list[httpx2.Request] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request)
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-        if isinstance(answer, httpx.TransportError):
+        if isinstance(answer, httpx2.TransportError):
             raise answer
-        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        return httpx2.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
     @property
     def hosts(self) -> list[str]:
         return [request.url.host for request in self.asked]
 
 
-def problem(status: int, detail: str, **headers: str) -> httpx.Response:
+def problem(status: int, detail: str, **headers: str) -> httpx2.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.Response(status, json={"type": "urn:x", "detail": detail}, headers=named)
+    return httpx2.Response(status, json={"type": "urn:x", "detail": detail}, headers=named)
 
 
 @faces
 @pytest.mark.parametrize(
     "first",
     [
-        httpx.ConnectError("refused"),
-        httpx.ReadTimeout("slow"),
+        httpx2.ConnectError("refused"),
+        httpx2.ReadTimeout("slow"),
         problem(503, "busy", Retry_After="0"),
     ],
 )
 async def test_what_one_replica_does_not_do_the_next_one_is_asked(
-    kind: str, first: httpx.Response | httpx.TransportError
+    kind: str, first: httpx2.Response | httpx2.TransportError
 ) -> None:
-    replicas = Replicas(first, httpx.Response(200, json=OK))
+    replicas = Replicas(first, httpx2.Response(200, json=OK))
     face = answered_by(kind, replicas, A, B)
     assert await face.ask.cancel("job:1") == "cancelled"
     assert await face.ask.cancel("job:1") == "cancelled"
@@ -71,7 +71,7 @@ async def test_what_makes_something_is_repeated_under_its_own_key(kind: str) -> 
     ]
     for call in calls:
         for given in ({}, {"idempotency_key": "mine"}):
-            replicas.script.insert(0, httpx.ReadTimeout("slow"))
+            replicas.script.insert(0, httpx2.ReadTimeout("slow"))
             with pytest.raises(Refused, match="422: enough"):
                 await call(**given)
             first, second = [request.headers["idempotency-key"] for request in replicas.asked[-2:]]
@@ -82,9 +82,9 @@ async def test_what_makes_something_is_repeated_under_its_own_key(kind: str) -> 
 
 
 @faces
-@pytest.mark.parametrize("answer", [httpx.ReadTimeout("slow"), problem(503, "busy"), problem(500, "?")])
+@pytest.mark.parametrize("answer", [httpx2.ReadTimeout("slow"), problem(503, "busy"), problem(500, "?")])
 async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
-    kind: str, answer: httpx.Response | httpx.TransportError
+    kind: str, answer: httpx2.Response | httpx2.TransportError
 ) -> None:
     replicas = Replicas(answer)
     with pytest.raises(Unavailable) as unavailable:
@@ -97,7 +97,7 @@ async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
 
 @faces
 async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_late(kind: str) -> None:
-    replicas = Replicas(problem(429, "too many", Retry_After="0"), httpx.Response(200, json=OK))
+    replicas = Replicas(problem(429, "too many", Retry_After="0"), httpx2.Response(200, json=OK))
     assert await answered_by(kind, replicas, A, B).ask.cancel("job:1") == "cancelled"
     assert replicas.hosts == ["a", "a"]
     patient = Replicas(problem(429, "too many", Retry_After="60"))
@@ -110,11 +110,11 @@ async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx.ConnectError("refused"), r"http://a:1 does not answer \(refused\)"),
+        (httpx2.ConnectError("refused"), r"http://a:1 does not answer \(refused\)"),
         (problem(503, "busy"), "http://a:1 answered 503: busy"),
     ],
 )
-async def test_patience_ends(kind: str, answer: httpx.Response | httpx.TransportError, said: str) -> None:
+async def test_patience_ends(kind: str, answer: httpx2.Response | httpx2.TransportError, said: str) -> None:
     replicas = Replicas(answer)
     with pytest.raises(Unavailable, match=said):
         await answered_by(kind, replicas, A, patience=0.3).ask.get("job:1")
@@ -132,14 +132,14 @@ async def test_patience_ends(kind: str, answer: httpx.Response | httpx.Transport
     [
         (problem(401, "no token"), Refused, "401: no token"),
         (problem(500, "a defect"), Unavailable, "answered 500: a defect"),
-        (httpx.Response(404, text="nginx"), Unavailable, r"answered 404: \?"),
-        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), Unavailable, "CERTIFICATE_VERIFY_FAILED"),
-        (httpx.Response(200, text="<html>"), Unavailable, "answered 200"),
-        (httpx.Response(200, json={"id": "job:1"}), Unavailable, "sent an invalid answer"),
+        (httpx2.Response(404, text="nginx"), Unavailable, r"answered 404: \?"),
+        (httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), Unavailable, "CERTIFICATE_VERIFY_FAILED"),
+        (httpx2.Response(200, text="<html>"), Unavailable, "answered 200"),
+        (httpx2.Response(200, json={"id": "job:1"}), Unavailable, "sent an invalid answer"),
     ],
 )
 async def test_what_would_be_no_better_is_not_repeated(
-    kind: str, answer: httpx.Response | httpx.TransportError, error: type[Exception], said: str
+    kind: str, answer: httpx2.Response | httpx2.TransportError, error: type[Exception], said: str
 ) -> None:
     replicas = Replicas(answer)
     with pytest.raises(error, match=said):

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.client import AsyncScheduler, Definition, Lane, Refused, Unavailable
@@ -16,16 +16,16 @@ ANOTHER: Any = {"type": "interval", "every": "61s"}
 LOG: Any = {"definition": "log", "payload": {"every": "60s"}}
 
 
-class Losing(httpx.AsyncBaseTransport):
+class Losing(httpx2.AsyncBaseTransport):
     """A replica that carries out the first write and does not answer it: ``how`` says what the client hears instead."""
 
     def __init__(self, world: World, how: Exception | int | str) -> None:
-        self._replica = httpx.ASGITransport(app_of(world))
+        self._replica = httpx2.ASGITransport(app_of(world))
         self._world = world
         self._how: Exception | int | str | None = how
         self.asked: list[str] = []
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(f"{request.method} {request.url.path}")
         if self._how is None or request.method == "GET":
             return await self._replica.handle_async_request(request)
@@ -35,11 +35,11 @@ class Losing(httpx.AsyncBaseTransport):
             return await self._replica.handle_async_request(request)
         await self._replica.handle_async_request(request)
         if isinstance(how, int):
-            return httpx.Response(how, text="a proxy")
+            return httpx2.Response(how, text="a proxy")
         raise how
 
 
-LOST = [httpx.ReadTimeout("slow"), 502]
+LOST = [httpx2.ReadTimeout("slow"), 502]
 Write = Callable[[AsyncScheduler], Awaitable[Any]]
 NAME = "/v1/definitions/log"
 WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
@@ -74,7 +74,7 @@ WRITES: dict[str, tuple[str, Write, Callable[[Any], bool]]] = {
 
 
 async def set_up(world: World) -> None:
-    scheduler = scheduler_over(httpx.ASGITransport(app_of(world)))
+    scheduler = scheduler_over(httpx2.ASGITransport(app_of(world)))
     await scheduler.schedules.create("there", EVERY, LOG)
     await scheduler.definitions.put(Definition(name="there"))
     await scheduler.lanes.put(Lane(name="there"))
@@ -109,7 +109,7 @@ async def test_a_token_whose_secret_got_lost_is_revoked_before_another_is_made(w
 
 
 async def test_a_token_of_which_nothing_is_known_is_not_made_again(world: World) -> None:
-    replica = Losing(world, httpx.ReadTimeout("slow"))
+    replica = Losing(world, httpx2.ReadTimeout("slow"))
     with pytest.raises(Unavailable):
         await scheduler_over(replica, "http://api", "http://a").tokens.create("nightly", "viewer")
     assert replica.asked == ["POST /v1/tokens"]
@@ -120,10 +120,10 @@ async def test_while_nobody_can_tell_nothing_is_sent_again(kind: str) -> None:
     """And what is raised in the end is that the outcome is unknown, with the id to ask by."""
     asked: list[str] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(request.method)
         told = {"type": "urn:hascheduler:problem:outcome-unknown", "detail": "outcome unknown", "id": "nightly"}
-        return httpx.Response(503, json=told if request.method == "POST" else {}, headers={"Retry-After": "0"})
+        return httpx2.Response(503, json=told if request.method == "POST" else {}, headers={"Retry-After": "0"})
 
     face: Face = answered_by(kind, answer, "http://a", "http://b", patience=1)
     with pytest.raises(Unavailable, match="outcome unknown") as unavailable:
@@ -144,7 +144,7 @@ async def test_while_nobody_can_tell_nothing_is_sent_again(kind: str) -> None:
     {"trigger": EVERY, "jobs": [{"ref": "a", **LOG}, {"ref": "b", **LOG, "depends_on": ["a"]}], "labels": {"a": "b"}},
 ])  # fmt: skip
 async def test_a_schedule_is_recognised_in_whatever_form_it_was_asked_for(world: World, asked: dict[str, Any]) -> None:
-    scheduler = losing(world, httpx.ReadTimeout("slow"))
+    scheduler = losing(world, httpx2.ReadTimeout("slow"))
     shown = await scheduler.schedules.create_document({"name": "nightly", **asked})
     assert shown["name"] == "nightly"
 

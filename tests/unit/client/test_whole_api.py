@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any, get_type_hints
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.client import (
@@ -30,21 +30,21 @@ CRON: Any = {"type": "cron", "expression": "30 2 * * *"}
 TEMPLATE: Any = {"definition": "log", "payload": 1}
 
 
-class Recorder(httpx.AsyncBaseTransport):
+class Recorder(httpx2.AsyncBaseTransport):
     """Passes requests on, and remembers them."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+    def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
         self._transport = transport
-        self.requests: list[httpx.Request] = []
+        self.requests: list[httpx2.Request] = []
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
         return await self._transport.handle_async_request(request)
 
 
 @pytest.fixture
 def recorder(world: World) -> Recorder:
-    return Recorder(httpx.ASGITransport(app_of(world)))
+    return Recorder(httpx2.ASGITransport(app_of(world)))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_every_route_of_the_api_is_reached_and_every_answer_is_typed(
         await go_through(scheduler, world)
         assert wrong_in(met) == set()
     assert len({type(answer) for answer in met}) > 40
-    # These are answered without an end, which `httpx.ASGITransport` can't carry.
+    # These are answered without an end, which `httpx2.ASGITransport` can't carry.
     assert missing_in(recorder.requests) == {("GET", "/v1/events"), ("GET", "/v1/cluster/live")}
 
 
@@ -89,7 +89,7 @@ def wrong_in(met: list[Answer]) -> set[tuple[str, str]]:
     return wrong
 
 
-def missing_in(requests: list[httpx.Request]) -> set[tuple[str, str]]:
+def missing_in(requests: list[httpx2.Request]) -> set[tuple[str, str]]:
     sent = {f"{request.method} {request.url.path}" for request in requests}
     routes = [(method.upper(), path) for path, operations in the_routes().openapi()["paths"].items()
               for method in operations if path not in NOT_FOR_PROGRAMS]  # fmt: skip
@@ -255,7 +255,7 @@ async def test_a_page_alone_says_what_the_next_one_comes_after(scheduler: AsyncS
 @pytest.mark.parametrize("answer", [{}, {"items": 5, "next": None}, {"items": []}, {"items": [], "nexT": None}])
 @pytest.mark.parametrize("part", ["lanes", "tokens", "schedules"])
 async def test_a_list_that_is_none_comes_from_no_replica(answer: dict[str, Any], part: str) -> None:
-    scheduler = scheduler_over(lambda request: httpx.Response(200, json=answer), patience=0)
+    scheduler = scheduler_over(lambda request: httpx2.Response(200, json=answer), patience=0)
     with pytest.raises(Unavailable, match="sent an invalid answer"):
         await listed(getattr(scheduler, part).list())
 

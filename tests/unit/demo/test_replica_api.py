@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.client import AsyncScheduler
@@ -16,12 +16,12 @@ from hascheduler.testing.virtual_loop import VirtualLoop
 _URLS = {"a": "http://a", "b": "http://b", "c": "http://c"}
 
 
-def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) -> ReplicaApi:
+def _replicas(answers: dict[str, httpx2.Response | Exception], asked: list[str]) -> ReplicaApi:
     """Each host gives its one answer; one that has none can't be reached."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(request.url.host)
-        given = answers.get(request.url.host, httpx.ConnectError("nobody there"))
+        given = answers.get(request.url.host, httpx2.ConnectError("nobody there"))
         if isinstance(given, Exception):
             raise given
         return given
@@ -29,8 +29,8 @@ def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) 
     return _api(answer)
 
 
-def _api(answer: Callable[[httpx.Request], httpx.Response]) -> ReplicaApi:
-    http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+def _api(answer: Callable[[httpx2.Request], httpx2.Response]) -> ReplicaApi:
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
     return ReplicaApi(lambda url: AsyncScheduler(url, patience=0, http=http), lambda: _URLS)
 
 
@@ -38,13 +38,13 @@ def _status(scheduler: AsyncScheduler) -> Awaitable[Any]:
     return scheduler.cluster.status()
 
 
-def _refused(status: int) -> httpx.Response:
-    return httpx.Response(status, json={"type": "urn:x", "detail": "no"})
+def _refused(status: int) -> httpx2.Response:
+    return httpx2.Response(status, json={"type": "urn:x", "detail": "no"})
 
 
 async def test_the_next_one_is_asked_when_one_is_away_or_in_trouble() -> None:
     asked: list[str] = []
-    api = _replicas({"b": httpx.Response(503), "c": httpx.Response(200, json={"ready": True})}, asked)
+    api = _replicas({"b": httpx2.Response(503), "c": httpx2.Response(200, json={"ready": True})}, asked)
     assert await api.ask(_status) == {"ready": True}
     assert asked == ["a", "b", "c"]
 
@@ -56,21 +56,21 @@ async def test_the_next_one_is_asked_when_one_is_away_or_in_trouble() -> None:
         (_refused(403), CallerError),
         (_refused(404), StoreUnavailable),
         (_refused(429), StoreUnavailable),
-        (httpx.Response(500, text="no"), StoreUnavailable),
-        (httpx.Response(404, text="no"), StoreUnavailable),
-        (httpx.Response(200, text="no"), StoreUnavailable),
-        (httpx.Response(200, json=[]), StoreUnavailable),
-        (httpx.ReadTimeout("slow"), StoreUnavailable),
+        (httpx2.Response(500, text="no"), StoreUnavailable),
+        (httpx2.Response(404, text="no"), StoreUnavailable),
+        (httpx2.Response(200, text="no"), StoreUnavailable),
+        (httpx2.Response(200, json=[]), StoreUnavailable),
+        (httpx2.ReadTimeout("slow"), StoreUnavailable),
     ],
 )
-async def test_what_is_no_answer_is_said(given: httpx.Response | Exception, error: type[Exception]) -> None:
+async def test_what_is_no_answer_is_said(given: httpx2.Response | Exception, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"http://[ac] (answered|does not answer)"):
         await _replicas(dict.fromkeys("abc", given), []).ask(_status)
 
 
 async def test_a_schedule_that_is_there_already_was_made_by_an_answer_that_got_lost() -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        return _refused(409) if request.method == "POST" else httpx.Response(200, json={"name": "tick"})
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return _refused(409) if request.method == "POST" else httpx2.Response(200, json={"name": "tick"})
 
     api = _api(answer)
     assert await api.create({"name": "tick"}) == {"name": "tick"}
@@ -81,12 +81,12 @@ def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_t
     seen = [(7, 50), (7, 51), (7, 52), (7, 52), (None, 52), (8, 52), (8, 53), (8, 54), (8, 55)]
     answers: Iterator[tuple[int | None, int]] = iter(seen)
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         if request.url.path == "/v1/processors":
-            return httpx.Response(200, json={"items": []})
+            return httpx2.Response(200, json={"items": []})
         term, seq = next(answers)
         leader = None if term is None else {"holder": f"x.{term}", "term": term}
-        return httpx.Response(200, content=json.dumps({"ready": True, "leader": leader, "journal_seq": seq}))
+        return httpx2.Response(200, content=json.dumps({"ready": True, "leader": leader, "journal_seq": seq}))
 
     async def measured() -> int:
         return await measure_takeover(_api(answer), CurrentLeader("x", {"": 7}))

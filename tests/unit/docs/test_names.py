@@ -93,7 +93,7 @@ def is_path(name: str) -> bool:
 
 @cache
 def identifiers() -> frozenset[str]:
-    sources = (path for room in ("hascheduler", "tests", "processors") for path in (ROOT / room).rglob("*.py"))
+    sources = (path for room in ("hascheduler", "tests") for path in (ROOT / room).rglob("*.py"))
     return frozenset(name for path in sources for name in re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 

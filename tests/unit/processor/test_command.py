@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.schema.noun import read_request
-from processors.command import (
+from hascheduler.handlers.command import (
     ALLOW,
     ENV,
     HALF_BYTES_MAX,
@@ -17,6 +16,7 @@ from processors.command import (
     allowed_executable,
     child_environment,
 )
+from hascheduler.schema.noun import read_request
 from tests.unit.processor.ready_made import error_of, make_job, result_of
 
 PYTHON = sys.executable

@@ -13,12 +13,12 @@ import psutil
 import pytest
 import uvloop
 
+from hascheduler.handlers import command as running
+from hascheduler.handlers.command import ALLOW, CommandFailed, command
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import child_process, load_handlers
-from processors import command as running
-from processors.command import ALLOW, CommandFailed, command
 from tests.unit.processor.ready_made import make_job
 from tests.unit.processor.world import Stage, staged, until
 
@@ -126,7 +126,7 @@ async def test_however_the_attempt_is_taken_away_the_whole_tree_ends(
     state: JobState,
 ) -> None:
     monkeypatch.setattr(running, "GRACE_S", 0.3)
-    async with staged(load_handlers(["processors.command"]), drain_grace_ms=1) as stage:
+    async with staged(load_handlers(["hascheduler.handlers.command"]), drain_grace_ms=1) as stage:
         job = stage.world.dispatch("a", "command", tree(book, program))
         await grown(book)
         assert len(living(book)) == 3
@@ -140,7 +140,7 @@ async def test_the_grace_is_enough_to_clean_up_in(tmp_path: Path, book: Path) ->
     """Cleaning up takes longer than the hurried grace, and it is not the leader that does it: that ends at once."""
     cleaned = tmp_path / "cleaned"
     program = f"{sys.executable} -c '{HEEDFUL}' {book} {cleaned} 1 & wait"
-    async with staged(load_handlers(["processors.command"])) as stage:
+    async with staged(load_handlers(["hascheduler.handlers.command"])) as stage:
         job = stage.world.dispatch("a", "command", {"argv": ["/bin/sh", "-c", program]})
         await until(lambda: len(listed(book)) == 1)
         stage.world.tell(MessageKind.CANCEL, "a")

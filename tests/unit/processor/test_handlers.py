@@ -47,7 +47,8 @@ def test_a_second_handler_of_one_definition_is_refused() -> None:
         ([], "no handler in them"),
         (["no.such.module"], "can't be imported: ModuleNotFoundError"),
         (["json"], "has no `handlers`"),
-        (["processors.log", "processors.log"], "has a handler already"),
+        (["processors.log"], "is not here any more; expected hascheduler.handlers.log"),
+        (["hascheduler.handlers.log", "hascheduler.handlers.log"], "has a handler already"),
         (["broken_module"], "can't be imported"),
     ],
 )
@@ -61,7 +62,7 @@ def test_what_can_not_be_loaded_is_refused_in_one_line(
 
 
 async def test_log_writes_one_whole_line_for_each_attempt(capfd: pytest.CaptureFixture[str]) -> None:
-    async with staged(load_handlers(["processors.log"]), slots=8, deadline_ms=60_000) as stage:
+    async with staged(load_handlers(["hascheduler.handlers.log"]), slots=8, deadline_ms=60_000) as stage:
         jobs = [stage.world.dispatch(f"j{n}", "log", {"n": n, "text": "ü" * 5_000}) for n in range(20)]
         await until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
     # What is logged goes to the same output in tests, and may end without its own line's end when one of these begins.
@@ -73,7 +74,7 @@ async def test_log_writes_one_whole_line_for_each_attempt(capfd: pytest.CaptureF
 
 @pytest.mark.parametrize("seconds", [0, "1", -1, True, 1e9])
 async def test_sleep_returns_how_long_it_slept_or_refuses_a_payload_that_makes_no_sense(seconds: Any) -> None:
-    async with staged(load_handlers(["processors.sleep"])) as stage:
+    async with staged(load_handlers(["hascheduler.handlers.sleep"])) as stage:
         outcome = await stage.world.dispatch("a", "sleep", {"seconds": seconds}).ended()
         if seconds == 0:
             assert outcome == AttemptOutcome(JobState.SUCCEEDED, result={"slept": 0})

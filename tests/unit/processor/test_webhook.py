@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
+from hascheduler.handlers.webhook import ALLOW_PRIVATE, WebhookPayload, filled
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import load_handlers
 from hascheduler.schema.noun import read_request
-from processors.webhook import ALLOW_PRIVATE, WebhookPayload, filled
 from tests.unit.processor.ready_made import error_of, make_job, result_of
 from tests.unit.processor.receiver import Receiver, a_flood, a_trickle, answer, receiving, silence
 from tests.unit.processor.world import staged, until
@@ -146,7 +146,7 @@ async def test_of_a_response_without_end_only_the_beginning_is_read(receiver: Re
 
 async def test_a_cancelled_job_hangs_up(receiver: Receiver) -> None:
     receiver.answers["/"] = silence
-    async with staged(load_handlers(["processors.webhook"])) as stage:
+    async with staged(load_handlers(["hascheduler.handlers.webhook"])) as stage:
         job = stage.world.dispatch("a", "webhook", {"url": receiver.url(), "timeout": "10m"})
         await until(lambda: len(receiver.requests) == 1)
         stage.world.tell(MessageKind.CANCEL, "a")

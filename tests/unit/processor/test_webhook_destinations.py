@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from processors.webhook import (
+from hascheduler.handlers.webhook import (
     ALLOW,
     ALLOW_PRIVATE,
     Address,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hascheduler.errors import InvalidInput
-from processors.command import ALLOW, ENV, allowed_executable, child_environment
+from hascheduler.handlers.command import ALLOW, ENV, allowed_executable, child_environment
 from tests.unit.processor.ready_made import make_job
 
 

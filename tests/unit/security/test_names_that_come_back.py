@@ -7,7 +7,7 @@ name beside the suites of the stores, where the real database is too.
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire
@@ -29,25 +29,25 @@ HOURLY = {"type": "interval", "every": "1h", "anchor": "2030-01-01T00:00:00Z"}
 # What the API answers
 
 
-async def make(client: httpx.AsyncClient, **changes: Any) -> None:
+async def make(client: httpx2.AsyncClient, **changes: Any) -> None:
     answer = await client.post("/v1/schedules", json={**TICK, "trigger": HOURLY, **changes})
     assert answer.status_code == 201, answer.text
 
 
-async def change_hands(acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World, **changes: Any) -> None:
+async def change_hands(acme: httpx2.AsyncClient, other: httpx2.AsyncClient, world: World, **changes: Any) -> None:
     """acme deletes ``tick``, and a second later beta makes one."""
     assert (await acme.delete("/v1/schedules/tick")).status_code == 204
     world.clock.now = WallMs(world.clock.now + 1_000)
     await make(other, **changes)
 
 
-async def acme_fired(acme: httpx.AsyncClient, world: World, nominal_ms: int) -> str:
+async def acme_fired(acme: httpx2.AsyncClient, world: World, nominal_ms: int) -> str:
     await make(acme)
     return await world.fire(nominal_ms)
 
 
 async def test_a_trigger_cancels_no_job_of_the_schedule_that_had_its_name(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
+    acme: httpx2.AsyncClient, other: httpx2.AsyncClient, world: World
 ) -> None:
     old = await acme_fired(acme, world, NOW + HOUR_MS)
     await change_hands(acme, other, world)
@@ -57,7 +57,7 @@ async def test_a_trigger_cancels_no_job_of_the_schedule_that_had_its_name(
 
 @pytest.mark.parametrize("overlap", ["skip", "buffer_one"])
 async def test_a_trigger_is_not_refused_for_such_a_job_and_does_not_name_it(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World, overlap: str
+    acme: httpx2.AsyncClient, other: httpx2.AsyncClient, world: World, overlap: str
 ) -> None:
     await acme_fired(acme, world, NOW + HOUR_MS)
     await world.fire(NOW + 2 * HOUR_MS)
@@ -74,7 +74,7 @@ def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
 
 
 async def test_a_backfill_makes_its_own_jobs_and_shows_no_others(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
+    acme: httpx2.AsyncClient, other: httpx2.AsyncClient, world: World
 ) -> None:
     await make(acme)
     fired = await world.fire(NOW + HOUR_MS)
@@ -98,7 +98,7 @@ async def test_a_backfill_makes_its_own_jobs_and_shows_no_others(
 
 
 async def test_no_verdict_of_the_schedule_that_had_its_name_is_shown_though_clocks_differ(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World
+    acme: httpx2.AsyncClient, other: httpx2.AsyncClient, world: World
 ) -> None:
     """acme's leader was ahead: what it decided lies after the creation of beta's."""
     await make(acme)

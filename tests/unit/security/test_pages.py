@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.app import OPEN_PATHS, PUBLIC_PAGES
@@ -32,11 +32,11 @@ ENDING = [path for path in PATHS if path not in ("/v1/events", "/v1/cluster/live
 """Those whose answer to GET comes to an end."""
 
 
-def listening(app: Edge, world: World, lock: AuthConfig) -> httpx.AsyncClient:
+def listening(app: Edge, world: World, lock: AuthConfig) -> httpx2.AsyncClient:
     """A client of a replica with that lock; the test says which Host it asks for."""
     world.auth = lock
     app.services = world.services()
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8080")
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8080")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -309,5 +309,5 @@ async def test_the_body_of_a_login_is_small(app: Edge, world: World) -> None:
 
     async with guarded.showing(None) as page:
         headers = {"Content-Type": "application/json", "Content-Length": "5000"}
-        answer: httpx.Response = await page.post(SESSION, content=endless(), headers=headers)  # type: ignore[arg-type]
+        answer: httpx2.Response = await page.post(SESSION, content=endless(), headers=headers)  # type: ignore[arg-type]
     check_problem(answer, 413)

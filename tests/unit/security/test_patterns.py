@@ -23,7 +23,6 @@ from hascheduler.model.values.redaction import redacted, redacted_beginning
 from tests.tiers import in_tier
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("hascheduler", "processors")
 _FUNCTIONS = frozenset({"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
 LENGTHS = (16, 64, 256, 1_024, 4_096, 16_384)
 TOO_LONG_S = 0.05
@@ -43,8 +42,8 @@ BOUNDED: dict[str, int] = {
     "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": 256,
     "hascheduler/triggers/expressions.py:_DAY_OF_WEEK": 256,
     "hascheduler/triggers/expressions.py:_ITEM": 256,
-    "processors/command.py:_VERSION": 256,
-    "processors/webhook.py:_HOST": 4_096,
+    "hascheduler/handlers/command.py:_VERSION": 256,
+    "hascheduler/handlers/webhook.py:_HOST": 4_096,
 }
 # In the settings, which pydantic judges: its engine knows no way back. By their text.
 OF_SETTINGS = {
@@ -117,26 +116,25 @@ def _found() -> tuple[dict[str, tuple[re.Pattern[Any], set[str]]], set[str]]:
     fields: set[str] = set()
     used: dict[str, set[str]] = {}
     compiled = 0
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            shown, source = path.relative_to(ROOT).as_posix(), path.read_text()
-            if not _MAY_USE_ONE.search(source):
-                continue  # to parse them all would take seconds
-            for node in ast.walk(ast.parse(source)):
-                match node:
-                    case ast.Call(ast.Attribute(ast.Name("re"), str() as how), [text, *_]) if how in _FUNCTIONS:
-                        if how == "compile":
-                            compiled += 1
-                        else:
-                            literal = ast.literal_eval(text)
-                            found[f"{shown}: {literal!r}"] = (re.compile(literal), {how})
-                    case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(ast.Name("re"), "compile"))):
-                        module = importlib.import_module(shown.removesuffix(".py").replace("/", "."))
-                        found[f"{shown}:{name}"] = (getattr(module, name), used.setdefault(_owner(shown, name), set()))
-                    case ast.Attribute(ast.Name(name), how) if how in _FUNCTIONS:
-                        used.setdefault(_owner(shown, name), set()).add(how)
-                    case ast.Call(ast.Name() | ast.Attribute(), _, keywords) if ast.unparse(node.func) != "replace":
-                        fields |= {ast.literal_eval(each.value) for each in keywords if each.arg == "pattern"}
+    for path in sorted((ROOT / "hascheduler").rglob("*.py")):
+        shown, source = path.relative_to(ROOT).as_posix(), path.read_text()
+        if not _MAY_USE_ONE.search(source):
+            continue  # to parse them all would take seconds
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.Call(ast.Attribute(ast.Name("re"), str() as how), [text, *_]) if how in _FUNCTIONS:
+                    if how == "compile":
+                        compiled += 1
+                    else:
+                        literal = ast.literal_eval(text)
+                        found[f"{shown}: {literal!r}"] = (re.compile(literal), {how})
+                case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(ast.Name("re"), "compile"))):
+                    module = importlib.import_module(shown.removesuffix(".py").replace("/", "."))
+                    found[f"{shown}:{name}"] = (getattr(module, name), used.setdefault(_owner(shown, name), set()))
+                case ast.Attribute(ast.Name(name), how) if how in _FUNCTIONS:
+                    used.setdefault(_owner(shown, name), set()).add(how)
+                case ast.Call(ast.Name() | ast.Attribute(), _, keywords) if ast.unparse(node.func) != "replace":
+                    fields |= {ast.literal_eval(each.value) for each in keywords if each.arg == "pattern"}
     assert compiled == sum(": " not in place for place in found), "one that is compiled has no name of its own"
     return found, fields
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -158,7 +158,7 @@ def payloads(world: World, name: str) -> object:
     return stored["payloads"] if name == "graph" else stored["payload"]
 
 
-async def edited(page: httpx.AsyncClient, method: str, name: str, body: Any) -> dict[str, Any]:
+async def edited(page: httpx2.AsyncClient, method: str, name: str, body: Any) -> dict[str, Any]:
     answer = await page.request(method, f"/v1/schedules/{name}", json=body)
     assert answer.status_code == 200, answer.text
     shown: dict[str, Any] = answer.json()

@@ -23,7 +23,7 @@ OWN = {
     "MONGODB_URI": f"mongodb://scheduler:own@{NOWHERE}/{PUBLISHED_PREFIX}database?replicaSet=rs0",
     "AMQP_URL": f"amqp://{PUBLISHED_PREFIX}user:own@{NOWHERE}/",
 }
-COMMANDS = (("serve",), ("processor", "processors.log"), ("migrate",))
+COMMANDS = (("serve",), ("processor", "hascheduler.handlers.log"), ("migrate",))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
@@ -26,7 +26,7 @@ HOUR_MS = 3_600_000
 AN_HOUR_LATER = "2030-01-01T01:00:00.000Z"
 
 
-async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
+async def asked(client: httpx2.AsyncClient, **changes: Any) -> httpx2.Response:
     return await client.post("/v1/tokens", json={"name": "child", "role": "admin", "tenant": "acme", **changes})
 
 
@@ -55,13 +55,13 @@ async def test_a_token_creates_none_beyond_its_own_tenant_and_role(guarded: Guar
 # Lanes share before tenants do: who could name a lane for each job had every start
 
 
-def refused_lane(answer: httpx.Response, path: str = "lane") -> None:
+def refused_lane(answer: httpx2.Response, path: str = "lane") -> None:
     (error,) = check_problem(answer, 422)["errors"]
     assert (error["path"], error["problem"]) == (path, "lane 'own' does not exist")
     assert error["expected"].startswith("default, or a lane of /v1/lanes")
 
 
-async def test_a_token_of_one_tenant_cannot_name_an_undefined_lane(acme: httpx.AsyncClient, world: World) -> None:
+async def test_a_token_of_one_tenant_cannot_name_an_undefined_lane(acme: httpx2.AsyncClient, world: World) -> None:
     before = world.database.documents(Collection.JOBS)
     refused_lane(await acme.post("/v1/jobs", json={"definition": "log", "lane": "own"}))
     refused_lane(await acme.post("/v1/schedules", json={**TICK, "job": {**TICK["job"], "lane": "own"}}), "job.lane")
@@ -69,7 +69,7 @@ async def test_a_token_of_one_tenant_cannot_name_an_undefined_lane(acme: httpx.A
     assert not list(world.database.documents(Collection.SCHEDULES))
 
 
-async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx2.AsyncClient, world: World) -> None:
     assert (await acme.post("/v1/schedules", json=TICK)).status_code == 201
     for answer in (
         await acme.patch("/v1/schedules/tick", json={"job": {"lane": "own"}}),
@@ -84,7 +84,7 @@ async def test_an_edit_moves_no_schedule_to_such_a_lane(acme: httpx.AsyncClient,
 LOG = "/v1/definitions/log"
 
 
-async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: httpx2.AsyncClient, world: World) -> None:
     await client.put(LOG, json={"conflict_group": "git", "conflict_scope": "shared"})
     stored = world.stored(Collection.DEFINITIONS, "log")
     del stored["conflict_scope"]
@@ -107,7 +107,7 @@ def limit(guarded: Guarded, limits: ScheduleLimits) -> None:
     guarded.app.services = replace(guarded.app.services, schedule_limits=limits)
 
 
-async def made(client: httpx.AsyncClient, name: str, **changes: Any) -> httpx.Response:
+async def made(client: httpx2.AsyncClient, name: str, **changes: Any) -> httpx2.Response:
     return await client.post("/v1/schedules", json={**TICK, "name": name, **changes})
 
 
@@ -121,7 +121,7 @@ def test_five_fast_schedules_make_no_more_pending_jobs_than_their_tenant_may_hav
 
 
 async def test_a_tenant_has_as_many_schedules_as_it_may_and_no_more(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient
+    acme: httpx2.AsyncClient, boss: httpx2.AsyncClient
 ) -> None:
     await boss.put("/v1/tenants/acme", json={"max_schedules": 2})
     for name in ("a", "b"):
@@ -135,7 +135,7 @@ async def test_a_tenant_has_as_many_schedules_as_it_may_and_no_more(
 
 
 async def test_a_deployment_has_a_limit_for_tenants_that_have_none_of_their_own(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, guarded: Guarded
+    acme: httpx2.AsyncClient, boss: httpx2.AsyncClient, guarded: Guarded
 ) -> None:
     limit(guarded, ScheduleLimits(schedules_max=1))
     assert (await made(acme, "a")).status_code == 201
@@ -156,7 +156,7 @@ async def test_a_deployment_has_a_limit_for_tenants_that_have_none_of_their_own(
     ],
 )
 async def test_a_token_of_one_tenant_makes_no_schedule_that_fires_more_often_than_each_second(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, trigger: dict[str, Any], path: str | None
+    acme: httpx2.AsyncClient, boss: httpx2.AsyncClient, trigger: dict[str, Any], path: str | None
 ) -> None:
     answer = await made(acme, "a", trigger=trigger)
     if path is None:
@@ -168,7 +168,7 @@ async def test_a_token_of_one_tenant_makes_no_schedule_that_fires_more_often_tha
 
 
 async def test_a_stored_schedule_with_such_a_lane_can_be_sent_again_and_edited(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+    acme: httpx2.AsyncClient, boss: httpx2.AsyncClient, world: World
 ) -> None:
     own = {**TICK["job"], "lane": "own", "tenant": "acme"}
     assert (await boss.post("/v1/schedules", json={**TICK, "job": own})).status_code == 201

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import yaml
 from rich.text import Text
@@ -111,8 +111,8 @@ def hostile_replica(replica: Replica, job: str, monkeypatch: pytest.MonkeyPatch)
     read = Exchange.read_response
     poison = ALL.replace("\ud800", "") + MARKUP
 
-    def hostile(self: Exchange, request: Any, number: int, response: httpx.Response) -> Any:
-        said = httpx.Response(response.status_code, content=json.dumps(turned(response.json(), poison)))
+    def hostile(self: Exchange, request: Any, number: int, response: httpx2.Response) -> Any:
+        said = httpx2.Response(response.status_code, content=json.dumps(turned(response.json(), poison)))
         return read(self, request, number, said)
 
     monkeypatch.setattr(Exchange, "read_response", hostile)
@@ -140,7 +140,7 @@ async def test_neither_do_its_refusals(hostile_replica: Replica, monkeypatch: py
             {"path": f"a{ALL}", "problem": ALL, "expected": ALL}, {"path": f"a{ALL}", "problem": ALL, "expected": ALL}
         ]}  # fmt: skip
 
-        refusal = httpx.Response(status, content=json.dumps(problem))
+        refusal = httpx2.Response(status, content=json.dumps(problem))
         monkeypatch.setattr(
             Exchange, "read_response", lambda self, request, number, _, said=refusal: read(self, request, number, said)
         )

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import uvloop
 
@@ -39,7 +39,7 @@ def trusting(authority: Authority) -> ssl.SSLContext:
 
 
 async def alive(url: str, authority: Authority) -> bool:
-    async with httpx.AsyncClient(base_url=url, verify=trusting(authority), timeout=LIMIT_S) as client:
+    async with httpx2.AsyncClient(base_url=url, verify=trusting(authority), timeout=LIMIT_S) as client:
         return (await client.get("/livez")).status_code == 200
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,7 +66,7 @@ def steps_of(work: Callable[[], object]) -> int:
     ],
 )
 async def test_a_template_with_too_many_placeholders_is_refused_before_it_is_read(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], path: str
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, job: dict[str, Any], path: str
 ) -> None:
     rendered: list[Any] = []
     monkeypatch.setattr(fired_job, "render", lambda payload, _: rendered.append(payload))
@@ -77,7 +77,7 @@ async def test_a_template_with_too_many_placeholders_is_refused_before_it_is_rea
 
 
 async def test_large_payloads_of_a_backfill_are_made_and_sent_a_few_at_a_time(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(client, job={"definition": "log", "payload": LARGE + "${local_date}", "render": True})
     made: list[int] = []
@@ -169,7 +169,7 @@ PREVIEW = {"trigger": {"type": "cron", "expression": "* * * * *", "timezone": "E
     ],
 )  # fmt: skip
 async def test_long_work_of_a_request_is_cut(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, ask: Any, pieces: int
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, ask: Any, pieces: int
 ) -> None:
     await create(client)
     for number in range(20):
@@ -184,7 +184,7 @@ async def test_long_work_of_a_request_is_cut(
 
 
 async def test_a_page_of_large_payloads_ends_early_and_says_where_to_go_on(
-    client: httpx.AsyncClient, world: World
+    client: httpx2.AsyncClient, world: World
 ) -> None:
     for number in range(30):
         await create(client, name=f"s{number:02}", job={"definition": "log", "payload": LARGE})
@@ -209,14 +209,14 @@ def filling(payload: Any, target: str = LONG, **more: Any) -> dict[str, Any]:
     return {**TICK, "job": {"definition": "log", "target": target, "payload": payload, "render": True}, **more}
 
 
-async def too_large(answer: httpx.Response, *path: str) -> None:
+async def too_large(answer: httpx2.Response, *path: str) -> None:
     problem = check_problem(answer, 422)
     assert [(error["path"], error["expected"]) for error in problem["errors"]] == [
         (".".join(path), f"at most {PAYLOAD_BYTES_MAX}")
     ]
 
 
-async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncClient, world: World) -> None:
+async def test_no_schedule_is_created_that_grows_too_large(client: httpx2.AsyncClient, world: World) -> None:
     before = world.everything()
     await too_large(await client.post("/v1/schedules", json=filling("${target}" * MANY)), "job", "payload")
     await too_large(await client.post("/v1/schedules", json=filling(["${job_id}"] * 10_000)), "job", "payload")
@@ -224,7 +224,7 @@ async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncCl
 
 
 async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(client, trigger={"type": "interval", "every": "1h"})
     # 0.5 MB that become some 3 MB in each job.

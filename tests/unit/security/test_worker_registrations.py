@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.admission import worker_registrations
@@ -28,23 +28,23 @@ def guarded(app: Edge, world: World) -> Guarded:
 
 
 @pytest.fixture
-async def worker(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+async def worker(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
     async with await guarded.client("worker") as client:
         yield client
 
 
 @pytest.fixture
-async def stranger(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+async def stranger(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
     async with await guarded.client("worker") as client:
         yield client
 
 
-async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
+async def asked(client: httpx2.AsyncClient, **changes: Any) -> httpx2.Response:
     return await client.post("/v1/work/processors", json={"name": "far", "definitions": ["log"], **changes})
 
 
 async def test_a_token_registers_so_many_processors_and_no_more(
-    worker: httpx.AsyncClient, stranger: httpx.AsyncClient, world: World
+    worker: httpx2.AsyncClient, stranger: httpx2.AsyncClient, world: World
 ) -> None:
     first, *_ = [await registered(worker) for _ in range(MOST)]
     refused = await asked(worker)
@@ -57,7 +57,7 @@ async def test_a_token_registers_so_many_processors_and_no_more(
     assert len(world.everything()["processors"]) == MOST + 1
 
 
-async def test_registrations_that_the_stream_has_not_shown_count(worker: httpx.AsyncClient, world: World) -> None:
+async def test_registrations_that_the_stream_has_not_shown_count(worker: httpx2.AsyncClient, world: World) -> None:
     world.view.processors = lambda: ()
     for _ in range(MOST):
         await registered(worker)
@@ -74,7 +74,7 @@ async def test_registrations_that_the_stream_has_not_shown_count(worker: httpx.A
     ],
 )
 async def test_so_do_the_slots_and_definitions_that_they_claim(
-    worker: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, limit: str, claim: dict[str, Any]
+    worker: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, limit: str, claim: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(worker_registrations, limit, 10)
     assert (await asked(worker, **claim)).status_code == 201
@@ -83,7 +83,7 @@ async def test_so_do_the_slots_and_definitions_that_they_claim(
 
 
 async def test_there_is_a_limit_for_all_tokens_together(
-    worker: httpx.AsyncClient, stranger: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    worker: httpx2.AsyncClient, stranger: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_registrations, "IN_ALL_MAX", 2)
     await registered(worker)
@@ -92,7 +92,7 @@ async def test_there_is_a_limit_for_all_tokens_together(
 
 
 async def test_a_processor_of_another_token_is_not_there(
-    worker: httpx.AsyncClient, stranger: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+    worker: httpx2.AsyncClient, stranger: httpx2.AsyncClient, boss: httpx2.AsyncClient, world: World
 ) -> None:
     processor = await registered(worker)
     job_id = (await post(boss, "/v1/jobs", {"definition": "log"}, 201))["id"]

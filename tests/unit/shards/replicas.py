@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import httpx
+import httpx2
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
@@ -84,7 +84,7 @@ async def replica(
     services: ApiServices | None = None,
     tls: ssl.SSLContext | None = None,
     tls_name: str = "",
-) -> AsyncIterator[httpx.AsyncClient]:
+) -> AsyncIterator[httpx2.AsyncClient]:
     """A replica that hosts the shard with ``services``, or knows of replicas at these addresses that do."""
 
     async def known(shard: str) -> Sequence[str]:

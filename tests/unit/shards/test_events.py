@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
@@ -98,7 +98,7 @@ async def caught_up(three: ThreeShards) -> AsyncIterator[Sent]:
         yield sent
 
 
-async def refused(three: ThreeShards, query: str = "", path: str = "/v1/events") -> httpx.Response:
+async def refused(three: ThreeShards, query: str = "", path: str = "/v1/events") -> httpx2.Response:
     async with asking(app_of(three)) as client:
         return await client.get(f"{path}?{query}")
 

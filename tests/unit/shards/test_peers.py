@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 import pytest
 
@@ -21,7 +21,7 @@ NOT_HERE = b"HTTP/1.1 503 No\r\nx-hascheduler-not-hosted: 0001\r\ncontent-length
 HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{"
 
 
-def check_problem(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
+def check_problem(answer: httpx2.Response, status: int, kind: str) -> dict[str, Any]:
     problem = any_problem(answer, status)
     assert problem["type"] == f"urn:hascheduler:problem:{kind}"
     return problem

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
+import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.app import with_edge
@@ -67,8 +67,8 @@ def in_front(home: World, answer: Answer) -> Answer:
 
 
 @asynccontextmanager
-async def asking(answer: Answer) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(answer), base_url="http://api") as client:
+async def asking(answer: Answer) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(answer), base_url="http://api") as client:
         yield client
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.ops.health_port import health_application
@@ -34,7 +34,7 @@ Answers = dict[str, tuple[int, str]]
 async def answers(health: Health, *, leads: bool = True) -> Answers:
     """The status and the reason of each question."""
     application = health_application(health, new_registry(), leads=leads)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://health") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(application), base_url="http://health") as client:
         told = {}
         for path, name in (("/livez", "alive"), ("/readyz", "ready"), ("/leaderz", "leading")):
             answer = await client.get(path)

@@ -228,7 +228,7 @@ main()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", spread([["processor", "processors.log"], ["serve"]], check=1))
+@pytest.mark.parametrize("command", spread([["processor", "hascheduler.handlers.log"], ["serve"]], check=1))
 def test_without_the_packages_the_refusal_says_what_to_install(command: list[str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT, *command, "--tracing", "otlp"], capture_output=True, text=True, check=False

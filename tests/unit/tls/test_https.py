@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -53,11 +53,11 @@ async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: A
         for issued, gets_in in ((authority.issue("client"), True), (stranger.issue("client"), False), (None, False)):
             cert = PemFile("CERT", issued.cert if issued else "")
             context = client_context(ca, cert, PemFile("KEY", issued.key if issued else ""))
-            async with httpx.AsyncClient(base_url=url, verify=context) as client:
+            async with httpx2.AsyncClient(base_url=url, verify=context) as client:
                 if gets_in:
                     assert (await client.get("/livez")).status_code == 200
                 else:
-                    with pytest.raises(httpx.TransportError):
+                    with pytest.raises(httpx2.TransportError):
                         await client.get("/livez")
 
 

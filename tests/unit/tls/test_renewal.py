@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -57,9 +57,9 @@ def _issue(authority: Authority, name: str) -> Issued:
 
 
 @asynccontextmanager
-async def connected(url: str, authority: Authority) -> AsyncIterator[httpx.AsyncClient]:
+async def connected(url: str, authority: Authority) -> AsyncIterator[httpx2.AsyncClient]:
     context = client_context(PemFile("CA", authority.cert), NONE, NONE)
-    async with httpx.AsyncClient(base_url=url, verify=context) as client:
+    async with httpx2.AsyncClient(base_url=url, verify=context) as client:
         yield client
 
 

@@ -18,13 +18,13 @@ from typing import IO, Annotated, Any
 from pydantic import Field
 
 from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.handlers.texts import TEXT_JSON_BYTES_MAX, cut, one_line
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import format_duration, format_instant
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.child_process import ProcessGroup, signal_name
 from hascheduler.schema.forms import span
 from hascheduler.schema.noun import Part, read_request
-from processors.texts import TEXT_JSON_BYTES_MAX, cut, one_line
 
 handlers = Handlers()
 

@@ -17,17 +17,17 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import orjson
 from pydantic import AfterValidator, Field, model_validator
 
 from hascheduler.errors import CallerError, InvalidInput, WorldError
+from hascheduler.handlers.texts import cut, one_line
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import format_duration, format_instant
 from hascheduler.processor import Handlers, JobContext, RetryLater
 from hascheduler.schema.forms import span, wrong
 from hascheduler.schema.noun import Part, read_request
-from processors.texts import cut, one_line
 
 handlers = Handlers()
 Address = IPv4Address | IPv6Address
@@ -63,7 +63,7 @@ _SPECIAL = {
     }.items()
     for network in networks.split()
 }
-_trusted = lru_cache(httpx.create_ssl_context)  # reading the authorities takes longer than a request
+_trusted = lru_cache(httpx2.create_ssl_context)  # reading the authorities takes longer than a request
 _GLOBAL_6, _NAT64 = IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96")
 _BODY_BYTES_MAX = 64 * 1024
 _FILLED_MAX = 4 * 1024 * 1024
@@ -157,7 +157,7 @@ async def resolved(host: str, port: int) -> list[Address]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise httpx.ConnectError(f"{host!r} can't be resolved: {error}") from None
+        raise httpx2.ConnectError(f"{host!r} can't be resolved: {error}") from None
     return list(dict.fromkeys(ip_address(entry[4][0]) for entry in found))
 
 
@@ -167,9 +167,9 @@ def _destination(text: str) -> str:
     if len(text) > 4_096:
         raise wrong(f"{len(text)} characters", "at most 4096")
     try:
-        url = httpx.URL(text)
+        url = httpx2.URL(text)
         host = url.host and url.raw_host.decode("ascii")
-    except (httpx.InvalidURL, ValueError) as error:  # ValueError for a name that IDNA can't encode
+    except (httpx2.InvalidURL, ValueError) as error:  # ValueError for a name that IDNA can't encode
         raise wrong(f"not a URL: {error}", expected) from None
     if url.userinfo:
         raise wrong("the URL has credentials in it", "an Authorization header instead")
@@ -233,8 +233,8 @@ async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve 
     request = _request(payload, job)
     place = _place(request.url)
     # Keep no connection: one that was opened for one name must not serve another at the same address.
-    limits = httpx.Limits(max_keepalive_connections=0)
-    pool = httpx.AsyncHTTPTransport(verify=_trusted(), trust_env=False, limits=limits)
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    pool = httpx2.AsyncHTTPTransport(verify=_trusted(), trust_env=False, limits=limits)
     try:
         async with asyncio.timeout(payload.timeout_ms / 1000), pool as transport:
             response = await _answered(transport, request, destinations, resolve)
@@ -246,15 +246,15 @@ async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve 
             await response.aclose()
     except TimeoutError:
         raise WebhookUndelivered(f"no answer from {place} within {format_duration(payload.timeout_ms)}") from None
-    except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
+    except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
         raise InvalidInput(("payload",), f"the request can't be sent: {one_line(str(error))}") from None
-    except (httpx.TransportError, OSError) as error:
+    except (httpx2.TransportError, OSError) as error:
         reason = one_line(str(error)) or type(error).__name__
         raise WebhookUndelivered(f"no answer from {place}: {reason}") from None
     return _judged(payload, response, bytes(body))
 
 
-def _request(payload: WebhookPayload, job: JobContext) -> httpx.Request:
+def _request(payload: WebhookPayload, job: JobContext) -> httpx2.Request:
     headers = {"Idempotency-Key": quote(job.idempotency_key, safe=":._~/-"), "X-Hascheduler-Attempt": f"{job.attempt}"}
     # Ask for an uncompressed body: a small compressed one may hold a huge one.
     headers |= {"User-Agent": "hascheduler-webhook", "Accept": "*/*", "Accept-Encoding": "identity"}
@@ -265,38 +265,38 @@ def _request(payload: WebhookPayload, job: JobContext) -> httpx.Request:
     elif "body" in payload.model_fields_set:  # a body of null is a body too
         content = orjson.dumps(payload.body, default=str)
         headers["Content-Type"] = "application/json"
-    merged = httpx.Headers(headers)
+    merged = httpx2.Headers(headers)
     merged.update(payload.headers)
-    return httpx.Request(payload.method, payload.url, headers=merged, content=content)
+    return httpx2.Request(payload.method, payload.url, headers=merged, content=content)
 
 
 async def _answered(
-    transport: httpx.AsyncHTTPTransport, request: httpx.Request, destinations: Destinations, resolve: Resolve
-) -> httpx.Response:
+    transport: httpx2.AsyncHTTPTransport, request: httpx2.Request, destinations: Destinations, resolve: Resolve
+) -> httpx2.Response:
     url = request.url
     asked_for = url.raw_host.decode("ascii")  # with the dot at its end, if any: it matters to a resolver
     host = asked_for.lower().rstrip(".")
     destinations.check_host(host)
     addresses = await resolve(asked_for, url.port or (443 if url.scheme == "https" else 80))
     request.extensions = {"sni_hostname": host, "timeout": {"connect": _CONNECT_LIMIT_S}}
-    failed: httpx.TransportError = httpx.ConnectError(f"{host!r} has no address")
+    failed: httpx2.TransportError = httpx2.ConnectError(f"{host!r} has no address")
     for address in destinations.allowed(host, addresses) if addresses else ():
         request.url = url.copy_with(host=str(address))
         try:
             return await transport.handle_async_request(request)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:  # nothing has been sent yet
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:  # nothing has been sent yet
             failed = error
     raise failed
 
 
-def _judged(payload: WebhookPayload, response: httpx.Response, body: bytes) -> dict[str, Any]:
+def _judged(payload: WebhookPayload, response: httpx2.Response, body: bytes) -> dict[str, Any]:
     status, text = response.status_code, body[:_BODY_BYTES_MAX].decode("utf-8", "replace")
     if status in payload.expect:
         kept = cut(text)
         headers = {name: response.headers[name][:1_024] for name in _HEADERS_KEPT if name in response.headers}
         is_cut = len(body) > _BODY_BYTES_MAX or kept != text
         return {"status": status, "headers": headers, "body": kept, "truncated": is_cut}
-    answered = f"{_place(httpx.URL(payload.url))} answered {status}" + (f": {one_line(text)}" if text.strip() else "")
+    answered = f"{_place(httpx2.URL(payload.url))} answered {status}" + (f": {one_line(text)}" if text.strip() else "")
     if status in payload.retry_on:
         after = response.headers.get("Retry-After", "")
         if after.isascii() and after.isdecimal() and len(after) < 10 and int(after) <= 86_400:
@@ -305,7 +305,7 @@ def _judged(payload: WebhookPayload, response: httpx.Response, body: bytes) -> d
     raise WebhookRefused(answered)
 
 
-def _place(url: httpx.URL) -> str:
+def _place(url: httpx2.URL) -> str:
     """Return the URL for messages, without the query, in which people put tokens."""
     return one_line(str(url.copy_with(query=None, fragment=None)), 200)
 

@@ -1,0 +1,1 @@
+"""Ready-made handlers, one definition a module: ``hascheduler processor hascheduler.handlers.log``."""

@@ -1,1 +1,0 @@
-"""Ready-made processors, one definition a module, and whole processors in other languages, which use HTTP."""
