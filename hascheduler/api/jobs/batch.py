@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from itertools import islice
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -48,7 +47,7 @@ from hascheduler.api.jobs.submit import job_of, submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.route_rules import LargeJsonRoute
-from hascheduler.api.routing.warnings import warn_of_lane
+from hascheduler.api.routing.warnings import warn_of_names
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.job import IDEMPOTENCY_MS
@@ -143,7 +142,6 @@ _AT_ONCE_MAX = 250
 _ERRORS_LENGTH_MAX = 2_000
 _PAUSE_EVERY = 50
 """The number of jobs after which other tasks get their turn."""
-_WARNINGS_MAX = 10
 _DEPENDENCIES_MAX = 100_000
 """The most dependencies of all jobs of a batch together."""
 
@@ -192,9 +190,8 @@ async def submit_batch(
         batch = _Batch(id, key, caller, services, span.context)
         await batch.submit(body)
     response = Response(await _answer(id, batch.items), media_type="application/json")
-    lanes = {item.body.lane: None for item in batch.items if item.body and item.refusal is None}
-    for lane in islice(lanes, _WARNINGS_MAX):
-        warn_of_lane(response, lane, services.view)
+    accepted = (item.body for item in batch.items if item.body and item.refusal is None)
+    warn_of_names(response, accepted, services.view)
     return response
 
 

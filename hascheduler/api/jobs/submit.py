@@ -24,7 +24,7 @@ from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.long_poll import ClientGone
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.routing.warnings import require_lane, warn_of_lane
+from hascheduler.api.routing.warnings import require_lane, warn_of_names
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
@@ -108,7 +108,7 @@ async def submit_job(
         response.status_code = HTTPStatus.OK if document.get("state") in TERMINAL else HTTPStatus.ACCEPTED
     else:
         services.waits.keep(str(document["_id"]))
-    warn_of_lane(response, body.lane, services.view)
+    warn_of_names(response, (body,), services.view)
     return job_response(document, services, caller)
 
 

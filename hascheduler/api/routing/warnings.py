@@ -3,25 +3,58 @@
 A token of one tenant may not name an undefined lane at all.
 """
 
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import Protocol
+
 from fastapi import Response
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.error_texts import expected_name, quoted
+from hascheduler.model.processor import supports
+from hascheduler.model.values.error_texts import expected_name, near_names, quoted
 from hascheduler.ports import ClusterView
 from hascheduler.schema.lane import DEFAULT_LANE
 from hascheduler.schema.refusals import Path
 
+_OF_EACH_MAX = 10
+_COMPARED_MAX = 200
+"""How many names are searched for one that resembles a name: that takes about a millisecond."""
 
-def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
-    """Warn of an undefined lane: it has the defaults, so a misspelt one escapes the intended limits."""
-    lanes = view.lanes()
-    if lane != DEFAULT_LANE and lane not in lanes:
-        meant = expected_name(lane, (DEFAULT_LANE, *lanes), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
-        text = f"lane: no lane {quoted(lane)} is defined, so it has the default values; expected {meant}"
-        # Header values are ASCII: other characters are sent as Python would write them.
-        plain = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.append("Warning", f'299 - "{plain}"')
+
+class _Job(Protocol):
+    @property
+    def definition(self) -> str: ...
+    @property
+    def lane(self) -> str: ...
+
+
+def warn_of_names(response: Response, jobs: Iterable[_Job], view: ClusterView) -> None:
+    """Warn of lanes that are undefined and of definitions that no processor runs, of at most ten each.
+
+    An undefined lane has the defaults, so a misspelt one escapes the intended limits.
+    """
+    lanes: dict[str, None] = {}
+    definitions: dict[str, None] = {}
+    for job in jobs:
+        lanes[job.lane] = definitions[job.definition] = None
+    for lane in islice(lanes, _OF_EACH_MAX):
+        if lane != DEFAULT_LANE and lane not in view.lanes():
+            meant = expected_name(lane, (DEFAULT_LANE, *view.lanes()), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
+            _warn(response, f"lane: no lane {quoted(lane)} is defined, so it has the default values; expected {meant}")
+    run = [processor.definitions for processor in view.processors()]
+    for definition in islice(definitions, _OF_EACH_MAX):
+        if not any(supports(of_one, definition) for of_one in run):
+            known = list(islice(dict.fromkeys(chain.from_iterable(run)), _COMPARED_MAX))
+            near = near_names(definition, known, 3)
+            meant = f"; they run {' and '.join(near)}" if near else ""
+            _warn(response, f"definition: no processor runs {quoted(definition)} now, so its jobs wait{meant}")
+
+
+def _warn(response: Response, text: str) -> None:
+    # Header values are ASCII: other characters are sent as Python would write them.
+    plain = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
+    response.headers.append("Warning", f'299 - "{plain}"')
 
 
 def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:

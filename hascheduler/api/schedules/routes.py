@@ -1,6 +1,6 @@
 """``/v1/schedules``: create, list, show, replace, patch and delete schedules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.routing.warnings import warn_of_lane
+from hascheduler.api.routing.warnings import warn_of_names
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,
     SchedulePatch,
@@ -39,7 +39,7 @@ from hascheduler.api.schedules.tenant_scope import (
     stored_schedule,
     with_tenant,
 )
-from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.services import Services
 from hascheduler.ports import StoredDocument
 from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.schema.noun import AS_REQUEST
@@ -47,7 +47,6 @@ from hascheduler.schema.schedule_bodies import (
     CreateScheduleBody,
     ReplaceScheduleBody,
     ScheduleResponse,
-    TemplateBody,
 )
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -94,7 +93,7 @@ async def create_schedule(
         response.status_code = HTTPStatus.OK
         response.headers.update(idempotency.REPLAYED)
     response.headers["Location"] = note.location
-    _warn_of_lanes(response, [job for _, job in whole.made], services)
+    warn_of_names(response, (job for _, job in whole.made), services.view)
     return schedule_response(document, response, services, caller)
 
 
@@ -161,7 +160,7 @@ async def replace_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_unseen_payloads(name, whole, stored, caller), stored, edit)
 
-    _warn_of_lanes(response, [job for _, job in whole.made], services)
+    warn_of_names(response, (job for _, job in whole.made), services.view)
     document, is_new = await put_schedule_of(name, whole, caller, services, precondition=precondition, change=change)
     if is_new:
         response.status_code = HTTPStatus.CREATED
@@ -186,7 +185,7 @@ async def patch_schedule(
 
     document = await edit_schedule(name, caller, services, precondition, change)
     shown = schedule_response(document, response, services, caller)
-    _warn_of_lanes(response, shown.jobs or [shown.job], services)
+    warn_of_names(response, shown.jobs or [shown.job], services.view)
     return shown
 
 
@@ -194,8 +193,3 @@ async def patch_schedule(
 async def delete_schedule(name: PathName, services: Services, caller: Operator, precondition: IfMatch) -> None:
     """Delete a schedule. Jobs that it made go on."""
     await revisions.delete("schedule", name, TenantSchedules(services.schedules, caller), precondition)
-
-
-def _warn_of_lanes(response: Response, jobs: Sequence[TemplateBody], services: ApiServices) -> None:
-    for lane in dict.fromkeys(job.lane for job in jobs):
-        warn_of_lane(response, lane, services.view)

@@ -54,7 +54,7 @@ from hascheduler.testing.memory.leadership import MemoryFailoverStore
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.triggers import calendars_of
-from tests.factories import make_replica
+from tests.factories import make_processor, make_replica
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
@@ -397,7 +397,11 @@ class World:
         assert await claims.apply([decision], self.clock.now, majority=True) == [Settlement.DONE]
 
     def _processors(self) -> list[ProcessorRef]:
-        return [decode_processor(one["_id"], one) for one in self.database.documents(Collection.PROCESSORS)]
+        """Return the stored ones and one that runs every definition, so that no submit warns of its definition."""
+        return [
+            make_processor("runs-all", ("*",)),
+            *(decode_processor(one["_id"], one) for one in self.database.documents(Collection.PROCESSORS)),
+        ]
 
     def _token(self, digest: str) -> Token | None:
         """As a mirror without any lag has it."""

@@ -11,6 +11,7 @@ from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue,
 from hascheduler.model.collection import Collection
 from hascheduler.model.policy import Criterion
 from hascheduler.model.values.instants import WallMs
+from tests.factories import make_processor
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, post
 from tests.unit.api.tokens import Guarded
@@ -94,6 +95,23 @@ async def test_a_submit_to_an_undefined_lane_names_the_nearest(client: httpx2.As
     answer = await client.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
     assert warning == "299 - \"lane: no lane 'bluk' is defined, so it has the default values; expected bulk\""
+
+
+async def test_a_definition_that_no_processor_runs_is_named_with_those_that_resemble_it(
+    client: httpx2.AsyncClient, world: World
+) -> None:
+    world.view.processors = lambda: [make_processor("p", ("resize", "mail")), make_processor("q", ("log",))]
+    jobs = [{"definition": name} for name in ("log", "resise", *(f"x{number}" for number in range(20)))]
+    warned = warnings(await client.post("/v1/jobs:batch", json={"jobs": jobs}))
+    assert len(warned) == 9
+    assert warned[:2] == [
+        "299 - \"definition: no processor runs 'resise' now, so its jobs wait; they run resize\"",
+        "299 - \"definition: no processor runs 'x0' now, so its jobs wait\"",
+    ]
+    assert warnings(await client.post("/v1/jobs", json=jobs[0])) == []
+    assert warnings(await client.post("/v1/jobs", json=jobs[1])) == warned[:1]
+    schedule = {"name": "tick", "trigger": {"type": "interval", "every": "1s"}, "job": jobs[1]}
+    assert warnings(await client.post("/v1/schedules", json=schedule)) == warned[:1]
 
 
 async def test_a_name_that_no_header_can_hold(client: httpx2.AsyncClient) -> None:
