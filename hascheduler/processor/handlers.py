@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -171,6 +172,19 @@ def load_handlers(modules: Sequence[str]) -> Handlers:
     return merged
 
 
+def _place_of(error: Exception) -> str:
+    """Return the file and line that raised it, with a colon; nothing if the module itself was not found."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: "
+    ours = (__file__, importlib.__file__)
+    places = [
+        f"{each.filename}:{each.lineno}: "
+        for each in traceback.extract_tb(error.__traceback__)
+        if each.filename not in ours and not each.filename.startswith("<frozen ")
+    ]
+    return places[-1] if places else ""
+
+
 def _handlers_of(module: str) -> Handlers:
     try:
         imported = importlib.import_module(module)
@@ -179,7 +193,9 @@ def _handlers_of(module: str) -> Handlers:
         moved = module.removeprefix("processors.")
         if isinstance(error, ModuleNotFoundError) and moved in ("command", "log", "sleep", "webhook"):
             raise InvalidInput((module,), "is not here any more", f"hascheduler.handlers.{moved}") from None
-        raise InvalidInput((module,), f"can't be imported: {type(error).__name__}: {reason}") from None
+        raise InvalidInput(
+            (module,), f"can't be imported: {_place_of(error)}{type(error).__name__}: {reason}"
+        ) from None
     found = getattr(imported, "handlers", None)
     if not isinstance(found, Handlers):
         raise InvalidInput((module,), "has no `handlers`", "handlers = hascheduler.processor.Handlers()")

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,23 @@ def test_what_can_not_be_loaded_is_refused_in_one_line(
     with pytest.raises(InvalidInput, match=problem) as refusal:
         load_handlers(modules)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("import os\n\nraise KeyError('SMTP_HOST')\n", r"shop\.py:3: KeyError: 'SMTP_HOST'"),
+        ("import no_such_library\n", r"shop\.py:1: ModuleNotFoundError: No module named 'no_such_library'"),
+        ("def handler(:\n", r"shop\.py:1: SyntaxError: "),
+    ],
+)
+def test_a_module_that_fails_is_refused_with_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, problem: str
+) -> None:
+    (tmp_path / "shop.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match=f"shop: can't be imported: .*{problem}"):
+        load_handlers(["shop"])
 
 
 async def test_log_writes_one_whole_line_for_each_attempt(capfd: pytest.CaptureFixture[str]) -> None:
