@@ -189,7 +189,7 @@ async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(
     assert patched.json()["next_at"] is not None
 
 
-async def test_a_lane_has_its_defaults(client: httpx.AsyncClient) -> None:
+async def test_a_lane_has_its_defaults(client: httpx2.AsyncClient) -> None:
     answer = await client.put(BULK, json={})
     shown = answer.json()
     assert (answer.status_code, answer.headers["location"]) == (201, BULK)
@@ -199,7 +199,7 @@ async def test_a_lane_has_its_defaults(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("calendars")
-async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx.AsyncClient) -> None:
+async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx2.AsyncClient) -> None:
     shown = await create(client, name="s", trigger={**ON, "calendars": USE})
     assert shown["trigger"]["calendars"] == {**USE, "timezone": None}
     preview = await get(client, "/v1/schedules/s/preview?count=14")
