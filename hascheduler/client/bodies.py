@@ -1,9 +1,13 @@
 """Builds the JSON and the query of requests; splits many jobs into as few requests as possible."""
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
@@ -33,11 +37,32 @@ def query_of(**parameters: Any) -> list[tuple[str, str]]:
 
 
 def encoded(body: object) -> bytes:
-    """Return the value as JSON; raise `InvalidInput` if JSON can't hold it."""
+    """Return the value as JSON; raise `InvalidInput` if JSON can't hold it.
+
+    Datetimes, dates, times and UUIDs become texts, as do decimals, which keep all digits; enum members become their
+    values, dataclasses and pydantic models objects.
+    """
     try:
-        return json.dumps(body, allow_nan=False).encode()
+        return json.dumps(body, allow_nan=False, default=_as_json).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(("body",), f"can't be encoded as JSON: {error}", "JSON") from None
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case datetime() if value.tzinfo is None:
+            raise TypeError(f"{value.isoformat()} has no time zone; expected a datetime with tzinfo, such as UTC")
+        case datetime() | date() | time():
+            return value.isoformat()
+        case UUID() | Decimal():
+            return str(value)
+        case Enum():
+            return value.value
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        case _ if callable(dump := getattr(value, "model_dump", None)):  # pydantic is not imported for this
+            return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:

@@ -1,10 +1,15 @@
 """What programs ask and get, against the real API: jobs one by one, and many at once."""
 
 import asyncio
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, JobState, Refused, StillRunning, bodies
 from hascheduler.client.bodies import split_jobs
@@ -14,6 +19,32 @@ from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.client.faces import Face
 
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
+
+
+class Size(Enum):
+    SMALL = "s"
+
+
+class Parcel(BaseModel):
+    at: date
+
+
+@dataclass
+class Order:
+    id: UUID
+    price: Decimal
+    size: Size
+    parcels: tuple[Parcel, ...]
+
+
+async def test_a_payload_may_hold_values_of_python(face: Face, world: World) -> None:
+    order = Order(UUID(int=7), Decimal("1.10"), Size.SMALL, (Parcel(at=date(2031, 1, 2)),))
+    job = await face.ask.submit("log", {"order": order, "due": LATER, "opens": time(8, 30)})
+    assert world.job(job.id)["payload"] == {
+        "order": {"id": str(UUID(int=7)), "price": "1.10", "size": "s", "parcels": [{"at": "2031-01-02"}]},
+        "due": "2031-01-01T00:00:00+00:00",
+        "opens": "08:30:00",
+    }
 
 
 async def test_a_duplicate_is_told_and_a_call_waits_for_the_job_that_is_there(face: Face, world: World) -> None:
@@ -58,7 +89,8 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
 @pytest.mark.parametrize(
     ("definition", "more", "said"),
     [
-        ("log", {"payload": object()}, "body: can't be encoded as JSON"),
+        ("log", {"payload": object()}, "body: can't be encoded as JSON: object is not JSON"),
+        ("log", {"payload": datetime(2031, 1, 1)}, "2031-01-01T00:00:00 has no time zone"),  # noqa: DTZ001
         ("log", {"payload": float("nan")}, "body: can't be encoded as JSON"),
         ("log", {"idempotency_key": "a b"}, "idempotency_key: 'a b' is not a valid key"),
         ("log", {"wait": float("inf")}, "wait: inf s is out of range"),
