@@ -29,13 +29,14 @@ from hascheduler.cli.completion import (
 from hascheduler.cli.input.values import (
     NONE,
     as_given,
-    instant_or_ago,
+    coming_instant,
     key_limit,
     labels,
     labels_to_change,
     nullable,
     number,
     one_or_several,
+    past_instant,
     rate,
     read_payload,
     resources,
@@ -43,7 +44,6 @@ from hascheduler.cli.input.values import (
     whole,
 )
 from hascheduler.cli.options import Given, Options, text_option
-from hascheduler.clock import SystemClock
 from hascheduler.model.resources import Resources, format_resources
 from hascheduler.schema.definition import KeyLimit, RateLimit
 from hascheduler.schema.forms import Form, Name
@@ -81,7 +81,7 @@ _COMPLETED: Mapping[str, Complete] = {
     "depends_on": complete_job,
 }
 _SINCE = ("since", "until")
-_METAVARS = {"since": "INSTANT|SPAN", "until": "INSTANT|SPAN", "depends_on": "JOB|BATCH"}
+_METAVARS = {"depends_on": "JOB|BATCH"}
 _LISTED_MAX = 5
 """The most values of a list that a cell shows."""
 
@@ -145,11 +145,10 @@ def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> di
 
 def filter_of(given: Given) -> dict[str, Any]:
     """Return the given options of a filter, by the names of the SDK; empty if none is given."""
-    now_ms = SystemClock().wall_ms()
     filter: dict[str, Any] = {}
     for name, value in given.items():
         if name in _SINCE:
-            filter[name] = instant_or_ago(value, f"--{name}", now_ms)
+            filter[name] = past_instant(f"--{name}", value)
         elif name == "labels":
             filter[name] = labels(value)
         elif value:  # a single one as a text, which older replicas accept
@@ -221,7 +220,7 @@ def _kind(field: FieldInfo) -> _Kind:
     if JsonValue in found:
         return _Kind("JSON|@FILE", read_payload, _shown)
     for form in (one for one in found if isinstance(one, Form)):
-        return _Kind(form.metavar, nullable(_READERS.get(form.schema.get("type"), one_or_several)), _shown)
+        return _Kind(form.metavar, nullable(_reader(form)), _shown)
     choices = [each for one in found if isinstance(one, type) and issubclass(one, StrEnum) for each in one]
     choices += [each for one in found if get_origin(one) is Literal for each in get_args(one)]
     if tuple in origins:
@@ -230,6 +229,10 @@ def _kind(field: FieldInfo) -> _Kind:
     if field.is_required():
         return _Kind("NAME", as_given, _shown)
     return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), nullable(as_given), _shown, False, choices)
+
+
+def _reader(form: Form) -> Callable[[str, str], Any]:
+    return _READERS.get(form.metavar) or _READERS.get(form.schema.get("type"), one_or_several)
 
 
 def _inside(annotation: Any) -> Iterator[Any]:
@@ -263,11 +266,12 @@ def _unique_text(unique: Mapping[str, Any]) -> str:
 
 _FLAG = _Kind("", as_given, _shown)
 _READERS: Mapping[Any, Callable[[str, str], Any]] = {
+    "INSTANT|SPAN": coming_instant,
     "integer": whole,
     "number": number,
     "array": several,
 }
-"""The function that reads an option's text, by the type that its JSON schema names."""
+"""The function that reads an option's text, by its form or the type that its JSON schema names."""
 _BY_PART: Mapping[type[Part], _Kind] = {
     RateLimit: _Kind("N/SPAN", nullable(rate), _rate_text),
     KeyLimit: _Kind(

@@ -219,7 +219,7 @@ def _stored_instant(value: Any) -> int:
 
 _INSTANT_SCHEMA = {"type": "string", "format": "date-time", "description": "RFC 3339 with an offset"}
 Instant = Annotated[
-    WallMs, Form(_instant, instant_text, _stored_instant, _INSTANT_SCHEMA, {"type": "string"}, metavar="TIME")
+    WallMs, Form(_instant, instant_text, _stored_instant, _INSTANT_SCHEMA, {"type": "string"}, metavar="INSTANT|SPAN")
 ]
 Span = Annotated[int, span(0, LONGEST_MS)]
 

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,11 @@ import typer
 from hascheduler.cli.input.documents import NORMAL, read_document
 from hascheduler.cli.output.answers import Shown
 from hascheduler.cli.output.console import console
+from hascheduler.cli.output.instants import reader_zone
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
 from hascheduler.cli.replica import NamedApi, RevisionChanged, Scheduler, as_cli_errors, named_api, unless_unreadable
+from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.values.instants import format_instant, parse_duration, parse_instant
@@ -90,16 +94,34 @@ def number(flag: str, text: str) -> int | float:
     return int(found) if found.is_integer() else found
 
 
-def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
-    """Return an instant as RFC 3339; a span such as ``1h`` means that long ago."""
-    try:
-        return format_instant(parse_instant(text))
-    except InvalidInput as no_instant:
-        try:
-            return format_instant(max(0, now_ms - parse_duration(text)))
-        except InvalidInput:
-            expected = f"{no_instant.expected}, or a duration ago, such as 1h"
-            raise InvalidInput((flag,), f"{text[:64]!r} is neither an instant nor a duration", expected) from None
+def past_instant(flag: str, text: str) -> str:
+    """Return an instant as RFC 3339: as given, a local day or time of day, or a span ago, such as ``1h``."""
+    return _instant(flag, text, -1)
+
+
+def coming_instant(flag: str, text: str) -> str:
+    """Return an instant as RFC 3339: as given, a local day or time of day, or a span from now, such as ``10m``."""
+    return _instant(flag, text, 1)
+
+
+def _instant(flag: str, text: str, direction: int) -> str:
+    with suppress(InvalidInput):
+        parse_instant(text)
+        return text
+    with suppress(InvalidInput, ValueError):
+        return format_instant(_local_instant(text))
+    with suppress(InvalidInput, ValueError, OverflowError):
+        return format_instant(max(0, SystemClock().wall_ms() + direction * parse_duration(text)))
+    span = "a span ago, such as 1h" if direction < 0 else "a span from now, such as 10m"
+    expected = f"such as 2030-01-31T09:30:00Z, a day or time of this time zone such as 2030-01-31T09:30, or {span}"
+    raise InvalidInput((flag,), f"{text[:64]!r} is not an instant", expected)
+
+
+def _local_instant(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        raise ValueError
+    return parse_instant(moment.replace(tzinfo=reader_zone()).isoformat())
 
 
 def rate(flag: str, text: str) -> dict[str, Any]:

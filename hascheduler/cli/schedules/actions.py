@@ -14,7 +14,14 @@ from rich.text import Text
 
 from hascheduler.cli.completion import NewName, ScheduleName, ScheduleNameOrNone
 from hascheduler.cli.fields import filter_of
-from hascheduler.cli.input.values import check_name, delete_stored, edit_stored, read_payload, sendable_key
+from hascheduler.cli.input.values import (
+    check_name,
+    delete_stored,
+    edit_stored,
+    past_instant,
+    read_payload,
+    sendable_key,
+)
 from hascheduler.cli.jobs.changes import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, with_options
@@ -189,8 +196,8 @@ def backfill(
     scheduler: Scheduler,
     name: ScheduleName,
     *,
-    start: Annotated[str, typer.Option("--from", metavar="INSTANT", help="First time, inclusive")],
-    end: Annotated[str, typer.Option("--to", metavar="INSTANT", help="Last time, inclusive; not in the future")],
+    start: Annotated[str, typer.Option("--from", metavar="INSTANT|SPAN", help="First time, inclusive; 7d: 7 days ago")],
+    end: Annotated[str, typer.Option("--to", metavar="INSTANT|SPAN", help="Last time, inclusive; not in the future")],
     overlap: Annotated[
         BackfillOverlap, typer.Option("--overlap", help="Run the jobs all at once, or one after the other")
     ] = BackfillOverlap.BUFFER_ONE,
@@ -200,6 +207,7 @@ def backfill(
 
     One for each time between the two instants that has no job yet, so the command can be repeated.
     """
+    start, end = past_instant("--from", start), past_instant("--to", end)
     answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap.value, dry_run=dry_run)
     done = "would be created" if dry_run else "created"
     text = Text.assemble((f"{answer['created']} {done}", "bold green"))

@@ -3,26 +3,26 @@
 The values of a trigger are not checked here: the replica checks them, or, without one, `hascheduler.triggers.requests`.
 """
 
-from contextlib import suppress
 from typing import Any
 
 from hascheduler.cli.fields import body_of, options_of
-from hascheduler.cli.input.values import NONE, nullable, whole
+from hascheduler.cli.input.values import NONE, coming_instant, nullable, whole
 from hascheduler.cli.options import Given, Options, text_option
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.schema.schedule_bodies import ScheduleFields
 
 _PATTERNS = ("cron", "every", "at")
+_INSTANTS = ("anchor", "start_at", "end_at")
 _TRIGGER = {
     "cron": ("EXPR", "Cron expression: 5 fields, or 6 with seconds last; @daily, @every 90s; repeatable"),
     "timezone": ("ZONE", "Time zone of --cron, such as Europe/Paris; default UTC"),
     "every": ("SPAN", "Interval, such as 10s, 1m30s or 200ms; repeatable"),
-    "anchor": ("INSTANT", "Start of the intervals; default: its creation"),
-    "at": ("INSTANT", "Single time, such as 2030-01-31T09:30:00Z; repeatable"),
+    "anchor": ("INSTANT|SPAN", "Start of the intervals; default: its creation"),
+    "at": ("INSTANT|SPAN", "Single time, such as 2030-01-31T09:30:00Z or 10m; repeatable"),
     "jitter": ("SPAN", "Delay each time by a fixed part of this span"),
-    "start_at": ("INSTANT", "Nothing before"),
-    "end_at": ("INSTANT", "Nothing after"),
+    "start_at": ("INSTANT|SPAN", "Nothing before; 10m: in 10 minutes"),
+    "end_at": ("INSTANT|SPAN", "Nothing after; 7d: in 7 days"),
     "max_fires": ("N", "Stop after this number of fires"),
     "exclude": ("FROM/TO", "Leave out the times in this window; repeatable"),
     "only_on": ("CALENDAR", "Only on days in this calendar; if repeated, in all of them"),
@@ -67,6 +67,9 @@ def new_trigger(given: Given) -> dict[str, Any]:
 
 def changed_trigger(given: Given) -> dict[str, Any]:
     """Return the given parts of a trigger as a merge patch; several patterns are one trigger."""
+    instant = nullable(coming_instant)
+    instants = {name: instant(f"--{name.replace('_', '-')}", given[name]) for name in _INSTANTS if name in given}
+    given = {**given, **{name: NONE if at is None else at for name, at in instants.items()}}
 
     def patch_of(*names: str) -> dict[str, Any]:
         return {name: None if given[name] == NONE else given[name] for name in names if name in given}
@@ -101,11 +104,12 @@ def _parts(given: Given) -> list[dict[str, Any]]:
 
 
 def _at(texts: list[str]) -> dict[str, Any]:
-    if len(texts) == 1:
-        return {"type": "once", "at": texts[0]}
-    with suppress(InvalidInput):  # the reader of the trigger has a better error, with the index
-        texts = sorted(texts, key=parse_instant)
-    return {"type": "times", "at": texts}
+    instants = [coming_instant("--at", text) for text in texts]
+    return (
+        {"type": "times", "at": sorted(instants, key=parse_instant)}
+        if len(texts) > 1
+        else {"type": "once", "at": instants[0]}
+    )
 
 
 def _window(text: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_schedule
-from hascheduler.cli.input.values import check_name, whole
+from hascheduler.cli.input.values import check_name, coming_instant, whole
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Given, LabelFilter, Url, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
@@ -62,7 +62,7 @@ def preview_schedule(
     ] = None,
     count: Annotated[str, typer.Option("--count", metavar="N", help="How many fires")] = "10",
     start: Annotated[
-        str | None, typer.Option("--from", metavar="INSTANT", help="Start of the preview; default: now")
+        str | None, typer.Option("--from", metavar="INSTANT|SPAN", help="Start; 7d: in 7 days; default: now")
     ] = None,
     url: Url = DEFAULT_URL,
     *,
@@ -73,7 +73,8 @@ def preview_schedule(
     NAME is a stored schedule. With --cron, --every or --at, preview a schedule that does not exist yet: that needs no
     replica (NAME then only decides the jitter).
     """
-    after_ms = None if start is None else WallMs(parse_instant(start, ("--from",)) - 1)
+    start = None if start is None else coming_instant("--from", start)
+    after_ms = None if start is None else WallMs(parse_instant(start) - 1)
     wanted = _count(count)
     answer: Answer
     if given:

@@ -14,8 +14,11 @@ from hascheduler import __main__ as entry
 from hascheduler import __version__
 from hascheduler.cli.app import app
 from hascheduler.cli.commands import COMMANDS
+from hascheduler.cli.input.values import coming_instant, past_instant
 from hascheduler.cli.lazy_groups import CommandTable
+from hascheduler.clock import SystemClock
 from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
+from hascheduler.model.values.instants import parse_instant
 from hascheduler.settings import Settings, variable
 from tests.unit.cli.invoking import invoke
 
@@ -192,3 +195,30 @@ def _raising(error: BaseException):  # type: ignore[no-untyped-def]
         raise error
 
     return app
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2030-01-31T09:30:00+02:00", "2030-01-31T09:30:00+02:00"),
+        ("2030-07-31", "2030-07-30T22:00:00.000Z"),
+        ("2030-01-31 09:30", "2030-01-31T08:30:00.000Z"),
+    ],
+)
+def test_an_instant_without_an_offset_is_one_of_the_readers_zone(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    assert past_instant("--from", text) == coming_instant("--from", text) == expected
+
+
+@pytest.mark.parametrize("text", ["soon", "", "1950-01-01T00:00:00Z", "1950-01-01", "2200-01-01", "-1h", "9999999w"])
+def test_what_is_not_an_instant_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"--from: .* is not an instant; expected such as 2030-01-31T09:30:00Z"):
+        past_instant("--from", text)
+
+
+def test_a_span_is_counted_from_now_in_the_direction_of_the_option() -> None:
+    now_ms = SystemClock().wall_ms()
+    assert parse_instant(past_instant("--from", "7d")) <= now_ms - 7 * 86_400_000 + 60_000
+    assert parse_instant(coming_instant("--not-before", "10m")) >= now_ms + 600_000
