@@ -105,11 +105,9 @@ def _parts(given: Given) -> list[dict[str, Any]]:
 
 def _at(texts: list[str]) -> dict[str, Any]:
     instants = [coming_instant("--at", text) for text in texts]
-    return (
-        {"type": "times", "at": sorted(instants, key=parse_instant)}
-        if len(texts) > 1
-        else {"type": "once", "at": instants[0]}
-    )
+    if len(instants) == 1:
+        return {"type": "once", "at": instants[0]}
+    return {"type": "times", "at": sorted(instants, key=parse_instant)}
 
 
 def _window(text: str) -> dict[str, str]:
