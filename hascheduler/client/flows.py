@@ -4,17 +4,19 @@ Neither of the two schedulers knows the steps, and the generators do not know wh
 """
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypedDict, TypeVar
 
 from hascheduler.client import options, requests
-from hascheduler.client.bodies import group_key, plain, split_jobs
+from hascheduler.client.bodies import group_key, plain, query_of, split_jobs
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
 from hascheduler.client.requests import Request
-from hascheduler.client.results import BatchResult, Changed, Job, JsonObject, Submitted
-from hascheduler.model.job import JobState
+from hascheduler.client.results import BatchResult, Changed, Job, JsonObject, ListPage, Submitted
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import BATCH_PREFIX, TERMINAL, JobState
 
 T = TypeVar("T")
 
@@ -26,6 +28,7 @@ class Pause:
 
 Flow = Generator[Request[Any] | Pause, Any, T]
 Progressed = Callable[[Changed], None]
+Counted = Callable[[Mapping[JobState, int]], None]
 
 
 class ChangeOptions(TypedDict, total=False):
@@ -113,6 +116,48 @@ def wait(job_id: str, timeout: float | None) -> Flow[Job]:
         if now - began < held_s / 2:
             yield Pause(max(0.0, min(pause_s, until - now)))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def wait_all(ids: Sequence[str], timeout: float | None, progress: Counted | None) -> Flow[dict[JobState, int]]:
+    """Return how many of the jobs and of the batches' jobs ended in each state; ``progress`` gets the counts so far.
+
+    Raise `StillRunning` with one of the others when the time is over.
+    """
+    until = inf if timeout is None else time.monotonic() + timeout
+    ended: Counter[JobState] = Counter()
+    for id in ids:
+        if id.startswith(BATCH_PREFIX):
+            ended = yield from _wait_for_batch(id, until, ended, progress)
+        else:
+            job = yield from wait(id, None if until == inf else max(0.0, until - time.monotonic()))
+            ended[job.state] += 1
+        if progress is not None:
+            progress(dict(ended))
+    return dict(ended)
+
+
+def _wait_for_batch(
+    id: str, until: float, before: Counter[JobState], progress: Counted | None
+) -> Flow[Counter[JobState]]:
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        counts: JsonObject = yield requests.asked(dict, "GET", "/v1/jobs:counts", query_of(batch=id))
+        if not counts["matched"]:
+            raise InvalidInput((), f"{id!r} has no jobs", "the id of a batch whose jobs are kept")
+        ended = before + Counter({state: counts[state] for state in TERMINAL})
+        if progress is not None:
+            progress(dict(ended))
+        live = sorted(set(JobState) - TERMINAL)
+        if not any(counts[state] for state in live):
+            return ended
+        now = time.monotonic()
+        if now >= until:
+            query = query_of(batch=id, state=live, limit=1)
+            page: ListPage[Job] = yield requests.asked(requests.page_of(Job), "GET", "/v1/jobs", query)
+            if page.items:
+                raise StillRunning(page.items[0])
+        yield Pause(max(0.0, min(pause_s, until - now)))
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def change_where(what: str, which: JobChange | ScheduleChange, *, key: str | None = None, **more: Any) -> Flow[Changed]:

@@ -5,9 +5,11 @@ list), many with each request.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 import typer
@@ -15,11 +17,11 @@ from rich.console import RenderableType
 from rich.progress import Progress
 from rich.text import Text
 
-from hascheduler.cli.completion import JobId, complete_definition
+from hascheduler.cli.completion import argument, complete_definition, complete_job
 from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.cli.input.values import check_job_id, parse_json, read_source, sendable_key
-from hascheduler.cli.jobs.show import ended_job
+from hascheduler.cli.jobs.show import EXIT_STATUSES, NOT_ENDED_STATUS, STATE_STYLES, ended_job
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, IdempotencyKey, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
@@ -28,8 +30,11 @@ from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
 from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
+from hascheduler.model.job import BATCH_PREFIX, TERMINAL, JobState
 from hascheduler.model.values.instants import parse_duration
 from hascheduler.schema.job import SubmitJobBody
+
+T = TypeVar("T")
 
 _ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
@@ -82,26 +87,81 @@ def submit(
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
-@example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")
+@example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done", "hascheduler job wait batch:0194f3a1b2c3")
 @asks(name="id")
 def wait(
     scheduler: Scheduler,
-    id: JobId,
+    ids: Annotated[
+        list[str], argument("JOB|BATCH...", "Ids of jobs, and of batches for all of their jobs", complete_job)
+    ],
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="SPAN", help="How long to wait; default: no limit")
     ] = None,
 ) -> Shown:
-    """Wait until a job has ended.
+    """Wait until jobs have ended.
 
-    The exit status is 0 if it succeeded, 3 if it failed, 4 if it was cancelled, 5 if it has not ended.
+    The exit status is 0 if all succeeded, 3 if one failed, 4 if one was cancelled, 5 if one has not ended.
     """
-    patience_ms = None if timeout is None else parse_duration(timeout, ("--timeout",))
-    return ended_job(_end(scheduler, check_job_id(id), patience_ms).fields)
+    until = _until(timeout, "--timeout")
+    for id in ids:
+        check_job_id(id)
+    if len(ids) == 1 and not ids[0].startswith(BATCH_PREFIX):
+        return ended_job(_end(scheduler, ids[0], until).fields)
+    return _ended(scheduler, ids, until)
 
 
-def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
+def _until(patience: str | None, flag: str) -> float:
+    return inf if patience is None else time.monotonic() + parse_duration(patience, (flag,)) / 1_000
+
+
+def _ended(scheduler: Scheduler, ids: Sequence[str], until: float) -> Shown:
+    """Wait for all of these jobs and batches, with a bar on a terminal, and return the number of jobs by state."""
+    known: Counter[str] = Counter()
+    with Progress(console=console(), transient=True, disable=not console().is_terminal) as bar:
+        task = bar.add_task("waiting", total=None)
+
+        def show(counts: Mapping[str, Any]) -> None:
+            now = known + Counter({state.value: counts[state] for state in JobState})
+            bar.update(task, total=now.total(), completed=sum(now[state] for state in TERMINAL))
+
+        for id in ids:
+            if id.startswith(BATCH_PREFIX):
+                batch = _asked_until(partial(_counts, scheduler, id), _has_ended, until, show)
+                known.update({state.value: batch[state] for state in JobState})
+            else:
+                known[_end(scheduler, id, until).state] += 1
+    counts = {state.value: known[state] for state in JobState}
+    statuses = {EXIT_STATUSES.get(state, NOT_ENDED_STATUS) for state, count in counts.items() if count}
+    parts = [Text(f"{count} {state}", style=STATE_STYLES.get(state, "")) for state, count in counts.items() if count]
+    return Shown(counts, Text(", ").join(parts), next(one for one in _WORST_FIRST if one in statuses))
+
+
+def _counts(scheduler: Scheduler, batch: str, _held_s: float) -> Mapping[str, Any]:
+    counts: Mapping[str, Any] = scheduler.count(batch=batch)
+    if not counts["matched"]:
+        raise InvalidInput(("BATCH",), f"{batch!r} has no jobs", "the id of a batch whose jobs are kept")
+    return counts
+
+
+_WORST_FIRST = (NOT_ENDED_STATUS, EXIT_STATUSES["failed"], EXIT_STATUSES["cancelled"], 0)
+
+
+def _has_ended(counts: Mapping[str, Any]) -> bool:
+    return not any(counts[state] for state in JobState if state not in TERMINAL)
+
+
+def _end(scheduler: Scheduler, id: str, until: float) -> Job:
     """Return the job once it has ended, or as it is when the time is over."""
-    until = inf if patience_ms is None else time.monotonic() + patience_ms / 1_000
+    return _asked_until(lambda held_s: scheduler.get(id, wait=held_s), lambda job: job.has_ended, until)
+
+
+def _asked_until(
+    ask: Callable[[float], T], has_ended: Callable[[T], bool], until: float, show: Callable[[T], None] | None = None
+) -> T:
+    """Ask until what is asked about has ended or the time is over, and return the last answer.
+
+    ``ask`` takes how long the replica may hold the request back, in seconds.
+    """
     pause_s, failures_left = _FIRST_PAUSE_S, 0
     while True:
         began = time.monotonic()
@@ -109,10 +169,12 @@ def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
         is_over = began >= until
         try:
             with as_cli_errors():
-                job = scheduler.get(id, wait=held_s)
+                answer = ask(held_s)
             failures_left = _FAILURES_MAX
-            if is_over or job.has_ended:
-                return job
+            if show is not None:
+                show(answer)
+            if is_over or has_ended(answer):
+                return answer
         except WorldError:
             if is_over or failures_left == 0:
                 raise
@@ -140,11 +202,16 @@ def batch(
     atomic: Annotated[
         bool, typer.Option("--atomic", help="All or none: if one job is refused, none is submitted")
     ] = False,
+    wait: Annotated[
+        str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for the end of all of them")
+    ] = None,
 ) -> Shown:
     """Submit the jobs in a file.
 
     Each job is accepted or refused by itself; the exit status is 1 if any was refused. --atomic submits all or none.
+    With --wait it is otherwise that of `job wait`.
     """
+    until = _until(wait, "--wait")
     jobs = read_jobs(file)
     groups = split_jobs(jobs, atomic=atomic)
     key = sendable_key(idempotency_key) or str(uuid4())
@@ -164,7 +231,11 @@ def batch(
             results += answer["results"]
             bar.update(task, completed=len(results))
     refused = any(one["problem"] is not None for one in results)
-    return Shown({"batches": batches, "results": results}, [*_page(jobs, batches, results)], int(refused))
+    done, parts = {"batches": batches, "results": results}, [*_page(jobs, batches, results)]
+    if wait is None or all(one["problem"] is not None for one in results):
+        return Shown(done, parts, int(refused))
+    ended = _ended(scheduler, batches, until)
+    return Shown({**done, "counts": ended.answer}, [*parts, ended.picture], int(refused) or ended.status)
 
 
 def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:

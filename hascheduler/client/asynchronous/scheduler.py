@@ -20,6 +20,7 @@ from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
 from hascheduler.client.requests import MANY_S, job_path, keyed, word_of
 from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted
+from hascheduler.model.job import JobState
 
 if TYPE_CHECKING:
     from hascheduler.client.nouns import Calendar, Definition, Lane, Tenant
@@ -128,6 +129,15 @@ class AsyncScheduler(AsyncPart):
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Return the job when it has ended, however it did; raise `StillRunning` after ``timeout`` seconds."""
         return await self._asker.run(flows.wait(job_id, timeout))
+
+    async def wait_all(
+        self, *ids: str, timeout: float | None = None, progress: flows.Counted | None = None
+    ) -> dict[JobState, int]:
+        """Return how many of these jobs, and of the jobs of these batches, ended in each state, once all have.
+
+        ``progress`` is called with the counts so far. Raise `StillRunning` after ``timeout`` seconds.
+        """
+        return await self._asker.run(flows.wait_all(ids, timeout, progress))
 
     def list(self, **filter: Unpack[JobListFilter]) -> AsyncIterator[Job]:
         """Yield all jobs that match, the newest by submission first, without payloads and results."""

@@ -21,6 +21,7 @@ from hascheduler.client.synchronous.events import EventsApi
 from hascheduler.client.synchronous.named import NamedApi, NounsApi
 from hascheduler.client.synchronous.operations import ClusterApi, TokensApi, WorkApi
 from hascheduler.client.synchronous.schedules import SchedulesApi
+from hascheduler.model.job import JobState
 
 if TYPE_CHECKING:
     from hascheduler.client.nouns import Calendar, Definition, Lane, Tenant
@@ -129,6 +130,15 @@ class Scheduler(Part):
     def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Return the job when it has ended, however it did; raise `StillRunning` after ``timeout`` seconds."""
         return self._asker.run(flows.wait(job_id, timeout))
+
+    def wait_all(
+        self, *ids: str, timeout: float | None = None, progress: flows.Counted | None = None
+    ) -> dict[JobState, int]:
+        """Return how many of these jobs, and of the jobs of these batches, ended in each state, once all have.
+
+        ``progress`` is called with the counts so far. Raise `StillRunning` after ``timeout`` seconds.
+        """
+        return self._asker.run(flows.wait_all(ids, timeout, progress))
 
     def list(self, **filter: Unpack[JobListFilter]) -> Iterator[Job]:
         """Yield all jobs that match, the newest by submission first, without payloads and results."""

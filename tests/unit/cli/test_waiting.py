@@ -127,3 +127,16 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
                 await asyncio.sleep(0.05)
         assert (await following).status == 0
     assert shown == [position(second, 1) for second in range(11, 14)]
+
+
+async def test_a_batch_is_waited_for_and_the_worst_end_decides_the_status(replica: Replica, world: World) -> None:
+    jobs = '{"definition": "log"}\n{"definition": "log"}\n'
+    late = await replica.run("job", "batch", "-", "--wait", "0s", "-o", "json", input=jobs)
+    assert late.status == 5
+    answer: Any = late.json
+    assert answer["counts"]["pending"] == 2
+    [batch], ids = answer["batches"], [result["job"] for result in answer["results"]]
+    for id, state in zip(ids, ("succeeded", "failed"), strict=True):
+        world.rewrite(Collection.JOBS, id, state=state)
+    ended = await replica.run("job", "wait", batch, ids[0])
+    assert (ended.status, ended.out) == (3, "2 succeeded, 1 failed\n")

@@ -169,3 +169,29 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
     assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
         [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
     ]
+
+
+async def test_jobs_and_batches_are_waited_for_together(face: Face, world: World) -> None:
+    alone = await face.ask.submit("log")
+    made = await face.ask.submit_many([{"definition": "log"}] * 3)
+    [batch], ids = made.batches, [result.job or "" for result in made.results]
+    told: list[dict[JobState, int]] = []
+    waiting = asyncio.create_task(
+        face.ask.wait_all(alone.id, batch, timeout=30, progress=lambda counts: told.append({**counts}))
+    )
+    await until(lambda: waits(world, alone.id))
+    end(world, alone.id)
+    await until(lambda: told)
+    for id, state in zip(ids, ("succeeded", "failed", "cancelled"), strict=True):
+        world.rewrite(Collection.JOBS, id, state=state)
+    assert await waiting == {JobState.SUCCEEDED: 2, JobState.FAILED: 1, JobState.CANCELLED: 1}
+    assert told[0] == {JobState.SUCCEEDED: 1}
+
+
+async def test_a_batch_that_has_not_ended_in_time_names_one_of_its_jobs(face: Face) -> None:
+    made = await face.ask.submit_many([{"definition": "log"}])
+    with pytest.raises(StillRunning) as late:
+        await face.ask.wait_all(*made.batches, timeout=0.05)
+    assert late.value.job.id == made.results[0].job
+    with pytest.raises(InvalidInput, match=r"'batch:nobody' has no jobs"):
+        await face.ask.wait_all("batch:nobody")
