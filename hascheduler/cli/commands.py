@@ -47,7 +47,7 @@ _JOB: CommandTable = {
     "counts": LazyCommand("jobs.show:counts", "Count jobs by state."),
     "errors": LazyCommand("jobs.show:errors", "Group the newest failed jobs by error."),
     "get": LazyCommand("jobs.show:get", "Show one job in full."),
-    "wait": LazyCommand("jobs.submit:wait", "Wait until a job has ended."),
+    "wait": LazyCommand("jobs.submit:wait", "Wait until jobs have ended."),
     "cancel": LazyCommand("jobs.changes:cancel", "Cancel waiting jobs, and ask running jobs to stop."),
     "reprioritize": LazyCommand("jobs.changes:reprioritize", "Change the priority of waiting jobs."),
     "retry": LazyCommand("jobs.changes:retry", "Run failed or cancelled jobs again."),
