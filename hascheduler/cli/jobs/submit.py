@@ -39,8 +39,8 @@ T = TypeVar("T")
 _ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
-_HELD_S = 30.0
-"""How long a replica holds a request back: less than the timeouts of proxies."""
+_HELD_S = 5.0
+"""How long a replica holds a request back, and so how late a failed try is shown."""
 _FAILURES_MAX = 10
 """In a row, after a first answer: a command waits for a replica that restarts, not for one that never answered."""
 
@@ -73,17 +73,17 @@ def submit(
 
     With --wait the exit status is 0 if it succeeded, 3 if it failed, 4 if it was cancelled, 5 if it has not ended.
     """
-    wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
+    until = _until(wait, "--wait")
     key = sendable_key(idempotency_key)
     fields = body_of(SubmitJobBody, given, _ARGUMENT)
-    job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **fields)
+    job = scheduler.submit(definition, idempotency_key=key, **fields)
     done = "already submitted: " if job.replayed else "submitted "
     if job.is_duplicate:
         done = f"{_DUPLICATE.format(definition)} of "
-        if wait_ms is not None or output is not OutputForm.TEXT:
+        if wait is not None or output is not OutputForm.TEXT:
             typer.echo(f"hascheduler: {done}{printable(job.id)}", err=True)
-    if wait_ms is not None:
-        return ended_job(job.fields)
+    if wait is not None:
+        return ended_job(_end(scheduler, job.id, until).fields)
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
@@ -151,8 +151,23 @@ def _has_ended(counts: Mapping[str, Any]) -> bool:
 
 
 def _end(scheduler: Scheduler, id: str, until: float) -> Job:
-    """Return the job once it has ended, or as it is when the time is over."""
-    return _asked_until(lambda held_s: scheduler.get(id, wait=held_s), lambda job: job.has_ended, until)
+    """Return the job once it has ended, or as it is when the time is over; print the error of each failed try."""
+    shown = 0
+
+    def show(job: Job) -> None:
+        nonlocal shown
+        tries = [] if job.has_ended else job["attempts"]  # of an ended job the last error is shown
+        for one in tries[shown:]:
+            if one["error"]:
+                typer.echo(f"hascheduler: try {one['number']} {one['outcome']}: {printable(one['error'])}", err=True)
+        shown = max(shown, len(tries))
+
+    try:
+        return _asked_until(lambda held_s: scheduler.get(id, wait=held_s), lambda job: job.has_ended, until, show)
+    except KeyboardInterrupt:
+        name = printable(id)
+        typer.echo(f"hascheduler: {name} goes on; wait again with hascheduler job wait {name}", err=True)
+        raise
 
 
 def _asked_until(

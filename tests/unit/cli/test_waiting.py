@@ -140,3 +140,16 @@ async def test_a_batch_is_waited_for_and_the_worst_end_decides_the_status(replic
         world.rewrite(Collection.JOBS, id, state=state)
     ended = await replica.run("job", "wait", batch, ids[0])
     assert (ended.status, ended.out) == (3, "2 succeeded, 1 failed\n")
+
+
+async def test_ctrl_c_names_the_job_that_goes_on(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hascheduler.cli.jobs.submit.time.sleep", interrupted)
+    monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
+    ended = await replica.run("job", "submit", "log", "--wait", "1h")
+    assert ended.status == 130
+    assert ended.err == f"hascheduler: {ID} goes on; wait again with hascheduler job wait {ID}\n"
