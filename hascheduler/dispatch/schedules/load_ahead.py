@@ -1,16 +1,18 @@
 """How many slots schedules are going to need: future fires times learned cost, in buckets of ten minutes.
 
-Only jobs made by schedules count, all jobs of a fire from its time on. Work that finds no slot is not carried over.
+Only jobs made by schedules count, all jobs of a fire from its time on. Work that finds no slot is not carried over. A
+schedule whose fires do not overlap needs no more slots than one fire has jobs.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import add
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.schedule import JobTemplate, ScheduleRef
+from hascheduler.schema.schedule import JobTemplate, Overlap, ScheduleRef
 from hascheduler.schema.trigger import Interval, Once, Trigger
 from hascheduler.triggers import count_firing, next_firing, on_calendars
 
@@ -64,15 +66,18 @@ def load_ahead(
     from_ms = now - now % BUCKET_MS
     to_ms = from_ms + BUCKETS * BUCKET_MS
     left_out = 0
-    alike: dict[_Times, tuple[list[ScheduleRef], dict[str, list[int]]]] = {}
+    alike: dict[tuple[_Times, bool], tuple[list[ScheduleRef], dict[str, list[int]]]] = {}
     for place, schedule in enumerate(schedules):
         if place % _SLICE == _SLICE - 1:
             yield
         times = _times(schedule, now, to_ms)
-        if times is None or (len(alike) == TRIGGERS_MAX and times not in alike):
-            left_out += times is not None
+        if times is None:
             continue
-        members, jobs = alike.setdefault(times, ([], {}))
+        key = times, schedule.policy.overlap is Overlap.ALLOW
+        if len(alike) == TRIGGERS_MAX and key not in alike:
+            left_out += 1
+            continue
+        members, jobs = alike.setdefault(key, ([], {}))
         members.append(schedule)
         graph = schedule.graph
         for template in [schedule.template] if graph is None else [job.template for job in graph.jobs]:
@@ -80,7 +85,7 @@ def load_ahead(
             known[0] += 1
             known[1] += cost_ms(template, schedule.name)
     work: dict[str | None, list[int]] = {None: [0] * BUCKETS}
-    for times, (members, jobs) in alike.items():
+    for (times, overlaps), (members, jobs) in alike.items():
         yield
         try:
             fires = list(_fires(*times, to_ms, calendars))
@@ -89,10 +94,13 @@ def load_ahead(
             continue
         for definition, (count, total_ms) in jobs.items():
             lasts_ms = times[0].jitter_ms + max(total_ms // count, 1)
+            own = [0] * BUCKETS
+            for at_ms, span_ms, often in fires:
+                _spread(own, at_ms - from_ms, span_ms + lasts_ms, total_ms * often)
+            if not overlaps:
+                own = [min(each, count * BUCKET_MS) for each in own]
             for name in (None, definition) if definition in caps else (None,):
-                buckets = work.setdefault(name, [0] * BUCKETS)
-                for at_ms, span_ms, often in fires:
-                    _spread(buckets, at_ms - from_ms, span_ms + lasts_ms, total_ms * often)
+                work[name] = list(map(add, work.get(name, [0] * BUCKETS), own))
     needed = {name: [-(-each // BUCKET_MS) for each in buckets] for name, buckets in work.items()}
     capped = [Load(name, caps[name], each) for name, each in needed.items() if name is not None]
     capped.sort(key=lambda load: (-max(load.needed) / load.slots, load.definition))

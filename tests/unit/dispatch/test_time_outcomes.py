@@ -203,6 +203,10 @@ def schedule(pattern: Pattern, name: str = "a", definition: str = "log", **trigg
     return replace(plain, trigger=replace(Trigger(pattern), **trigger), template=template)
 
 
+def serial(schedule: ScheduleRef, overlap: str) -> ScheduleRef:
+    return replace(schedule, policy=replace(schedule.policy, overlap=Overlap(overlap)))
+
+
 def load(*schedules: ScheduleRef, minutes: float = 10, slots: int = 2) -> LoadAhead:
     steps = load_ahead(NOW, schedules, slots, {"log": 1}, {}, cost_ms=lambda _template, _name: int(minutes * MINUTE_MS))
     while True:
@@ -224,6 +228,8 @@ def load(*schedules: ScheduleRef, minutes: float = 10, slots: int = 2) -> LoadAh
         (schedule(Interval(MINUTE_MS, WallMs(0))), 2, {0: 1} | dict.fromkeys(range(1, BUCKETS), 2)),
         (schedule(Interval(MINUTE_MS, WallMs(0)), max_fires=20), 10, {0: 1, 1: 9, 2: 9, 3: 2}),
         (schedule(Cron("*/5 3 * * *")), 20, {18: 2, 19: 4, **dict.fromkeys(range(20, 24), 4), 24: 3, 25: 1}),
+        (serial(schedule(Interval(MINUTE_MS, WallMs(0))), "buffer_one"), 2, dict.fromkeys(range(BUCKETS), 1)),
+        (serial(schedule(Cron("*/5 3 * * *")), "skip"), 20, dict.fromkeys(range(18, 26), 1)),
         (schedule(Once(WallMs(NOW))), 10, {}),
         (schedule(Once(WallMs(FROM + BUCKETS * BUCKET_MS))), 10, {}),
         (replace(schedule(AT_ONE), paused_at_ms=WallMs(NOW)), 10, {}),
