@@ -116,7 +116,7 @@ class JournalScan:
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         moved = sorted({decision.job_id for decision in decisions if isinstance(decision, JobMove)})
         named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | RecordVerdict)})
-        with faults("read what was decided about"):
+        with faults("read the documents of the decisions"):
             found = self._database[Collection.JOBS.value].find({"_id": {"$in": moved}}, CLASSIFIED_FIELDS)
             jobs = await found.to_list(None)
             found = self._database[Collection.SCHEDULES.value].find({"_id": {"$in": named}}, _BASIS)
