@@ -119,7 +119,7 @@ class Elector:
         self._dead_holder = holder
         self._died_at = now
 
-    def holder_stands_still(self, holder: str, now: MonoMs) -> None:
+    def holder_stalled(self, holder: str, now: MonoMs) -> None:
         """Allow a challenge of the known version of ``holder``'s lease, for one retry period.
 
         Only of that version: a holder that renews is no longer suspected, and if its renewal has not come by yet, the

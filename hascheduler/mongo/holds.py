@@ -41,7 +41,7 @@ class MongoHoldStore:
 
     async def put(self, hold: Hold) -> bool:
         older = {"_id": hold.key, "$or": [{"rev": {"$lt": hold.rev}}, {"rev": {"$not": {"$type": "number"}}}]}
-        with faults("put a hold"):
+        with faults("write a hold"):
             for _ in range(2):  # the first may collide with an older one that was just being inserted
                 with suppress(DuplicateKeyError):
                     await self._holds.replace_one(older, encode_hold(hold), upsert=True)
@@ -51,7 +51,7 @@ class MongoHoldStore:
 
 log = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 0.5
+_POLL_EVERY_S = 0.5
 _IDLE_MICROS = 1_000_000
 """A running mover goes on within milliseconds."""
 
@@ -75,7 +75,7 @@ class LeftTransactions:
     async def _run(self, client: Client) -> None:
         reminders = Reminders()
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_EVERY_S)
             if not self._is_moving():
                 continue
             try:
@@ -95,7 +95,7 @@ async def _end_left_transactions(client: Client) -> int:
         {"$match": {"appName": CLIENT_OPTIONS["appname"], **idle}},
         {"$project": {"lsid.id": True}},
     ]
-    with faults("end transactions that were left open"):
+    with faults("abort orphaned transactions"):
         found = await (await awaited(client.admin.aggregate(sessions))).to_list(None)
         if found:
             await client.admin.command("killSessions", [{"id": each["lsid"]["id"]} for each in found])

@@ -16,10 +16,10 @@ from typing import Protocol
 
 from hascheduler.ports import ClusterView
 
-NOT_TURNING = "the loops no longer turn"
+NOT_TURNING = "the loops have stalled"
 WAITING_FOR_DATABASE = "waiting for MongoDB"
-ABOUT_TO_END = "it is about to end"
-NOT_LEADING = "another replica leads, or none"
+ABOUT_TO_END = "shutting down"
+NOT_LEADING = "this replica does not lead"
 
 
 class Health(Protocol):

@@ -13,8 +13,8 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     Settlement,
     decode_decisions,
-    encode_beside,
     encode_decisions,
+    encode_extras,
 )
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
@@ -194,7 +194,7 @@ def a_run(created_at_ms: int, because_of: str | None = None) -> RecordVerdict:
 
 def journaled(*decisions: Decision) -> tuple[Decision, ...]:
     """As a successor reads them."""
-    return decode_decisions(encode_decisions(decisions), encode_beside(decisions).get("creations"))
+    return decode_decisions(encode_decisions(decisions), encode_extras(decisions).get("creations"))
 
 
 @pytest.mark.parametrize("decision", [a_fire(EARLIER, 1), a_run(EARLIER, "fire:tick:1")], ids=["fire", "pass over"])

@@ -156,10 +156,10 @@ class Leader:
         self._hurry()
         self._news.set()
 
-    def holder_stands_still(self, holder: str) -> None:
+    def holder_stalled(self, holder: str) -> None:
         """Note the suspicion: unless the holder renews, its lease may be challenged now."""
-        self._observer.holder_stands_still(holder)
-        self._elector.holder_stands_still(holder, self._clock.mono_ms())
+        self._observer.holder_stalled(holder)
+        self._elector.holder_stalled(holder, self._clock.mono_ms())
         self._hurry()
         self._news.set()
 
@@ -242,9 +242,9 @@ class Leader:
             pass
         self._news.clear()
         if not self._elector.observed:
-            await self._first_look()
+            await self._first_read()
 
-    async def _first_look(self) -> None:
+    async def _first_read(self) -> None:
         """Read the lease if the snapshot had none: make sure that there is none, rather than wait for one."""
         if not self._can_lead():
             return

@@ -62,7 +62,7 @@ class DigestCheck:
             self._own.popitem(last=False)
         if not self._feed.complete or mirror.ahead != self._ahead:
             self._ahead, self._ahead_at, self._passed = mirror.ahead, self._clock.mono_ms(), -1
-        elif self._feed.heard_ms is not None and self._feed.heard_ms > self._ahead_at:
+        elif self._feed.seen_through_ms is not None and self._feed.seen_through_ms > self._ahead_at:
             self._passed = mirror.ahead
 
     def seen(self, status: ReplicaStatus) -> None:

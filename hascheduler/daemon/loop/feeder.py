@@ -87,9 +87,9 @@ class Feeder:
         self.position = ""
 
     @property
-    def heard_ms(self) -> MonoMs | None:
+    def seen_through_ms(self) -> MonoMs | None:
         """Return the moment before which everything written has come by in the stream."""
-        return self._heartbeat.heard_ms
+        return self._heartbeat.seen_through_ms
 
     def due_ms(self, fire: Fire) -> int:
         """Return when that fire was due, by its schedule in the mirror."""

@@ -15,9 +15,9 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.timers import Timers
 from hascheduler.model.job import UNSTARTED_MAX, JobRef, JobState
 
-EXPIRED = "expired before it could begin"
+EXPIRED = "expired before it started"
 TIMED_OUT_IN_ALL = f"{TIMED_OUT} in all"
-NEVER_TAKEN_UP = f"{NOT_STARTED}; {UNSTARTED_MAX} attempts were not taken up by their processors, as many as may be"
+NEVER_TAKEN_UP = f"{NOT_STARTED}; {UNSTARTED_MAX} attempts did not start, the most allowed"
 
 
 class Deadlines:

@@ -11,7 +11,7 @@ from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import CheckConfig, Report
 from hascheduler.check.journal import DatedHead, JournalOrder, check_decisions
 from hascheduler.dispatch.decisions import (
-    BESIDE,
+    EXTRA_FIELDS,
     CountFailures,
     Decision,
     Fire,
@@ -134,7 +134,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
     if not isinstance(rows, list):
         raise InvalidInput(("decisions",), f"a {type(rows).__name__}", "a list")
     try:
-        decisions = decode_decisions(rows, *map(document.get, BESIDE))
+        decisions = decode_decisions(rows, *map(document.get, EXTRA_FIELDS))
     except (InvalidInput, ValueError, TypeError) as error:
         raise InvalidInput(("decisions",), f"{str(error)[:200]}", "decisions of this release") from None
     for decision in decisions:

@@ -142,7 +142,7 @@ def require_compatible(
                 )
             if name != index_name(model) and _shape(info) == wanted:
                 raise DatabaseUnfit(
-                    f"the index {name!r} of {collection} is in the place of {index_name(model)!r};"
+                    f"the index {name!r} of {collection} takes the place of {index_name(model)!r};"
                     f' drop it: db.{collection}.dropIndex("{name}")'
                 )
 

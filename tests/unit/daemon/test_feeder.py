@@ -212,5 +212,5 @@ async def test_when_the_replica_ends_no_request_waits_and_none_begins_to() -> No
         await asyncio.sleep(0)
         waiters.close()
         assert not await waiting
-    with pytest.raises(Overloaded, match="about to end"), waiters.waiting("a"):
+    with pytest.raises(Overloaded, match="shutting down"), waiters.waiting("a"):
         pass

@@ -43,11 +43,11 @@ class Room:
             rounds=self._rounds,
             metrics=ReplicaMetrics(self.registry),
         )
-        self.watch.heard(self.clock.mono_ms())
+        self.watch.stream_seen(self.clock.mono_ms())
 
     # The leader
 
-    def holder_stands_still(self, holder: str) -> None:
+    def holder_stalled(self, holder: str) -> None:
         self.suspected.append(holder)
         self.changed.set()
 
@@ -66,7 +66,7 @@ class Room:
         return self.answers
 
     def _beat(self) -> int:
-        asyncio.get_running_loop().call_soon(lambda: self.watch.heard(self.clock.mono_ms()))
+        asyncio.get_running_loop().call_soon(lambda: self.watch.stream_seen(self.clock.mono_ms()))
         return 1
 
     async def beats(self) -> None:

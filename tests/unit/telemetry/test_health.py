@@ -46,7 +46,7 @@ async def answers(health: Health, *, leads: bool = True) -> Answers:
 
 
 YES = (200, "")
-INCOMPLETE = (503, "the mirror is not complete yet")
+INCOMPLETE = (503, "the mirror is incomplete")
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_an_outage_of_the_collector_is_logged_once_and_so_is_its_end() -> None:
 )
 def test_a_protocol_that_is_not_spoken_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(InvalidInput, match=f"{variable}: '{value}' is not spoken here; expected http/protobuf"):
+    with pytest.raises(InvalidInput, match=f"{variable}: '{value}' is not supported; expected http/protobuf"):
         otlp_tracer("hascheduler", "r1", None)
 
 
