@@ -8,13 +8,13 @@
 
 The two witnesses:
 
-1. *The stream.* Nothing of the leader came by (its beats, renewals, journal entries), though everything did that was
+1. *The stream.* It brought nothing of the leader (beats, renewals, journal entries), though it has brought all that was
    written up to a threshold after its last sign: a beat of this replica that was sent then has come back. A replica
    that is cut off, starved or paused itself sends no beat, or sees none come back, so it proves nothing; if its own
    beats were interrupted, the count begins again.
 2. *Its process.* It has greeted this replica before, and now leaves one connection after the other without a greeting.
 
-The threshold grows with how late the leaders' signs were lately, so a machine that is short of CPU teaches patience.
+The threshold grows with how late the leaders' signs were recently: a machine that is short of CPU gets more patience.
 
 A wrong suspicion is harmless, as the journal fences the old leader, and is bounded all the same. Each replica counts
 every early takeover that it sees, its own or another's. If the old leader is back before it was silent for another
@@ -36,7 +36,7 @@ from hascheduler.model.values.instants import MonoMs
 SIGNS_MIN = 3
 """The silence of a leader counts only after this many signs of it."""
 UNANSWERED_MIN = 2
-"""How many connections in a row must go without a greeting: a single one may have met a moment without CPU."""
+"""How many connections in a row must go without a greeting: a single one may have come at a moment without CPU."""
 _LATE_NUM, _LATE_DEN = 3, 2
 """A sign is late after one and a half retry periods: beats and renewals come once in each."""
 _PATIENCE_NUM, _PATIENCE_DEN = 7, 4
@@ -133,7 +133,7 @@ class LeaderSuspicion:
         self._beat_at.pop(replica_id, None)
 
     def stream_seen(self, seen_through_ms: MonoMs | None, now: MonoMs) -> None:
-        """Take that everything written before ``seen_through_ms`` has come by, as a beat of this replica shows."""
+        """Take how far the stream is complete: everything written before ``seen_through_ms`` has been seen."""
         known, self._seen_through = self._seen_through, seen_through_ms
         if seen_through_ms is not None and (known is None or seen_through_ms - known > self._late_after_ms):
             # This replica's own beats were interrupted: the same may have interrupted the leader's.
@@ -214,7 +214,7 @@ class LeaderSuspicion:
         return self._retry_ms * _LATE_NUM // _LATE_DEN
 
     def _is_live(self, now: MonoMs) -> bool:
-        """Return True if what comes by was written just now: after a pause, a whole past arrives in one moment."""
+        """Return True if the stream is current: after a pause, a whole past arrives in one moment."""
         return self._seen_through is not None and now - self._seen_through <= self._late_after_ms
 
     def _sign(self, now: MonoMs) -> None:

@@ -56,7 +56,7 @@ _IDLE_MICROS = 1_000_000
 """A running mover goes on within milliseconds."""
 
 
-class LeftTransactions:
+class OrphanedTransactions:
     """A loop that aborts abandoned transactions, twice a second while ``is_moving``.
 
     Each MongoDB has a loop of its own, as one may stall.
@@ -79,7 +79,7 @@ class LeftTransactions:
             if not self._is_moving():
                 continue
             try:
-                if ended := await _end_left_transactions(client):
+                if ended := await _abort_orphaned(client):
                     log.info("orphaned_transactions_aborted", transactions=ended)
                 reminders.over()
             except StoreUnavailable as error:
@@ -87,7 +87,7 @@ class LeftTransactions:
                     log.warning("orphaned_transactions_unknown", error=str(error))
 
 
-async def _end_left_transactions(client: Client) -> int:
+async def _abort_orphaned(client: Client) -> int:
     """Abort idle transactions of hascheduler, and return how many there were."""
     idle = {"type": "idleSession", "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS}}
     sessions = [

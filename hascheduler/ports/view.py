@@ -117,7 +117,7 @@ class Cluster:
     drains: Mapping[str, StandingPause] = field(default_factory=dict)
     """By the name of the drained processors."""
     rests: Mapping[str, Rest] = field(default_factory=dict)
-    """By the id of processors that did not take up the last jobs sent to them."""
+    """By the id of processors that did not start the last jobs sent to them."""
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]

@@ -10,7 +10,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.mongo.connection import Client, Database, open_database, transaction
-from hascheduler.mongo.holds import LeftTransactions
+from hascheduler.mongo.holds import OrphanedTransactions
 from hascheduler.mongo.identities import require_known_database, require_own_database
 from hascheduler.mongo.replicas import MongoReplicaBoard, ready_replicas
 from hascheduler.mongo.tenants import MongoTenantStore
@@ -157,7 +157,7 @@ async def test_one_that_a_mover_left_open_is_ended_and_its_owner_writes_nothing(
         with pytest.raises(StoreUnavailable, match="WriteConflict"):
             await store.take(HOLD, {})
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(LeftTransactions([database], lambda: True, SystemClock()).run())
+            running = tasks.create_task(OrphanedTransactions([database], lambda: True, SystemClock()).run())
             assert await put_in_the_end(store) == set()
             running.cancel()
         with pytest.raises(OperationFailure, match="aborted"):

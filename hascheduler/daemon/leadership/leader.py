@@ -349,8 +349,8 @@ class Leader:
 
     async def _end_term(self, term: asyncio.Task[None], reason: str) -> None:
         if not term.done():
-            say = log.info if reason == _HANDED_OVER else log.warning
-            say("term_ended", term=self._elector.term, reason=reason)
+            write = log.info if reason == _HANDED_OVER else log.warning
+            write("term_ended", term=self._elector.term, reason=reason)
             term.cancel()
             await asyncio.wait({term}, timeout=_HANDOVER_S)
         self._term = None

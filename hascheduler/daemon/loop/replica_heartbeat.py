@@ -26,7 +26,7 @@ _SENT_MAX = 64
 
 
 class ReplicaHeartbeat:
-    """Owner of the beats that were sent, of the newest that came back, and of when each replica's last came by."""
+    """Owner of the beats that were sent, of the newest that came back, and of when each replica's last was seen."""
 
     def __init__(self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class ReplicaHeartbeat:
         self.lag_ms: int | None = None
         """From writing the last beat that came back to folding it; None before the first."""
         self.seen_through_ms: MonoMs | None = None
-        """Everything written before then has come by in the stream: when the last beat that came back was sent."""
+        """When the last beat that came back was sent: the stream has brought everything written before."""
         self._others_seen_at: dict[str, MonoMs] = {}
         self._zone_data: dict[str, str] = {}
         self._hurry = asyncio.Event()

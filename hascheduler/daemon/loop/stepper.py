@@ -72,7 +72,7 @@ class StreamProgress(Protocol):
 
     @property
     def listening(self) -> bool:
-        """Return True if the stream is not silent: new writes come by."""
+        """Return True if the stream is not silent: new writes arrive."""
         ...
 
     @property

@@ -6,7 +6,7 @@ The protocol between releases is in `hascheduler.model.schema_version`. The step
                 ─► do all live processes read the new version? ─► the version
 
 Each step is checked on its own and changes nothing if it is done. So a killed migration continues where it stopped, and
-several at once share the work. If people have to decide, a `DatabaseUnfit` names what: before any change, a version
+several at once share the work. If a person has to decide, a `DatabaseUnfit` names what: before any change, a version
 that this release does not read, or an index of another shape; before the last step, the processes that would not read
 the new version. No earlier step does anything that the older release would notice.
 """
@@ -49,7 +49,7 @@ _INDEX_NOT_FOUND = 27
 _BUILD_LIMIT_S = 7 * 86_400.0
 """An index of a large collection takes long to build, and the operator who waits for it has asked for it."""
 _REPORT_EVERY_S = 10.0
-_HEARD_LATELY_MS = 60_000
+_LIVE_FOR_MS = 60_000
 
 ReportStep = Callable[[str, MigrationStep, Mapping[str, Any]], None]
 """Reports progress: the event (``migrating``, ``still_migrating`` or ``migrated``), its step, and its fields."""
@@ -71,7 +71,7 @@ async def prepare(database: Database) -> None:
 async def migrate(database: Database, report: ReportStep, *, dry_run: bool = False) -> Migration:
     """Bring the database to what this release needs, or (``dry_run``) only list what is missing.
 
-    Raise `DatabaseUnfit` if people have to decide, or a right is missing. `StoreUnavailable` may be raised after some
+    Raise `DatabaseUnfit` if a person has to decide, or a right is missing. `StoreUnavailable` may be raised after some
     of the steps, and the next migration continues from there.
     """
     before = await _readable_version(database)
@@ -177,7 +177,7 @@ async def _older_replicas(database: Database) -> bool:
 
 def _recently_alive(kept_ms: int) -> dict[str, Any]:
     # By the server's clock, as the server lets the records expire.
-    return {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
+    return {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _LIVE_FOR_MS]}]}
 
 
 async def _require_all_read_it(database: Database) -> None:

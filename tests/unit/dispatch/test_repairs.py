@@ -16,7 +16,7 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan
-from hascheduler.dispatch.live_jobs.deadlines import NEVER_TAKEN_UP
+from hascheduler.dispatch.live_jobs.deadlines import NEVER_STARTED
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone, ProcessorSeen
 from hascheduler.model.job import UNSTARTED_MAX, JobRef
 from hascheduler.model.processor import Rest
@@ -241,7 +241,7 @@ def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
     scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX - 1, UNSTARTED_MAX - 1)))
     assert scene.began.decisions == (Dispatch("j", UNSTARTED_MAX, "q"),)
     scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX, UNSTARTED_MAX)))
-    assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_TAKEN_UP),)
+    assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_STARTED),)
 
 
 def test_a_processor_that_consumes_again_need_not_wait_for_the_end_of_its_rest() -> None:
