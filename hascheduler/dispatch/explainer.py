@@ -182,10 +182,8 @@ class Explainer:
         numbers: dict[str, Figure] = {"key": key, "value": value}
         if limit.max_concurrency is not None and self._locks.is_full(group):
             holders = self._named(self._locks.holders(group), only)
-            because = (
-                f"{len(holders)} of at most {limit.max_concurrency} jobs of {definition!r} with {shown} are running: "
-                f"{_listed(holders)}"
-            )
+            running_of = f"{len(holders)} of {limit.max_concurrency} jobs running ({_listed(holders)})"
+            because = f"the limit of {definition!r} with {shown} is reached: {running_of}"
             running: dict[str, Figure] = {
                 "running": len(holders), "cap": limit.max_concurrency, "holders": holders[:_NAMED_MAX]
             }  # fmt: skip
@@ -205,16 +203,16 @@ class Explainer:
         whole: int | None
         match rule:
             case BlockReason.TOTAL:
-                running, cap, what = limits.running, limits.max_concurrency or 0, "jobs are running in total"
+                running, cap, what = limits.running, limits.max_concurrency or 0, "the total limit"
                 whole = limits.cap
             case BlockReason.TIER:
                 tier = definition.tier or 0
                 running, cap, whole = limits.of_tier[tier], self._rules.part_of(tier_key(tier), tier), tier
-                what = "jobs of its tier are running"
+                what = "the limit of its tier"
             case BlockReason.TENANT:
                 tenant = job_class.tenant or ""
                 running, cap, whole = limits.of_tenant[tenant], self._rules.quota(tenant) or 0, None
-                what = f"jobs of the tenant {tenant!r} are running"
+                what = f"the limit of the tenant {tenant!r}"
             case BlockReason.RATE if definition.rate_limit is not None:
                 limit, until_ms = definition.rate_limit, limits.dry_until(definition.name)
                 note = self._rules.part_note(limit.count, None if known.rate_limit is None else known.rate_limit.count)
@@ -224,8 +222,8 @@ class Explainer:
                 return Block(rule, because, "when the next one may start", numbers, at_ms)
             case _:
                 running, cap = limits.of_definition[definition.name], definition.max_concurrency or 0
-                what, whole = f"jobs of {definition.name!r} are running", known.max_concurrency
-        because = f"{running} of at most {cap} {what}{self._rules.part_note(cap, whole)}"
+                what, whole = f"the limit of {definition.name!r}", known.max_concurrency
+        because = f"{what} is reached: {running} of {cap} jobs running{self._rules.part_note(cap, whole)}"
         ending = "when its turn comes" if whole and not cap else "when one of them ends"
         return Block(rule, because, ending, {"running": running, "cap": cap})
 
