@@ -175,7 +175,7 @@ class MongoTenantStore:
             which = {"_id": hold.key, "rev": hold.rev, "held": hold.is_held}
             demanded = await self._holds.update_one(which, {"$inc": {"demanded": 1}}, session=session)
             if not demanded.matched_count:
-                raise StoreUnavailable(f"another hold was put on {hold.key}")
+                raise StoreUnavailable(f"the hold on {hold.key} has changed")
             yield session
             await session.commit_transaction()
 

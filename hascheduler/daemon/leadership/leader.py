@@ -135,7 +135,7 @@ class Leader:
         if self._committer is not None and not (self._trusted() and self._clock_trusted()):
             # The core stops now, and must not stay stopped in a term that a late renewal revives.
             self._committer = None
-            self._must_end = "lease lapsed" if self._clock_trusted() else "time unknown"
+            self._must_end = "lease lapsed" if self._clock_trusted() else "clock not trusted"
             self._news.set()
         return self._committer
 
@@ -166,7 +166,7 @@ class Leader:
     def loop_hangs(self) -> None:
         """Note that the deciding loop hangs: another replica should lead, and need not wait for the lease."""
         if self._term is not None:
-            self._must_end = "dispatch loop hangs"
+            self._must_end = "dispatch loop stalled"
             self._news.set()
 
     def restarted(self) -> None:

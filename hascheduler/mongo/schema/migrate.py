@@ -62,7 +62,7 @@ async def require_readable(database: Database) -> None:
 
 
 async def prepare(database: Database) -> None:
-    """Prepare the database for a replica's start: as `migrate`, but never raise the version, which people do."""
+    """Prepare the database for a replica's start: as `migrate`, but never raise the version."""
     await reach(database)
     await _missing(database)
     await ensure_collections_and_indexes(database)

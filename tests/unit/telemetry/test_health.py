@@ -21,9 +21,7 @@ from hascheduler.telemetry.health import (
 )
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.leadership import (
-    MemoryLeaseStore,
-)
+from hascheduler.testing.memory.leadership import MemoryLeaseStore
 from tests.unit.api.doubles import StandingView
 from tests.unit.daemon.in_memory import replica_in_memory
 from tests.unit.processor.world import until
