@@ -45,7 +45,7 @@ _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "
 
 @dataclass(kw_only=True)
 class ReplicaView:
-    """`hascheduler.ports.ClusterView`. ``is_stopping``: this replica is about to end."""
+    """`hascheduler.ports.ClusterView`. ``is_stopping``: this replica is shutting down."""
 
     config: ReplicaConfig
     feeder: Feeder

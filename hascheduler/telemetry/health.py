@@ -3,7 +3,7 @@
 =========  ======================================================================  ====================
 question   no means                                                                who asks
 =========  ======================================================================  ====================
-alive      its loops no longer turn: only a restart helps                          a supervisor
+alive      its loops have stalled: only a restart helps                            a supervisor
 ready      not now: ask others, or give it no work; it may recover                 a load balancer
 leading    another replica decides, which is normal                                people, and scripts
 =========  ======================================================================  ====================
