@@ -65,9 +65,12 @@ async def stored(backend: Backend, job_id: str = "a") -> Mapping[str, Any]:
     return job
 
 
-async def records(backend: Backend, schedule: ScheduleId = TICK) -> list[VerdictRecord]:
+async def records(
+    backend: Backend, *verdicts: Verdict, schedule: ScheduleId = TICK, before: int = 10**6, limit: int = 100
+) -> list[VerdictRecord]:
     """The verdicts on the times of the schedule, the newest first."""
-    return list(await backend.verdicts.list(schedule, frozenset(Verdict), at(-100), at(10**6), 100))
+    which = frozenset(verdicts or Verdict)
+    return list(await backend.verdicts.list(schedule, which, at(-100), at(before), limit))
 
 
 async def stored_schedule(backend: Backend, name: str = "tick") -> Mapping[str, Any]:

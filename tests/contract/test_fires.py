@@ -233,7 +233,7 @@ async def test_a_record_replaces_one_of_the_old_schedule(backend: Backend) -> No
     assert await applied(backend.claims, replace(old, basis=basis)) == [DONE]
     await of_stored(backend, "beta", NOW)
     beta = ScheduleId("tick", "beta", NOW)
-    assert await records(backend, beta) == []
+    assert await records(backend, schedule=beta) == []
     for _ in range(2):
         assert await applied(backend.claims, a_run(NOW)) == [DONE]
-    assert [record.run for record in await records(backend, beta)] == [a_run(NOW).run]
+    assert [record.run for record in await records(backend, schedule=beta)] == [a_run(NOW).run]

@@ -6,22 +6,25 @@ import pytest
 
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import encode_fire_counts
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
 from hascheduler.model.documents.verdict import verdict_document
+from hascheduler.model.job import JobState
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import ListPosition, VerdictRecord, VerdictSelection
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, applied, raced
-from tests.contract.job_states import at, records, stored_schedule
+from tests.contract.job_states import at, dispatch, records, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
 of_one = on("memory", "mongomock", "pymongo", "motor")
 
 
-def passed(first: int, last: int, verdict: Verdict = Verdict.MISSED) -> RecordVerdict:
+def passed(
+    first: int, last: int, verdict: Verdict = Verdict.MISSED, because_of: str | None = None, schedule: str = "tick"
+) -> RecordVerdict:
     """Each second from ``first`` through ``last``."""
-    run = VerdictRun("tick", verdict, at(first), at(last), last - first + 1)
+    run = VerdictRun(schedule, verdict, at(first), at(last), last - first + 1, because_of)
     return RecordVerdict(run, Basis(at(first - 1), NOW), FireCounts(missed=last))
 
 
@@ -203,3 +206,40 @@ async def test_a_record_that_was_broken_by_hand_is_left_out(backend: Backend, br
     await backend.behind.insert(Collection.VERDICTS, {**verdict_document(run, at(40), NOW), **broken})
     assert len(await of_schedules(backend)) == 5
     assert len(await of_schedules(backend, tenant="acme")) == 3
+
+
+@of_one
+async def test_fired_times_are_read_from_their_jobs_and_all_verdicts_come_newest_first(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await backend.schedules.create(make_schedule("tick-other"))
+    skipped = passed(3, 3, Verdict.SKIPPED, because_of="fire:tick:x")
+    await applied(backend.claims, passed(1, 1), make_fire(2), skipped, make_fire(4))
+    await applied(backend.claims, passed(1, 1, schedule="tick-other"), make_fire(2, schedule="tick-other"))
+    await dispatch(backend, make_fire(2).job_id)
+    found = await records(backend)
+    assert [record.run.first_ms for record in found] == [at(4), at(3), at(2), at(1)]
+    assert [record.run.verdict for record in found] == ["fired", "skipped", "fired", "missed"]
+    assert [record.job_state for record in found] == [JobState.PENDING, None, JobState.DISPATCHED, None]
+    assert found[1].run == skipped.run
+    assert await records(backend, Verdict.SKIPPED, Verdict.MISSED) == [found[1], found[3]]
+    assert await records(backend, Verdict.FIRED) == [found[0], found[2]]
+    assert await records(backend, before=3, limit=1) == [found[2]]
+    assert await records(backend, limit=2) == found[:2]
+
+
+@of_one
+async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    full: dict[str, Any] = {"verdict": Verdict.THROTTLED, "because_of": "max_pending"}
+    decisions = [passed(1, 3, **full), passed(4, 5), passed(6, 9, **full)]
+    for _ in range(2):
+        assert await applied(backend.claims, *decisions) == [DONE] * 3
+    assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
+    document = await stored_schedule(backend)
+    assert decode_schedule("tick", document).tally == FireCounts(missed=2, throttled=8)
+    throttled = await records(backend, Verdict.THROTTLED)
+    assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
+        ("throttled", "max_pending", 1), ("throttled", "max_pending", 4), ("throttled", "max_pending", 3),
+    ]  # fmt: skip
+    assert [record.run.count for record in await records(backend, Verdict.MISSED)] == [2]
+    assert len(await records(backend, Verdict.MISSED, Verdict.THROTTLED)) == 4

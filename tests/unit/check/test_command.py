@@ -53,7 +53,7 @@ def test_a_database_that_is_away_is_status_2_and_one_line() -> None:
     [
         (["--json", "--watch"], "--watch: cannot be combined with --json"),
         (["--job-retention", "soon"], "HASCHEDULER_JOB_RETENTION"),
-        (["--every", "day"], "No such option"),
+        (["--every", "day"], "no such option: --every"),
     ],
 )
 def test_wrong_usage_is_status_2(options: list[str], said: str) -> None:

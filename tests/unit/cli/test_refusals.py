@@ -11,6 +11,11 @@ from tests.unit.cli.invoking import Replica
 @pytest.mark.parametrize(
     ("command", "said"),
     [
+        ("lane set bulk", "hascheduler lane: no such command 'set'"),
+        ("job get", "hascheduler job get: missing argument 'JOB'; see hascheduler job get --help"),
+        ("job list --sate failed", "no such option: --sate (Possible options: "),
+        ("cluster --json failovers", "extra argument(s) (failovers); see hascheduler cluster --help"),
+        ("schedule reset tick --from yesterday", "invalid value for '--from': 'yesterday' is not one of 'now'; see"),
         ("lane put bulk --weight 0", "weight: 0 is too small"),
         ("lane put bulk --weight heavy", "--weight: 'heavy' is not a whole number"),
         ("lane put bulk --promote-after 1m,2m", "promote_after: a list of 2"),

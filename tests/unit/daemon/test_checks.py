@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
 from hascheduler.daemon.loop.checks import InvariantChecker
 from hascheduler.errors import StoreUnavailable
-from hascheduler.mirror.changes import Change
-from hascheduler.mirror.mirror import Mark, Mirror
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.mirror import MARKED_EVERY, Mark, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 from tests.chance import load_profile
@@ -195,3 +195,32 @@ async def test_it_scans_while_it_leads_and_forgets_what_it_found_when_it_does_no
             await asked.wait()
     role.leading = True
     assert (len(scan.bounds), one.last_check) == (scans, None)
+
+
+def test_a_change_that_was_read_for_its_event_makes_the_mirror_ahead() -> None:
+    cluster = Cluster(9, replicas=1)
+    [one] = cluster.followers
+    ahead = one.mirror.ahead
+    change = Change(Collection.SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)
+    one.mirror.fold([change])
+    assert one.mirror.ahead == ahead + 1
+
+
+def test_what_is_read_beside_the_stream_is_not_compared_until_the_stream_has_passed_it() -> None:
+    cluster = Cluster(8, replicas=1)
+    cluster.settle()
+    [one] = cluster.followers
+    one.mirror.want(Collection.JOBS, "nobody")
+    noted = len(one.digests.published)
+    before = one.digests.published
+    one.follow(0)  # the reading
+    for _ in range(MARKED_EVERY):
+        one.beat()  # sent in the very millisecond of the reading: it may have been first
+    one.catch_up()
+    assert one.digests.published == before
+    assert len(before) == noted
+    for _ in range(2 * MARKED_EVERY):
+        cluster.clock.now += 1
+        one.beat()
+        one.catch_up()
+    assert one.digests.published != before

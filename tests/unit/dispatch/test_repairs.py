@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
-from hascheduler.dispatch.capacity.slot_pool import RESTS_MS
+from hascheduler.dispatch.capacity.slot_pool import RESTS_MS, SlotPool
 from hascheduler.dispatch.decisions import (
     LOST_UNSTARTED,
     NOT_STARTED,
@@ -260,3 +260,14 @@ def test_the_next_leader_knows_who_rests() -> None:
     assert (step.decisions, replayed.rests) == ((), leader.core.rests)
     assert standby.core.rests == leader.core.rests
     assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()
+
+
+def test_a_lost_processor_comes_back_with_a_later_beat_and_its_slots_as_they_are() -> None:
+    pool = SlotPool()
+    pool.seen(make_processor("a", slots=2, beat=5))
+    pool.occupy("job", "a", ())
+    pool.lost("a", 5)
+    pool.seen(make_processor("a", slots=2, beat=5))
+    assert (pool.is_live("a"), pool.choose("log", ())) == (False, None)
+    pool.seen(make_processor("a", slots=2, beat=6))
+    assert (pool.is_live("a"), pool.choose("log", ()), pool.occupants("a")) == (True, "a", ["job"])

@@ -237,3 +237,18 @@ def test_beats_that_are_on_time_raise_no_doubt() -> None:
     standby.stops().lives(AFTER_MS * 5 // 8, 50)
     assert standby.suspicion.doubtful_in_ms(at(standby.now)) == 0
     assert standby.suspicion.suspicious_in_ms(at(standby.now)) == AFTER_MS - AFTER_MS * 5 // 8
+
+
+def test_nought_is_never() -> None:
+    standby = Standby(after_ms=0).lives(10 * RETRY_MS).stops()
+    assert not standby.lives(LEASE_MS, 100).suspects()
+    assert standby.suspicion.doubtful_in_ms(at(standby.now)) is None
+
+
+def test_where_its_own_beats_were_interrupted_the_count_begins_again() -> None:
+    standby = on_time().stops()
+    standby.deaf = True
+    standby.lives(5_000, 100)
+    standby.deaf = False
+    assert not standby.lives(AFTER_MS, 100).suspects()
+    assert standby.lives(100).suspects()
