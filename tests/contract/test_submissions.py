@@ -114,7 +114,7 @@ async def test_a_repeated_one_meets_what_it_has_made(backend: Backend) -> None:
 async def test_of_many_at_once_one_makes_them(backend: Backend) -> None:
     tries = (backend.jobs.submit_all(together("a", "b", "c", tried=tried)) for tried in range(6))
     answers = [{(each.answer, each.document["_id"][-1]) for each in one or ()} for one in await asyncio.gather(*tries)]
-    [made] = {tried for answer in answers for said, tried in answer if said is SubmitAnswer.NEW}
+    [made] = {tried for answer in answers for outcome, tried in answer if outcome is SubmitAnswer.NEW}
     assert sorted(len(answer) for answer in answers) == [1] * 6
     assert await ids_of(backend) == [f"{id}{made}" for id in "abc"]
 
@@ -203,8 +203,8 @@ async def test_an_idempotency_key_comes_first(backend: Backend) -> None:
         first = unique(f"{key}1", rule, key=key, idempotency_key=key, request_hash="h")
         again = unique(f"{key}2", rule, key=key, idempotency_key=key, request_hash="h")
         other = unique(f"{key}3", rule, key=key, idempotency_key=key, request_hash="other")
-        said = await submit(backend, first, again, other)
-        assert said == [("new", f"{key}1"), ("known", f"{key}1"), ("other", f"{key}1")]
+        found = await submit(backend, first, again, other)
+        assert found == [("new", f"{key}1"), ("known", f"{key}1"), ("other", f"{key}1")]
         [each] = await backend.jobs.submit_many([again])
         assert (each.answer, each.document["_id"]) == (KNOWN, f"{key}1")
     assert await submit(backend, unique("x", idempotency_key="k", request_hash="h"), unique("y", REPLACE)) == [
@@ -229,8 +229,8 @@ async def test_of_many_at_once_exactly_one_is_left_and_none_is_lost(backend: Bac
 
 @REPLACING
 async def test_the_newest_is_in_the_place_of_one_that_was_never_dispatched(backend: Backend, rule: UniqueKey) -> None:
-    said = await submit(backend, unique("a", rule), unique("b", rule, after_ms=1), unique("c", rule, after_ms=2))
-    assert said == [("new", "a"), ("new", "b"), ("new", "c")]
+    found = await submit(backend, unique("a", rule), unique("b", rule, after_ms=1), unique("c", rule, after_ms=2))
+    assert found == [("new", "a"), ("new", "b"), ("new", "c")]
     assert (await in_state(backend, PENDING), await in_state(backend, CANCELLED)) == (["c"], ["a", "b"])
     gone = await stored(backend, "b")
     assert (gone["error"], gone["finished_at_ms"], gone["attempts"]) == ("replaced by c", NOW + 2, [])
@@ -280,8 +280,8 @@ async def test_duplicates_within_a_batch_are_found(backend: Backend) -> None:
         unique("y1", REPLACE, key="y"),
     ]  # fmt: skip
     answers = await backend.jobs.submit_many(batch)
-    said = [(each.answer, each.document["_id"]) for each in answers]
-    assert said == [(NEW, "a"), (NEW, "p"), (DUPLICATE, "a"), (NEW, "x1"), (NEW, "x2"), (NEW, "y1")]
+    found = [(each.answer, each.document["_id"]) for each in answers]
+    assert found == [(NEW, "a"), (NEW, "p"), (DUPLICATE, "a"), (NEW, "x1"), (NEW, "x2"), (NEW, "y1")]
     assert (await in_state(backend, PENDING), await in_state(backend, CANCELLED)) == (["a", "p", "x2", "y1"], ["x1"])
 
 

@@ -178,9 +178,9 @@ async def test_the_newest_three_attempts_keep_their_tracebacks_as_they_were_told
         if number > 1:
             await dispatch(backend, "a", number, "p1")
             assert await backend.work.start("a", number, "p1", AT) is not None
-        told = None if number == 1 else f"$state {number}"
+        traceback = None if number == 1 else f"$state {number}"
         retry_at_ms = LATER if number < 5 else None
-        failed = AttemptOutcome(JobState.FAILED, error="no", retry_at_ms=retry_at_ms, traceback=told)
+        failed = AttemptOutcome(JobState.FAILED, error="no", retry_at_ms=retry_at_ms, traceback=traceback)
         assert await backend.work.finish("a", number, "p1", failed, AT) is FinishAnswer.DONE
     records = (await stored(backend))["attempts"]
     assert [record.get("traceback") for record in records] == [None, None, "$state 3", "$state 4", "$state 5"]

@@ -296,13 +296,13 @@ async def test_a_healthy_database_has_no_findings(healthy: Healthy) -> None:
     assert report.looked_at["fired jobs"] == TIMES - 5
 
 
-def _says(said: str, words: str) -> bool:
-    """Whether ``said`` has these words. Spans are counted from the moment of the scan, so they may be longer there."""
+def _holds(text: str, words: str) -> bool:
+    """Whether ``text`` has these words. Spans are counted from the moment of the scan, so they may be longer there."""
     span = re.search(r"\d+(?= s\b)", words)
     if span is None:
-        return words in said
+        return words in text
     pattern = re.escape(words[: span.start()]) + r"(\d+)" + re.escape(words[span.end() :])
-    return any(int(found) >= int(span[0]) for found in re.findall(pattern, said))
+    return any(int(found) >= int(span[0]) for found in re.findall(pattern, text))
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -313,8 +313,8 @@ async def test_each_planted_defect_is_found_and_nothing_else(healthy: Healthy, r
     report = await healthy.scan().run(AT_ONCE)
     assert [f"{finding.kind} {finding.document}" for finding in report.findings] == [found]
     [finding] = report.findings
-    said = f"{finding.what} {finding.hint}"
-    assert all(_says(said, word) for word in words.split(" | ")), said
+    text = f"{finding.what} {finding.hint}"
+    assert all(_holds(text, word) for word in words.split(" | ")), text
     assert report.counts == {finding.kind.value: 1}
     assert report.complete
 

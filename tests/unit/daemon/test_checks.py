@@ -70,8 +70,8 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
         missing_one_schedule(cluster, wrong)
         cluster.settle()
         cluster.settle()
-    told = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirror_mismatch", "error"))
-    assert told == ["r1", "r2", "r3", "r3"], "once a pair"
+    found = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirror_mismatch", "error"))
+    assert found == ["r1", "r2", "r3", "r3"], "once a pair"
     assert sorted(wrong.digests.differing) == ["r1", "r2"]
     assert [list(other.digests.differing) for other in others] == [["r3"], ["r3"]]
     assert (len(wrong.reasons), [other.reasons for other in others]) == (1, [[], []])
@@ -139,8 +139,8 @@ async def test_findings_are_shown_as_counts_and_logged_once() -> None:
             await one.check(scan)
         logged.append([(line["event"], line.get("document")) for line in logs])
         if len(logged) == 1:
-            said = [logs[0][name] for name in ("log_level", "kind", "what", "hint")]
-            assert said == ["error", "overdue", "late", "hint"]
+            line = [logs[0][name] for name in ("log_level", "kind", "what", "hint")]
+            assert line == ["error", "overdue", "late", "hint"]
     assert logged == [
         [("check_finding", "schedules/tick")],
         [("check_finding", "journal/default/4")],

@@ -125,8 +125,8 @@ async def test_a_loop_that_does_not_come_round_is_reported_until_it_does(room: R
     await room.until(lambda: room.hangs > 1)
     assert room.watch.own_loop_hangs
     room.is_turning = True
-    looked = room.turns
-    await room.until(lambda: room.turns > looked + 1)
+    turns = room.turns
+    await room.until(lambda: room.turns > turns + 1)
     assert not room.watch.own_loop_hangs
 
 

@@ -130,11 +130,11 @@ async def test_a_server_without_a_hello_is_described_by_what_it_did(authority: A
         return str(refused.value).removeprefix(f"HASCHEDULER_MONGODB_URI: {where} ")
 
     async with asyncio.timeout(30):
-        told = await asyncio.gather(*(asked(*row[:3]) for row in SPOKEN.values()))
-    assert {name: said[: len(SPOKEN[name][3])] for name, said in zip(SPOKEN, told, strict=True)} == {
+        texts = await asyncio.gather(*(asked(*row[:3]) for row in SPOKEN.values()))
+    assert {name: text[: len(SPOKEN[name][3])] for name, text in zip(SPOKEN, texts, strict=True)} == {
         name: row[3] for name, row in SPOKEN.items()
     }
-    assert "sEcret" not in str(told)
+    assert "sEcret" not in str(texts)
 
 
 _SILENT = "silent.invalid"
@@ -161,7 +161,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "told"),
+    ("hosts", "texts"),
     [
         (_SILENT, "the host 'silent.invalid' can't be resolved: no answer; expected a resolver that answers"),
         ("a.invalid,b.invalid", "there is no address for the host 'a.invalid', 'b.invalid'; expected a host name"),
@@ -169,7 +169,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 async def test_without_an_address_the_database_is_not_tried(
-    monkeypatch: pytest.MonkeyPatch, resolver: None, hosts: str, told: str
+    monkeypatch: pytest.MonkeyPatch, resolver: None, hosts: str, texts: str
 ) -> None:
     """The driver waits at its end for each name that it began to resolve, however long that takes."""
     if _SILENT in hosts:
@@ -179,6 +179,6 @@ async def test_without_an_address_the_database_is_not_tried(
     async def doing() -> None:
         tried.append(1)
 
-    with pytest.raises(Unreachable, match=told):
+    with pytest.raises(Unreachable, match=texts):
         await explained(doing, f"mongodb://{hosts}/?replicaSet=rs0", {})
     assert tried == []
