@@ -117,7 +117,7 @@ def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
 
 
 Report = Callable[[Iterable[Finding | None]], None]
-"""Called with the findings of a rule, and None for each document in order."""
+"""Called with the findings of a rule; None stands for a sound document."""
 
 
 class FindingCollector:

@@ -150,7 +150,7 @@ def _order(entry: DatedHead, what: str) -> Finding:
         FindingKind.JOURNAL_ORDER,
         f"journal/{entry.head.name}/{entry.head.seq}",
         what,
-        "the fence was bypassed: find out what writes to the journal besides the replicas, and keep a copy of it",
+        "the fence was bypassed: find out what else writes to the journal, and keep a copy of the journal",
         since_ms=entry.at_ms,
     )
 

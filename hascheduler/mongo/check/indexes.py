@@ -92,6 +92,6 @@ def _doubled(row: Mapping[str, Any]) -> Finding:
         FindingKind.IDEMPOTENCY_DOUBLED,
         f"jobs/{row['first']}",
         f"{row['jobs']} jobs have the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
-        "check which of them ran and cancel the others, then run hascheduler migrate to create the index",
+        "check which of them ran, cancel the unwanted ones, then run hascheduler migrate to create the index",
         since_ms=since_ms if isinstance(since_ms, int) else None,
     )
