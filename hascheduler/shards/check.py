@@ -41,7 +41,7 @@ async def deployment_report(
     scans: Mapping[str, InvariantScan], bounds: ScanBounds, progress: ScanProgress
 ) -> CheckReport:
     """Return one report of the scans of all shards, by their names."""
-    return merged_report({shard: await scan.look(bounds, progress) for shard, scan in scans.items()})
+    return merged_report({shard: await scan.run(bounds, progress) for shard, scan in scans.items()})
 
 
 class PlacedScan:
@@ -59,17 +59,17 @@ class PlacedScan:
         self._index = index
         self._after_tenant = self._after_schedule = ""
 
-    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
-        report, found = await self._own.look(bounds, progress), FindingCollector()
+    async def run(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+        report, found = await self._own.run(bounds, progress), FindingCollector()
         pace = ScanPace(bounds, progress)
-        is_complete = await self._look(None, bounds, pace, found)
+        is_complete = await self._check(None, bounds, pace, found)
         if any(found.suspects.values()):
-            await asyncio.sleep(bounds.look_again_s)
+            await asyncio.sleep(bounds.recheck_after_s)
             again = FindingCollector()
             suspects = {document for of_kind in found.suspects.values() for document in of_kind}
             second = ScanPace(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None)
-            is_complete &= await self._look(suspects, bounds, second, again)
-            found.second_look(finding for of_kind in again.suspects.values() for finding in of_kind.values())
+            is_complete &= await self._check(suspects, bounds, second, again)
+            found.confirm(finding for of_kind in again.suspects.values() for finding in of_kind.values())
         return replace(
             report,
             findings=(*report.findings, *found.listed()),
@@ -78,7 +78,7 @@ class PlacedScan:
             complete=report.complete and is_complete and not found.overflowed,
         )
 
-    async def _look(self, only: set[str] | None, bounds: ScanBounds, pace: ScanPace, into: FindingCollector) -> bool:
+    async def _check(self, only: set[str] | None, bounds: ScanBounds, pace: ScanPace, into: FindingCollector) -> bool:
         """Scan everything, or ``only`` these documents; return True if there was time for all."""
         layout = await self._layout(into)
         if layout is None:

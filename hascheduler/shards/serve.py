@@ -28,7 +28,7 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.holds import LeftTransactions, MongoHoldStore
+from hascheduler.mongo.holds import MongoHoldStore, OrphanedTransactions
 from hascheduler.mongo.replicas import ready_replicas
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.tenants import MongoTenantStore
@@ -241,7 +241,7 @@ class Ring:
         yield "names", self._names.run(lambda: self._board.leading, self._layouts.get, databases)
         yield "placement", placement.run()
         yield "moves", mover.run()
-        yield "left-transactions", LeftTransactions(databases, mover.is_moving, clock).run()
+        yield "left-transactions", OrphanedTransactions(databases, mover.is_moving, clock).run()
         yield "turns", turns.run()
         for shard in hosting.shards[1:]:
             copier = Copier(databases[0], databases[shard.index], hosting, shard)

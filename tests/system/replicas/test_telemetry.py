@@ -96,7 +96,7 @@ SERVE = ["serve"]
 WORK = ["processor", "hascheduler.handlers.log"]
 YES = (200, "")
 WAITS = (503, "waiting for MongoDB")
-FOLLOWS = (503, "another replica leads, or none")
+FOLLOWS = (503, "this replica does not lead")
 
 
 async def told(port: int) -> Told | None:

@@ -42,7 +42,7 @@ async def test_an_empty_database_in_the_place_of_a_shard_is_refused_by_every_pro
         status, said = await ended(processes, *command)
         assert status == 2, said
         assert "HASCHEDULER_SHARD_MONGODB_URIS" in said, command
-        assert "is another one than that of shard 0002 was until now" in said
+        assert "is not the one that shard 0002 has used so far" in said
     assert lost not in await processes.mongo.list_database_names()
 
 

@@ -132,7 +132,7 @@ class PublishingReplica:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(announcer_module, "_LOOK_MS", 1)
+    monkeypatch.setattr(announcer_module, "_POLL_MS", 1)
     monkeypatch.setattr(announcer_module, "_AGAIN_S", 0)
 
 
@@ -225,7 +225,7 @@ class Scene:
         batch = await self.stream.next_batch(0)
         folded = self.mirror.fold(batch.changes)
         self.position = batch.position or self.position
-        self.tail.look(folded.events)
+        self.tail.take(folded.events)
 
     async def begin(self) -> None:
         await self.jobs.submit(make_job("a marker"))

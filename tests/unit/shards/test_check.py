@@ -17,7 +17,7 @@ from tests.factories import NOW
 
 SHARDS = ("default", "0001", "0002")
 LAYOUT = Layout.even(SHARDS)
-AT_ONCE, LEADER = (replace(each, look_again_s=0.0, pause_s=0.0) for each in (THOROUGH, LIGHT))
+AT_ONCE, LEADER = (replace(each, recheck_after_s=0.0, pause_s=0.0) for each in (THOROUGH, LIGHT))
 OWN = Finding(FindingKind.INDEX, "jobs/x", "an index is missing", "make it")
 
 
@@ -34,7 +34,7 @@ class Own:
 
     findings: tuple[Finding, ...] = ()
 
-    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+    async def run(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         counts = {finding.kind.value: 1 for finding in self.findings}
         return CheckReport(NOW, self.findings, counts, {"jobs": 3}, complete=True)
 
@@ -227,16 +227,16 @@ MOTIONS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], Callable[[Stored], 
 async def test_what_changes_between_two_looks_is_no_finding(stored: Stored, row: str) -> None:
     plant, motion = MOTIONS[row]
     await plant(stored)
-    assert len(keys(await stored.scan(1).look(AT_ONCE))) == 1
+    assert len(keys(await stored.scan(1).run(AT_ONCE))) == 1
 
     class Moving(PlacedScan):
-        async def _look(self, only: set[str] | None, *args: Any) -> bool:
-            is_complete = await super()._look(only, *args)
+        async def _check(self, only: set[str] | None, *args: Any) -> bool:
+            is_complete = await super()._check(only, *args)
             if only is None:
                 await motion(stored)
             return is_complete
 
-    assert keys(await stored.scan(1, kind=Moving).look(AT_ONCE)) == []
+    assert keys(await stored.scan(1, kind=Moving).run(AT_ONCE)) == []
 
 
 async def test_a_leaders_looks_take_turns(stored: Stored) -> None:
@@ -249,7 +249,7 @@ async def test_a_leaders_looks_take_turns(stored: Stored) -> None:
     bounds = replace(LEADER, batch=2, placed_max=4, tenants_max=2)
     scan, found = stored.scan(1), set[tuple[FindingKind, str]]()
     for turn in range(6):
-        looked = keys(await scan.look(bounds))
+        looked = keys(await scan.run(bounds))
         assert len(looked) <= 4 + 2
         found |= set(looked)
         assert turn or len(found) < 12
