@@ -58,7 +58,7 @@ async def test_no_pod_or_half_of_one_is_refused_by_the_name_of_what_is_missing(a
             access(account)
         for nothing in (b"", b" \n", b"\xff"):
             file.write_bytes(nothing)
-            with pytest.raises(InvalidInput, match="holds nothing that is of use"):
+            with pytest.raises(InvalidInput, match="is empty, or not ASCII"):
                 access(account)
         file.write_bytes(kept)
     (account.folder / "ca.crt").write_text("no certificate")

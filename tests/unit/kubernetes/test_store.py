@@ -114,15 +114,15 @@ def _said(status: int, message: str = "no reason") -> Response:
 
 
 ANSWERS: tuple[tuple[Response, str], ...] = (
-    (_said(500), "answers 500"),
-    (_said(503, "the server is shutting down"), "answers 503 (the server is shutting down)"),
-    (JSONResponse({"message": "slow down"}, 429, {"Retry-After": "7"}), "has too much to do (slow down)"),
-    (RedirectResponse("https://login.example.com/"), "answers 307"),
-    (PlainTextResponse("<html>log in"), "is no Lease"),
-    (JSONResponse(["no", "object"]), "is no Lease"),
-    (JSONResponse({"metadata": {"uid": 5, "resourceVersion": "1"}}), "is no Lease"),
-    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1", "annotations": ["a"]}}), "is no Lease"),
-    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": "s"}), "is no Lease"),
+    (_said(500), "answered 500"),
+    (_said(503, "the server is shutting down"), "answered 503 (the server is shutting down)"),
+    (JSONResponse({"message": "slow down"}, 429, {"Retry-After": "7"}), "is overloaded (slow down)"),
+    (RedirectResponse("https://login.example.com/"), "answered 307"),
+    (PlainTextResponse("<html>log in"), "is not a Lease"),
+    (JSONResponse(["no", "object"]), "is not a Lease"),
+    (JSONResponse({"metadata": {"uid": 5, "resourceVersion": "1"}}), "is not a Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1", "annotations": ["a"]}}), "is not a Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": "s"}), "is not a Lease"),
 )
 
 
@@ -156,7 +156,7 @@ async def test_an_unknown_token_is_named_by_its_file(
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
 ) -> None:
     cluster.tokens = {"another"}
-    with pytest.raises(StoreUnavailable, match="does not know the token in") as raised:
+    with pytest.raises(StoreUnavailable, match="rejects the token in") as raised:
         await call(leases)
     assert str(account.folder / "token") in str(raised.value)
 
@@ -190,7 +190,7 @@ async def test_who_falls_silent_is_waited_for_only_so_long(
     cluster.silent()
     with monkeypatch.context() as short:
         short.setattr(api_module, "EXCHANGE_LIMIT_S", 0.1)
-        with pytest.raises(StoreUnavailable, match="no answer in time"):
+        with pytest.raises(StoreUnavailable, match="did not answer in time"):
             await call(leases)
     cluster.silent(0)  # who is slow here may have given up before it was asked
     await call(leases)
