@@ -304,5 +304,5 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
     assert scenario.policy.config() == CONFIG.policy
     assert (scenario.left_out, scenario.note) == (
         {"due_later": (), "cancelled": ("dropped",)},
-        "as recorded of r1; without jobs: 1 cancelled before they began",
+        "as recorded by r1; jobs left out: 1 cancelled before they started",
     )
