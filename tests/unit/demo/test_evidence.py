@@ -126,5 +126,5 @@ def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
 def test_a_line_that_is_half_an_effect_is_an_error(tmp_path: Path, line: str) -> None:
     output = tmp_path / "log"
     output.write_text(line + "\n")
-    with pytest.raises(WorldError, match="holds a line that is no effect"):
+    with pytest.raises(WorldError, match="contains a line that is not an effect"):
         Effects().read([output])

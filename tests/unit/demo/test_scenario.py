@@ -54,7 +54,7 @@ async def test_it_waits_no_longer_than_that(limit: str, monkeypatch: pytest.Monk
     steps, said = _scenario(Backlog(unended=[7]))
     async with asyncio.timeout(20):
         await steps._wait_for_all(list("abcdefg"))
-    assert said == ["7 have not ended; waiting no longer"]
+    assert said == ["7 jobs have not ended; giving up"]
 
 
 @pytest.mark.parametrize(
