@@ -108,7 +108,7 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         lambda stored: stored.job(0, "job:x", ONE),
         FindingKind.MISPLACED,
         "default: jobs/job:x",
-        ("in shard default", f"tenant {ONE!r}'s in shard 0001", "submit it again", "database x;"),
+        ("in shard default", f"tenant {ONE!r} belongs to shard 0001", "submit it again", "database x;"),
     ),
     "a job in two shards": (
         lambda stored: stored.job(2, "job:1", ONE),
@@ -126,19 +126,19 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         lambda stored: stored.schedule(2, "s1", ONE),
         FindingKind.MISPLACED,
         "0002: schedules/s1",
-        (f"tenant {ONE!r}'s in shard 0001",),
+        (f"tenant {ONE!r} belongs to shard 0001",),
     ),
     "two schedules of one name, each in the shard of its tenant": (
         two_of_one_name,
         FindingKind.NAME_UNRESERVED,
         "0002: schedules/s1",
-        (f"its tenant is {TWO!r}", f"tenants of partition {partition_of(ONE)}", "only in lists"),
+        (f"its tenant {TWO!r}", f"tenants of partition {partition_of(ONE)}", "only in lists"),
     ),
     "a schedule without a name": (
         lambda stored: stored.databases[0]["names"].delete_one({"_id": "s1"}),
         FindingKind.NAME_UNRESERVED,
         "0001: schedules/s1",
-        ("for nobody", "db.names.updateOne({_id: 's1'}", f"partition: {partition_of(ONE)}"),
+        ("for no tenant", "db.names.updateOne({_id: 's1'}", f"partition: {partition_of(ONE)}"),
     ),
     "a schedule whose name is another partition's": (
         name_of_another,
@@ -150,13 +150,13 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         lambda stored: stored.name("s1", ONE, partition="7"),
         FindingKind.NAME_UNRESERVED,
         "0001: schedules/s1",
-        ("for nobody",),
+        ("for no tenant",),
     ),
     "no layout": (
         lambda stored: stored.databases[0]["routing"].delete_many({}),
         FindingKind.UNREADABLE,
         "default: routing/routing",
-        ("there is none", "backup"),
+        ("there is no layout", "backup"),
     ),
     "a layout that can't be read": (
         lambda stored: stored.layout(LAYOUT, partitions=[0, "x"]),

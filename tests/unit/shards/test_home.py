@@ -57,18 +57,18 @@ async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names
 @pytest.mark.parametrize(
     ("stored", "shards", "error"),
     [
-        (SHARDS, SHARDS[:2], "HASCHEDULER_SHARDS: 2, and the deployment in the database 'x' has 4 shards; expected 4"),
-        (SHARDS, SHARDS[:1], "HASCHEDULER_SHARDS: 1, and the deployment in the database 'x' has 4 shards; expected 4"),
+        (SHARDS, SHARDS[:2], "HASCHEDULER_SHARDS: 2, but the deployment in the database 'x' has 4 shards; expected 4"),
+        (SHARDS, SHARDS[:1], "HASCHEDULER_SHARDS: 1, but the deployment in the database 'x' has 4 shards; expected 4"),
         (
             SHARDS[:2],
             ("other", "0001"),
-            "HASCHEDULER_SHARD: 'other', and the deployment in the database 'x' calls its first shard 'default';"
+            "HASCHEDULER_SHARD: 'other', but the deployment in the database 'x' calls its first shard 'default';"
             " expected default",
         ),
         (
             SHARDS[:2],
             ("other", "0001", "0002"),
-            "HASCHEDULER_SHARDS: 3, and the deployment in the database 'x' has 2 shards; expected 2",
+            "HASCHEDULER_SHARDS: 3, but the deployment in the database 'x' has 2 shards; expected 2",
         ),
     ],
 )
@@ -105,7 +105,7 @@ async def test_a_layout_that_cannot_be_read_is_refused_in_a_sentence_that_names_
 ) -> None:
     await home["routing"].insert_one(encode_layout(Layout.even(SHARDS)) | changed)
     for reading in (agreed(home, SHARDS), stored_layout(LayoutStore(home), 4)):
-        with pytest.raises(InvalidInput, match="in the layout that the database 'x' has") as refused:
+        with pytest.raises(InvalidInput, match="in the layout of the database 'x'") as refused:
             await reading
         assert str(refused.value).startswith(said)
 
@@ -118,14 +118,14 @@ async def test_a_layout_that_cannot_be_read_is_refused_in_a_sentence_that_names_
     [
         (
             SHARED,
-            "HASCHEDULER_SHARDS: 4, and the definition 'backup' has a conflict_scope that several shards can't keep:"
-            " jobs of different tenants may be in different ones of 4 shards, which do not exclude each other;"
+            "HASCHEDULER_SHARDS: 4, but the definition 'backup' has a conflict_scope that several shards can't enforce:"
+            " jobs of different tenants may be in different ones of 4 shards, and can't exclude each other;"
             " expected tenant",
         ),
         (
             Definition(name="mail", rate_limit=RateLimit(count=3, per_ms=1_000)),
-            "HASCHEDULER_SHARDS: 4, and the definition 'mail' has a rate_limit that several shards can't keep:"
-            " 3 can't be divided between 4 shards; expected 4 or more: each keeps one at least",
+            "HASCHEDULER_SHARDS: 4, but the definition 'mail' has a rate_limit that several shards can't enforce:"
+            " 3 can't be divided between 4 shards; expected 4 or more, at least one for each shard",
         ),
     ],
 )
@@ -175,7 +175,7 @@ class Ended(Exception):
 
 
 async def test_an_outage_or_a_broken_document_ends_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_LOOK_S", "_BUSY_LOOK_S"):
+    for name in ("_READ_EVERY_S", "_BUSY_READ_EVERY_S"):
         monkeypatch.setattr(f"hascheduler.shards.home.{name}", 0.0)
     first = Layout.even(SHARDS)
     looks = [StoreUnavailable("gone"), InvalidInput(("layout",), "broken"), first.beginning({0: 1}), Ended()]
@@ -265,7 +265,7 @@ async def test_a_document_that_was_broken_by_hand_knows_nothing_and_ends_nothing
 
 
 async def test_a_newer_epoch_is_told_before_the_next_beat(home: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hascheduler.shards.gateways._LOOK_S", 0.0)
+    monkeypatch.setattr("hascheduler.shards.gateways._CHECK_EVERY_S", 0.0)
     monkeypatch.setattr("hascheduler.shards.gateways._BEAT_S", 1_000.0)
     one, told = Gateway(home, "r1"), asyncio.Queue[int]()
     beat = one.board.beat

@@ -261,7 +261,7 @@ async def test_one_that_sees_nothing_leaves_all_as_it_is() -> None:
 
 async def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_hosts_all_that_it_should() -> None:
     member = Member("a", HandClock(0), ready=False)
-    assert member.hosting.not_ready() == "it does not know yet which shards it should host"
+    assert member.hosting.not_ready() == "it does not know yet which shards to host"
     for _ in range(20):
         member.clock.now += 500
         await member.turn()

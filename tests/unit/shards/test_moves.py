@@ -309,7 +309,7 @@ async def test_a_hold_that_was_deleted_ends_nothing() -> None:
 
 
 async def test_the_agent_carries_all_that_move_and_ends_with_the_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "_LOOK_S", 0.001)
+    monkeypatch.setattr(moves, "_CHECK_EVERY_S", 0.001)
     monkeypatch.setattr(moves, "_STEP_S", 0.001)
     world = begun()
     mover = world.mover()
