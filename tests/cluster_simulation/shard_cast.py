@@ -290,13 +290,11 @@ class ShardedCluster(Cluster):
         say: Callable[[str], None],
         bugs: ShardBugs,
         candidates: int = 0,
-        cap: int | None = CAP,
     ) -> None:
         super().__init__(loop, network, shards[0].server, broker, handlers, say, bugs)
         self._shards = shards
         self._planted = bugs
         self._candidates = candidates
-        self._cap = cap
         self.begun: Callable[[Life], None] = lambda life: None
         self.turns = MemoryTurnStore()
         self.board: Board = {}
@@ -368,7 +366,7 @@ class ShardedCluster(Cluster):
 
     def _replica_of(self, index: int, host: str, id: str, process: Process) -> Life:
         """The replica of one shard in that process."""
-        shard, policy = self._shards[index], PolicyConfig(max_concurrency=self._cap)
+        shard, policy = self._shards[index], PolicyConfig(max_concurrency=CAP)
         self._server, self._shard = shard.server, shard.name
         self._dispatch = replace(self._dispatch, part=(index, len(self._shards)), policy=policy)
         return super()._replica(host, id, process)
