@@ -123,7 +123,8 @@ async def test_none_of_them_is_too_many(deployed: KubernetesLeaseStore, rules: l
     assert sorted(verb for rule in rules for verb in rule["verbs"]) == ["create", "get", "update"]
     for rule in rules:
         rule["verbs"] = [each for each in rule["verbs"] if each != verb]
-    with pytest.raises(StoreUnavailable, match=f"needs the right to {verb}"):
+    right = f"{verb} leases.coordination.k8s.io{'' if verb == 'create' else ' hascheduler-default'} in namespace"
+    with pytest.raises(StoreUnavailable, match=f"needs the right to {right}"):
         await _whole_life(deployed)
 
 
