@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -94,9 +94,9 @@ class Gate:
 class Process:
     """One replica with a view of each shard, and at most one turn under way."""
 
-    def __init__(self, world: "Rounds", see: Callable[[Core], Seen] = Seen) -> None:
+    def __init__(self, world: "Rounds") -> None:
         self.gate = Gate()
-        self.shards: list[Any] = [see(core) for core in world.cores]
+        self.shards: list[Any] = [Seen(core) for core in world.cores]
         names = [core.name for core in world.cores]
         stores = [self.gate.through(core.store) for core in world.cores]
         self.turns = CapTurns(self.gate.through(world.turns), names, stores, lambda: self.shards, world.clock)
@@ -135,7 +135,6 @@ class Rounds:
         *,
         turns: type[MemoryTurnStore] = MemoryTurnStore,
         holds: type[MemoryHoldStore] = MemoryHoldStore,
-        see: Callable[[Core], Seen] = Seen,
     ) -> None:
         self.ms = 0
         self.clock: Any = SimpleNamespace(mono_ms=lambda: self.ms)
@@ -143,7 +142,7 @@ class Rounds:
         self.cores = [Core(f"s{index}", is_first=index == 0) for index in range(shards)]
         for core in self.cores:
             core.store = holds()
-        self.processes = [Process(self, see) for _ in range(processes)]
+        self.processes = [Process(self) for _ in range(processes)]
         self.sleeps: Counter[int] = Counter()
         self.done: Counter[str] = Counter()
 
@@ -225,16 +224,6 @@ class Rounds:
     def stop(self) -> None:
         for process in self.processes:
             process.stop()
-
-
-def released_in_any_case(core: Core) -> Seen:
-    """A planted bug: the cap goes on before the shard has released it."""
-
-    class Hasty(Seen):
-        def nouns(self, _holds: Any) -> dict[str, Hold]:
-            return {key: replace(hold, released=hold.rev) for key, hold in self.mirror.items()}
-
-    return Hasty(core)
 
 
 class ForgetfulHolds(MemoryHoldStore):

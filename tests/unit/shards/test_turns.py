@@ -10,7 +10,7 @@ import pytest
 from hascheduler.model.partition import Hold
 from hascheduler.shards.turns import CapTurn
 from tests.tiers import examples, spread
-from tests.unit.shards.rounds import ForgetfulHolds, HastyTurns, Rounds, jobs, released_in_any_case
+from tests.unit.shards.rounds import ForgetfulHolds, HastyTurns, Rounds, jobs
 
 X, Y, Z = "cap/all", "cap/definition/x", "cap/tier/2"
 JOB = frozenset({X})
@@ -90,10 +90,10 @@ async def test_a_hold_that_is_ahead_of_the_document_stays_as_it_is() -> None:
 # Whoever leads, sees late or stands still
 
 
-async def story(seed: int, **options: Any) -> Rounds:
+async def story(seed: int) -> Rounds:
     """Processes that believe that they lead, see late and stand still, at random."""
     random = Random(seed)
-    world = Rounds(**options)
+    world = Rounds()
     for process in world.processes:
         for seen in process.shards:
             seen.leading = random.random() < 0.7
@@ -179,7 +179,6 @@ async def test_a_process_that_was_asleep_takes_back_no_change_of_another(short_t
 
 
 BUGS: dict[str, Callable[[], Iterable[Awaitable[Any]]]] = {
-    "given before the release": lambda: (story(seed, see=released_in_any_case) for seed in range(60)),
     "an earlier revision put": lambda: (asleep(*sleep, holds=ForgetfulHolds) for sleep in SLEEPS),
     "changed without comparing": lambda: [late_change(turns=HastyTurns)],
 }
