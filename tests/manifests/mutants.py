@@ -329,8 +329,5 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
         ),
     },
     naming.labels_say_what_it_is: {"no component": drop(f"{BOOTSTRAP} metadata labels {COMPONENT}")},
-    naming.objects_are_told_once: {
-        "the same twice": lambda objects: objects.all.append(objects.get("Service", "rabbitmq")),
-    },
 }
 """By the rule that must find them."""

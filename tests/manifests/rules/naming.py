@@ -55,9 +55,4 @@ def labels_say_what_it_is(objects: Objects) -> Iterator[str]:
             yield f"{found['kind']}/{found['metadata']['name']}: labels {labels}"
 
 
-def objects_are_told_once(objects: Objects) -> Iterator[str]:
-    keys = Counter((found["kind"], found["metadata"]["name"]) for found in objects.all)
-    yield from (f"{kind}/{name} twice" for (kind, name), count in keys.items() if count > 1)
-
-
-RULES = (names_are_valid, all_is_in_one_namespace, labels_say_what_it_is, objects_are_told_once)
+RULES = (names_are_valid, all_is_in_one_namespace, labels_say_what_it_is)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,6 @@ PANELS = [panel for panel in ALL if panel["type"] != "row"]
 TARGETS = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
 UNITS = {"none", "s", "ops", "reqps", "bytes", "percentunit", "bool_yes_no"}
 """Those of Grafana's that the panels may use; it shows an unknown one as a suffix."""
-
-
-def test_panels_lie_in_the_grid_and_not_on_each_other() -> None:
-    places = [panel["gridPos"] for panel in ALL]
-    assert all(place["x"] >= 0 and place["x"] + place["w"] <= 24 for place in places)
-    for one, other in combinations(places, 2):
-        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-        assert beside or below, (one, other)
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
