@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,7 +142,6 @@ class Rounds:
         for core in self.cores:
             core.store = holds()
         self.processes = [Process(self) for _ in range(processes)]
-        self.sleeps: Counter[int] = Counter()
         self.done: Counter[str] = Counter()
 
     def check(self) -> None:
@@ -154,30 +152,6 @@ class Rounds:
         if core.running:
             del core.running[0]
             self.done[core.name] += 1
-
-    async def random_step(self, random: Random) -> None:
-        core, place = random.choice(self.cores), random.randrange(len(self.processes))
-        process = self.processes[place]
-        seen, what = random.choice(process.shards), random.random()
-        self.sleeps.subtract(self.sleeps.keys())
-        if random.random() < 0.01:
-            self.sleeps[place] = random.randint(20, 200)
-        if what < 0.5:
-            if self.sleeps[place] <= 0:
-                await process.begin_or_go_on()
-        elif what < 0.6:
-            seen.fold()
-        elif what < 0.7:
-            core.fold()
-        elif what < 0.85:
-            core.step()
-        elif what < 0.93:
-            self.end_one(core)
-        elif what < 0.98:
-            self.ms += random.choice([10, 900, 6_000])
-        else:
-            seen.leading = not seen.leading
-        self.check()
 
     async def settle(self, rounds: int = 400) -> None:
         """From now on the first process alone leads all shards and everything is fast: all jobs end."""
@@ -239,7 +213,3 @@ class HastyTurns(MemoryTurnStore):
 
     async def replace(self, before: Any, after: Any) -> bool:
         return await super().replace(self.stored[before.key], after)
-
-
-def jobs(random: Random, keys: Sequence[str]) -> list[Job]:
-    return [frozenset(random.sample(keys, random.randint(1, len(keys)))) for _ in range(random.randint(1, 5))]

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,6 @@ from hascheduler.shards.hosting import ALONE_AFTER_MS, READING_MAX, HostedShard,
 from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
 from tests.factories import make_replica
-from tests.tiers import examples
 from tests.unit.daemon.doubles import HandClock
 
 NAMES = ("a", "b", "c", "d")
@@ -66,18 +64,17 @@ def status(name: str, *, ready: bool = True) -> ReplicaStatus:
 
 
 class Member:
-    """One replica of several. What it sees of each shard's ``replicas`` is set by hand: that of the home by its mirror,
+    """The replica a. What it sees of each shard's ``replicas`` is set by hand: that of the home by its mirror,
     and that of the others by their mirrors, or by a read of their databases."""
 
-    def __init__(self, name: str, clock: HandClock, most: int = 2, *, ready: bool = True) -> None:
-        self.name = name
-        self.clock = clock
+    def __init__(self, most: int = 2, *, ready: bool = True) -> None:
+        self.clock = HandClock(0)
         self.ready = ready
         self.seen: dict[str, list[ReplicaStatus]] = {shard: [] for shard in SHARDS}
         self.reads: list[str] = []
         self.is_silent = False
         self.shards = [self._shard(index, shard) for index, shard in enumerate(SHARDS)]
-        self.hosting = Hosting(self.shards, self._read, name=name, most=most, clock=clock, after_ms=LEAVE_MS)
+        self.hosting = Hosting(self.shards, self._read, name="a", most=most, clock=self.clock, after_ms=LEAVE_MS)
         home = view_of(self.shards[0].replica)
         home.ready, home.unready_reason = True, ""
 
@@ -97,40 +94,10 @@ class Member:
     async def turn(self) -> None:
         for shard in await self.hosting.turn():
             shard.begin()
-        self.clear()
-
-    def clear(self) -> None:
         for shard in self.shards[1:]:
             replica: Any = shard.replica
             if replica is not None and replica.stopped.is_set():
                 shard.gone()
-
-    @property
-    def hosted(self) -> set[str]:
-        return {shard.name for shard in self.shards[1:] if shard.is_ready}
-
-
-@pytest.mark.parametrize("seed", range(examples(50)))
-async def test_whatever_replicas_see_of_each_other_those_that_leave_at_once_leave_a_host(seed: int) -> None:
-    """Each sees some of the others at any time, for as long as it takes to leave, also such that host nothing. All act
-    on what was there before any of them left."""
-    random, clock = Random(seed), HandClock(0)
-    names = [f"r{number}" for number in range(6)]
-    members = [Member(name, clock, 2) for name in names]
-    for index in range(1, len(SHARDS)):
-        for member in random.sample(members, random.randrange(1, 6)):
-            member.shards[index].begin()
-    for _ in range(100):
-        clock.now += random.choice((500, LEAVE_MS))
-        hosts = {shard: [status(each.name) for each in members if shard in each.hosted] for shard in SHARDS[1:]}
-        assert all(hosts.values()), hosts
-        for member in members:
-            member.seen[SHARDS[0]][:] = map(status, random.sample(names, random.randrange(7)))
-            for name, there in hosts.items():
-                member.seen[name][:] = there
-            await member.hosting.turn()
-        for member in members:
-            member.clear()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +115,7 @@ async def test_a_shard_that_no_ready_replica_hosts_is_begun_with_sooner(
 ) -> None:
     """The record of a killed replica is still in the shard's database, and its heartbeats in the home have stopped. A
     database that does not answer (None) may show others."""
-    member, shard = Member("a", HandClock(0)), SHARDS[1]
+    member, shard = Member(), SHARDS[1]
     member.seen[SHARDS[0]][:] = [status("a"), status("b")]
     member.seen[shard][:] = there or ()
     member.is_silent = there is None
@@ -161,7 +128,7 @@ async def test_a_shard_that_no_ready_replica_hosts_is_begun_with_sooner(
 async def test_it_leaves_only_once_all_candidates_are_ready_in_that_shard_itself() -> None:
     candidates = candidates_of(SHARDS, NAMES, 2)
     shard = next(shard for shard in SHARDS[1:] if "a" not in candidates[shard])
-    member = Member("a", HandClock(0))
+    member = Member()
     place = member.shards[SHARDS.index(shard)]
     place.begin()
     member.seen[SHARDS[0]][:] = map(status, NAMES)
@@ -187,7 +154,7 @@ async def test_it_leaves_only_once_all_candidates_are_ready_in_that_shard_itself
 
 
 async def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_hosts_all_that_it_should() -> None:
-    member = Member("a", HandClock(0), ready=False)
+    member = Member(ready=False)
     assert member.hosting.not_ready() == "it does not know yet which shards to host"
     for _ in range(20):
         member.clock.now += 500
@@ -204,7 +171,7 @@ async def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_hosts_all_
 
 
 async def test_without_candidates_all_are_hosted_from_the_start_and_answer_from_the_start() -> None:
-    member = Member("a", HandClock(0), most=0, ready=False)
+    member = Member(most=0, ready=False)
     answering: list[Any] = [shard.services for shard in member.shards]
     assert answering == [f"services of {name}" for name in SHARDS]
     assert member.hosting.not_ready() == "shard 0001: it is not ready here yet"
@@ -220,11 +187,11 @@ async def test_without_candidates_all_are_hosted_from_the_start_and_answer_from_
 
 @pytest.mark.parametrize("most", [0, 2])
 async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
-    member = Member("a", HandClock(0), most)
+    member = Member(most)
     member.hosting.http_endpoint = "a:80"
     running = asyncio.create_task(member.hosting.run())
     async with asyncio.timeout(10):
-        while len(member.hosted) < len(SHARDS) - 1:
+        while not all(shard.is_ready for shard in member.shards):
             member.clock.now += BEGIN_MS
             await asyncio.sleep(0.05)
         member.hosting.stop()
@@ -234,7 +201,7 @@ async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
 
 
 async def test_a_process_lives_while_all_do_and_leads_where_any_does() -> None:
-    hosting = Member("a", HandClock(0), most=0).hosting
+    hosting = Member(most=0).hosting
     assert (hosting.not_alive(), hosting.not_leading()) == ("", NOT_LEADING)
     view_of(hosting.replicas[3]).leading, view_of(hosting.replicas[5]).alive = True, False
     assert (hosting.not_alive(), hosting.not_leading()) == (NOT_TURNING, "")

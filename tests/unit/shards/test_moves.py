@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from hascheduler.shards.moves import PartitionMover
 from tests.doubles import tenants as doubles
 from tests.doubles.tenants import MemoryTenantStore
 from tests.factories import NOW
-from tests.tiers import examples, in_tier
+from tests.tiers import in_tier
 from tests.unit.shards.moving_world import FROM, KEY, LATE, PARTITION, TENANT, TO, Hook, MoverKilled, MovingWorld
 
 
@@ -252,27 +251,6 @@ async def test_a_mover_that_was_asleep_does_nothing_and_the_partition_moves_back
         world.layout = world.layout.beginning({PARTITION: FROM})
         await world.moved()
         world.require_all_there(FROM)
-
-
-@pytest.mark.parametrize("seed", range(examples(60)))
-async def test_movers_at_once(seed: int) -> None:
-    """Three that all take themselves for the leader of the home's, each as fast or as slow as it comes."""
-    random, world = Random(seed), begun()
-
-    async def dawdle(_exchange: int, _name: str) -> None:
-        for _ in range(random.choice((0, 0, 0, 1, 9, 60))):
-            await asyncio.sleep(0)
-
-    async def carry(mover: PartitionMover) -> None:
-        for _ in range(40):
-            with suppress(StoreUnavailable):
-                await mover.step(PARTITION)
-
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(3):
-            tasks.create_task(carry(world.mover(dawdle)))
-    await world.moved()
-    world.require_all_there()
 
 
 # What a move waits for
