@@ -1,34 +1,35 @@
 """A follower learns of every version of a lease that no stream tells of, and of none that is older than its own."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import pytest
 
+from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.model.leadership import LeaseRecord
 from tests.factories import make_lease
 
 
-class Watched:
-    """What a `LeasePoller` reads of a `LeaseStore`, and what its `Leader` knows: both set by hand."""
+class LeaseInHand:
+    """Of a `LeaseStore` the reading, of a `Leader` what it knows: both set by hand."""
 
     def __init__(self) -> None:
         self.stored: LeaseRecord | None = None
         self.lease: LeaseRecord | None = None
-        self.passed_on: list[LeaseRecord | None] = []
-        self.news = asyncio.Event()
-        self.meanwhile: Callable[[], None] = lambda: None
-        self.leads = False
+        self._in_term = False
         self._asked = asyncio.Event()
-        itself: Any = self
-        self.watch = LeasePoller(itself, itself, name="default", retry_period_ms=1, seen=self._seen)
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     @property
     def in_term(self) -> bool:
         self._asked.set()
-        return self.leads
+        return self._in_term
+
+    @in_term.setter
+    def in_term(self, in_term: bool) -> None:
+        self._in_term = in_term
 
     async def turns(self, count: int) -> None:
         """Until the loop has asked so many times more whether this replica leads."""
@@ -39,50 +40,68 @@ class Watched:
     async def get(self, shard: str) -> LeaseRecord | None:
         assert shard == "default"
         stored = self.stored
-        self.meanwhile()
+        if self.meanwhile is not None:
+            await self.meanwhile()
         return stored
 
-    def _seen(self, lease: LeaseRecord | None) -> None:
-        self.passed_on.append(lease)
-        self.lease = lease
+
+class Watching:
+    def __init__(self) -> None:
+        self.hand = LeaseInHand()
+        self.told: list[LeaseRecord | None] = []
+        self.watch = LeasePoller(
+            cast(Any, self.hand),
+            cast(Leader, self.hand),
+            name="default",
+            retry_period_ms=1,
+            seen=self._tell,
+        )
+        self.news = asyncio.Event()
+
+    def _tell(self, lease: LeaseRecord | None) -> None:
+        self.told.append(lease)
+        self.hand.lease = lease
         self.news.set()
 
 
 @pytest.fixture
-def watched() -> Watched:
-    return Watched()
+def watching() -> Watching:
+    return Watching()
 
 
-async def test_every_version_is_passed_on_once(watched: Watched) -> None:
+async def test_every_version_is_passed_on_once(watching: Watching) -> None:
     versions = [None, make_lease("r1"), make_lease("r1", renewals=1), make_lease("", renewals=2), None]
-    for watched.stored in versions:
+    for version in versions:
+        watching.hand.stored = version
         for _ in range(3):
-            await watched.watch.look()
-    assert watched.passed_on == versions
+            await watching.watch.look()
+    assert watching.told == versions
 
 
-async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_dropped(watched: Watched) -> None:
-    mine = make_lease("me", term=2)
-    watched.meanwhile = lambda: setattr(watched, "lease", mine)
-    await watched.watch.look()
-    assert watched.passed_on == []
-    watched.stored = mine
-    await watched.watch.look()
-    assert watched.passed_on == [mine]
+async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_dropped(watching: Watching) -> None:
+    async def won() -> None:
+        watching.hand.lease = make_lease("me", term=2)
+
+    watching.hand.stored, watching.hand.meanwhile = None, won
+    await watching.watch.look()
+    assert watching.told == []
+    watching.hand.stored, watching.hand.meanwhile = make_lease("me", term=2), None
+    await watching.watch.look()
+    assert watching.told == [make_lease("me", term=2)]
 
 
-async def test_a_leader_does_not_poll_and_starts_over_after_its_term(watched: Watched) -> None:
-    watched.stored = make_lease("r1")
-    running = asyncio.create_task(watched.watch.run())
+async def test_a_leader_does_not_poll_and_starts_over_after_its_term(watching: Watching) -> None:
+    watching.hand.stored = make_lease("r1")
+    running = asyncio.create_task(watching.watch.run())
     async with asyncio.timeout(10):
-        await watched.news.wait()
-        watched.leads = True
-        watched.stored = make_lease("r2", term=2)
-        await watched.turns(3)
-        assert watched.passed_on == [make_lease("r1")]
-        watched.stored = make_lease("r1")
-        watched.leads = False
-        watched.news.clear()
-        await watched.news.wait()
+        await watching.news.wait()
+        watching.hand.in_term = True
+        watching.hand.stored = make_lease("r2", term=2)
+        await watching.hand.turns(3)
+        assert watching.told == [make_lease("r1")]
+        watching.hand.stored = make_lease("r1")
+        watching.hand.in_term = False
+        watching.news.clear()
+        await watching.news.wait()
     running.cancel()
-    assert watched.passed_on == [make_lease("r1"), make_lease("r1")]
+    assert watching.told == [make_lease("r1"), make_lease("r1")]
