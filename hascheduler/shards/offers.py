@@ -145,10 +145,10 @@ class ResourceRound:
         self._users: set[tuple[str, int]] | None = None
         """The attempts that came before they were withdrawn; None until all of these have come."""
 
-    def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], is_read: bool) -> int | None:
+    def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], is_registered: bool) -> int | None:
         """Return the place of the shard that is offered them; None while none is.
 
-        ``users`` are the attempts at the last place; ``is_read`` is True if its leader can have read the offer, or gets
+        ``users`` are the attempts at the last place; ``is_registered`` is True if its leader can read the offer, or gets
         no answer from here.
         """
         if not self._withdrawn:
@@ -156,7 +156,7 @@ class ResourceRound:
                 return self.place
             self._withdrawn, self._since_ms = True, now_ms
             return None
-        if not is_read:
+        if not is_registered:
             self._since_ms = now_ms
         if now_ms - self._since_ms < _ON_THE_WAY_MS:
             return None
