@@ -148,8 +148,8 @@ class ResourceRound:
     def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], is_registered: bool) -> int | None:
         """Return the place of the shard that is offered them; None while none is.
 
-        ``users`` are the attempts at the last place; ``is_registered`` is True if its leader can read the offer, or gets
-        no answer from here.
+        ``users`` are the attempts at the last place; ``is_registered`` is True if its leader can read the offer, or
+        gets no answer from here.
         """
         if not self._withdrawn:
             if now_ms - self._since_ms < TURN_MS:
