@@ -103,6 +103,7 @@ MEMBERS = f"{BOOTSTRAP} pod initContainers 0 env 0 value"
 COMPONENT, VERSION = "app.kubernetes.io/component", "app.kubernetes.io/version"
 LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}
+NO_SERVICE = {"name": "scheduler", "port": {"number": 8080}}
 TOKEN_AS_A_VARIABLE = {
     "name": "HASCHEDULER_ADMIN_TOKEN",
     "valueFrom": {"secretKeyRef": {"name": "hascheduler-scheduler", "key": "admin-token"}},
@@ -203,23 +204,11 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
     },
     references.routes_lead_to_services: {
         "a route to no service": create(
-            "HTTPRoute", "api", spec={"rules": [{"backendRefs": [{"name": "scheduler", "port": 8080}]}]}
+            "Ingress", "api", spec={"rules": [{"http": {"paths": [{"backend": {"service": NO_SERVICE}}]}}]}
         ),
         "a route over HTTP/2": all_of(
             put("Service/hascheduler spec ports 0 appProtocol", "kubernetes.io/h2c"),
-            create(
-                "Ingress",
-                "api",
-                spec={
-                    "rules": [
-                        {
-                            "http": {
-                                "paths": [{"backend": {"service": {"name": "hascheduler", "port": {"number": 8080}}}}]
-                            }
-                        }
-                    ]
-                },
-            ),
+            create("HTTPRoute", "api", spec={"rules": [{"backendRefs": [{"name": "hascheduler", "port": 8080}]}]}),
         ),
     },
     references.owners_are_there: {

@@ -259,12 +259,13 @@ def test_a_short_text_that_stands_for_a_long_one_is_refused_at_once() -> None:
 def test_a_group_is_unfolded_where_it_stands() -> None:
     group = job("g-{n}", [1, 2], count=5, every=[0, 0, 10], submit_at=3, fairness_key=["a", "b", "c"], target="t")
     scenario = scenario_of(document(job("first"), group, job("last")))
-    found = scenario.jobs
-    assert [each.id for each in found] == ["first", "g-1", "g-2", "g-3", "g-4", "g-5", "last"]
-    assert [each.submit_at_ms for each in found[1:6]] == [3_000, 3_000, 3_000, 13_000, 13_000]
-    assert [each.duration_ms for each in found[1:6]] == [1_000, 2_000, 1_000, 2_000, 1_000]
-    assert [each.fairness_key for each in found[1:6]] == ["a", "b", "c", "a", "b"]
-    assert {each.target for each in found[1:6]} == {"t"}
+    first, *found, last = scenario.jobs
+    assert (first.id, last.id) == ("first", "last")
+    assert [(each.id, each.submit_at_ms, each.duration_ms, each.fairness_key) for each in found] == [
+        ("g-1", 3_000, 1_000, "a"), ("g-2", 3_000, 2_000, "b"), ("g-3", 3_000, 1_000, "c"),
+        ("g-4", 13_000, 2_000, "a"), ("g-5", 13_000, 1_000, "b"),
+    ]  # fmt: skip
+    assert {each.target for each in found} == {"t"}
     numbered = scenario_of(document(job("g", count=2))).jobs
     assert [(each.id, each.target) for each in numbered] == [("g-1", "g-1"), ("g-2", "g-2")]
 
