@@ -1,4 +1,4 @@
-"""What happens when the next version is applied over this one: what can't change, and changes that must be seen."""
+"""What happens when another version is applied over this one: what can't change, and changes that must be seen."""
 
 from collections.abc import Iterator
 
