@@ -41,12 +41,9 @@ async def agreed(home: Database, shards: Sequence[str]) -> Layout | None:
     return await agreed_layout(home, shards, lambda: NOW)
 
 
-async def test_the_only_shard_has_no_layout_and_nothing_is_written(home: Database) -> None:
-    assert await agreed(home, SHARDS[:1]) is None
-    assert await LayoutStore(home).get() is None
-
-
 async def test_a_home_that_was_the_only_shard_keeps_its_partitions_and_its_names_are_reserved(home: Database) -> None:
+    assert await agreed(home, SHARDS[:1]) is None
+    assert await LayoutStore(home).get() is None, "the only shard has no layout"
     await home["schedules"].insert_one({"_id": "tick", "job": {"tenant": "acme"}})
     assert await agreed(home, SHARDS) == Layout.all_at_home(SHARDS)
     assert await Names(home, lambda: NOW).partition_of("tick") is not None
@@ -177,7 +174,7 @@ async def died(home: Database, id: str, ago_s: int) -> None:
     await home["gateways"].update_one({"_id": id}, {"$set": {"at": stored["at"] - timedelta(seconds=ago_s)}})
 
 
-async def test_all_know_a_shard_once_each_replica_tells_so(home: Database) -> None:
+async def test_all_know_a_shard_once_each_replica_has_published_it(home: Database) -> None:
     one, other = Gateway(home, "r1"), Gateway(home, "r2", shards=1)
     assert one.board.leading
     assert not other.board.leading
