@@ -263,11 +263,6 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
         "denies nothing": remove("NetworkPolicy", "default-deny"),
         "denies only what comes in": put("NetworkPolicy/default-deny spec policyTypes", ["Ingress"]),
     },
-    network.policies_select_pods_and_ports: {
-        "about nobody": put("NetworkPolicy/rabbitmq spec podSelector matchLabels", {"app": "rabbitmq"}),
-        "a port that is not there": put("NetworkPolicy/to-mongodb spec egress 0 ports 0 port", 27018),
-        "a rule that its types leave out": put("NetworkPolicy/scheduler spec policyTypes", ["Ingress"]),
-    },
     lifecycle.graces_suffice: {
         "killed before the lease is given back": put(f"{SCHEDULER} pod terminationGracePeriodSeconds", 10),
         "killed while jobs end": setting("HASCHEDULER_DRAIN_GRACE", "5m"),
@@ -317,6 +312,5 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
             "RoleBinding", "scheduler", subjects=[{"kind": "ServiceAccount", "name": "scheduler", "namespace": "jobs"}]
         ),
     },
-    naming.labels_say_what_it_is: {"no component": drop(f"{BOOTSTRAP} metadata labels {COMPONENT}")},
 }
 """By the rule that must find them."""

@@ -1,4 +1,4 @@
-"""Names as the API server takes them, labels as people search by them, and the order in which objects come."""
+"""Names as the API server takes them, and the order in which objects come."""
 
 import re
 from collections import Counter
@@ -9,10 +9,6 @@ from tests.manifests.objects import Objects
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PORT = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-_COMPONENTS = {"scheduler", "processor", "mongodb", "rabbitmq", "bootstrap"}
-_EXACT_ENOUGH = {"ServiceAccount", "Service", "Deployment", "StatefulSet", "PodDisruptionBudget",
-                 "HorizontalPodAutoscaler", "ScaledObject", "Role", "RoleBinding", "Ingress",
-                 "Gateway", "HTTPRoute", "BackendTLSPolicy"}  # fmt: skip
 
 
 def names_are_valid(objects: Objects) -> Iterator[str]:
@@ -45,14 +41,4 @@ def all_is_in_one_namespace(objects: Objects) -> Iterator[str]:
                 yield f"{found['kind']}/{found['metadata']['name']}: is for an account in {subject.get('namespace')}"
 
 
-def labels_say_what_it_is(objects: Objects) -> Iterator[str]:
-    for found in objects.all:
-        labels = found["metadata"].get("labels", {})
-        if found["kind"] in _EXACT_ENOUGH and (
-            labels.get("app.kubernetes.io/name") != "hascheduler"
-            or labels.get("app.kubernetes.io/component") not in _COMPONENTS
-        ):
-            yield f"{found['kind']}/{found['metadata']['name']}: labels {labels}"
-
-
-RULES = (names_are_valid, all_is_in_one_namespace, labels_say_what_it_is)
+RULES = (names_are_valid, all_is_in_one_namespace)
