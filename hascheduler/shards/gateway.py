@@ -186,7 +186,7 @@ class Gateway:
         """Search the shards for an id without a partition; return its partition, or None if the request is answered.
 
         Such ids are from a deployment that had one shard then. A shard may have a worthless copy of what moves, so the
-        found document only tells whose it is.
+        found document only names its tenant.
         """
         path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
         for index in range(len(self.places)) if asked.only is None else (asked.only,):

@@ -21,7 +21,7 @@ What must hold, and why it does:
   was released and all gateways refused writes. A stalled request may still write into the source afterwards: its
   document is found by its version when it is taken out, and a newer version is copied first.
 * *Nothing is doubled.* A live document leaves the source, by its version, before the target opens.
-* *A mover that was asleep does nothing.* It reads the holds before the layout, each batch is written in one transaction
+* *A mover that stalled does nothing.* It reads the holds before the layout, each batch is written in one transaction
   with the hold that it read, and both holds are put again before the deciding pass, after the layout has changed, and
   when the partition comes to rest. So no earlier batch and no earlier hold goes through afterwards.
 

@@ -16,7 +16,7 @@ holds; if room is short, it goes to the shards that were without the longest. So
 offered slot, and if jobs wait there, it is filled: nobody has to ask. The offers may exceed the free slots, so that a
 burst in one shard finds them at once: attempts that arrive at the same moment in two shards wait, or are given back.
 
-While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without forever,
+While jobs wait in one shard alone, it gets all slots. While they wait in several, each of these gets slots in the end,
 however few slots there are and however long jobs take. Nothing changes while nothing runs.
 """
 

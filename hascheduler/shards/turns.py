@@ -16,7 +16,7 @@ named the shard as owner. The document can't have passed r + 1 (*giving*) by the
 r + 1, the hold of r + 1 is put before that, and from then on the store refuses one of r. So the shard of a lifted hold
 is the owner in the document. The owner changes only after the release: nothing that counts against the cap runs there
 or is promised, and no leader of that shard starts any until a later revision lifts the hold. Revisions come from the
-document alone, which changes by compare-and-set: a process that was asleep, or leads no more, puts an earlier one. So
+document alone, which changes by compare-and-set: a process that stalled, or no longer leads, puts an earlier one. So
 neither documents nor holds are ever deleted; there are as many as there ever were caps that small.
 
 *Nobody waits forever.* Those who want the cap get it in the order of shards. The owner gives it at once if none of its
