@@ -200,4 +200,4 @@ async def until(
                     return found
                 await asyncio.sleep(every_s)
     except TimeoutError:
-        raise StoreUnavailable(f"no {what} within {patience_s:g} s{trouble}") from None
+        raise StoreUnavailable(f"timed out after {patience_s:g} s waiting for {what}{trouble}") from None

@@ -177,7 +177,7 @@ class KubernetesEnvironment(DemoEnvironment):
             new = [pod["metadata"]["name"] for pod in self.serving(component) if _start(pod) not in self._before]
             return new[0] if new and len(self.serving(component)) >= wanted else None
 
-        return await until(replacement, f"ready {component} pod in its place (see kubectl get pods)", _READY_S)
+        return await until(replacement, f"a ready {component} pod in its place; see kubectl get pods", _READY_S)
 
     def wall_ms(self) -> WallMs:
         return WallMs(time.time_ns() // 1_000_000 + self.ahead_ms)
@@ -198,7 +198,7 @@ class KubernetesEnvironment(DemoEnvironment):
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         # Recorded before the request: if its answer is lost, the schedule may exist too.
         self._schedules.append(body["name"])
-        return await until(lambda: self.api.create(body), f"answer for the schedule {body['name']}")
+        return await until(lambda: self.api.create(body), f"an answer for the schedule {body['name']}")
 
     async def delete_schedules(self, say: Callable[[str], None]) -> None:
         async def delete(name: str) -> bool:
@@ -208,7 +208,7 @@ class KubernetesEnvironment(DemoEnvironment):
         say(f"deleting the schedules of this run ({len(self._schedules)})")
         for name in self._schedules:
             try:
-                await until(partial(delete, name), f"answer for the delete of {name}")
+                await until(partial(delete, name), f"an answer for the delete of {name}")
             except (WorldError, CallerError) as error:
                 say(f"{name} is not deleted; use `hascheduler schedule delete` ({error})")
 
@@ -219,7 +219,7 @@ class KubernetesEnvironment(DemoEnvironment):
             name = leader["holder"].rpartition(".")[0] if leader else ""
             return CurrentLeader(name, {"": leader["term"]}) if leader and name in self._pods else None
 
-        return await until(known_leader, "leading pod")
+        return await until(known_leader, "a leading pod")
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
         await self._end(leader.name, way)
@@ -287,7 +287,7 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
             last_s, last_seq = asked_s, seq
         return None
 
-    return round(await until(gap_s, f"decision of a leader after term {leader.term}", _TAKEOVER_S, 0.02) * 1_000)
+    return round(await until(gap_s, f"a decision of a leader after term {leader.term}", _TAKEOVER_S, 0.02) * 1_000)
 
 
 @asynccontextmanager

@@ -135,7 +135,7 @@ class LocalEnvironment(DemoEnvironment):
                 terms.setdefault(name, {})[shard] = lease["term"]
             return CurrentLeader(*min(terms.items(), key=lambda one: (-len(one[1]), one[0])))
 
-        return await until(known_leader, "leader of each shard", _PATIENCE_S, _POLL_EVERY_S)
+        return await until(known_leader, "a leader in each shard", _PATIENCE_S, _POLL_EVERY_S)
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
         at_ms = self.wall_ms()
@@ -176,7 +176,7 @@ class LocalEnvironment(DemoEnvironment):
             entry = await self._shards[shard]["journal"].find_one(which, sort=[("_id", 1)])
             return None if entry is None else int(entry["at_ms"])
 
-        return await until(decided_ms, f"decision after term {term}", _PATIENCE_S, _POLL_EVERY_S)
+        return await until(decided_ms, f"a decision after term {term}", _PATIENCE_S, _POLL_EVERY_S)
 
 
 def tenants_of_each_shard(layout: Layout) -> Sequence[str]:

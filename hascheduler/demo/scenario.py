@@ -131,7 +131,7 @@ class DemoScenario:
         self.say(f"{await self.environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
-        id = await until(self._busiest_processor, "processor that runs a job", every_s=0.05)
+        id = await until(self._busiest_processor, "a processor that runs a job", every_s=0.05)
         name = id.rpartition(".")[0]
         way = self.environment.processor_way
         self.say(f"{way} {name}, which is running jobs")
