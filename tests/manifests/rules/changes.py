@@ -44,12 +44,3 @@ def claims_are_plain(objects: Objects) -> Iterator[str]:
         for claim in pod.owner["spec"].get("volumeClaimTemplates", []):
             if claim["metadata"].keys() != {"name"} or claim["spec"].keys() != {"accessModes", "resources"}:
                 yield f"{pod.name}: claim {claim}"
-
-
-RULES = (
-    selectors_never_change,
-    selectors_are_disjoint,
-    nothing_is_a_job,
-    changed_configuration_rolls_pods,
-    claims_are_plain,
-)

@@ -107,6 +107,3 @@ def parse_command(command: Any, name: str, words: list[str]) -> None:
         if hasattr(command, "resolve_command"):
             name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
             parse_command(found, name, rest)
-
-
-RULES = (variables_are_known, settings_are_accepted, arguments_are_understood, ports_are_the_settings)

@@ -39,6 +39,3 @@ def all_is_in_one_namespace(objects: Objects) -> Iterator[str]:
         for subject in found.get("subjects", []):
             if subject["kind"] == "ServiceAccount" and subject.get("namespace") != namespace["metadata"]["name"]:
                 yield f"{found['kind']}/{found['metadata']['name']}: is for an account in {subject.get('namespace')}"
-
-
-RULES = (names_are_valid, all_is_in_one_namespace)

@@ -9,6 +9,3 @@ def everything_is_denied_first(objects: Objects) -> Iterator[str]:
     denied = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     if denied not in [policy["spec"] for policy in objects.of("NetworkPolicy")]:
         yield "no policy denies by default"
-
-
-RULES = (everything_is_denied_first,)
