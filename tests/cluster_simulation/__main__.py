@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -144,15 +145,8 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves, layouts, begun, left = (
-        sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves", "layouts", "begun", "left")
-    )
-    sys.stdout.write(
-        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
-        + (f", {moves} times caps passed on, {layouts} changes of the layout" if moves else "")
-        + (f", {begun} times a shard was begun with, {left} times left\n" if begun else "\n")
-    )
+    figures = sum((result.figures for result in results), Counter[str]())
+    sys.stdout.write(", ".join(f"{count} {what}" for what, count in figures.items()) + "\n")
 
 
 def _options() -> argparse.Namespace:
