@@ -12,10 +12,9 @@ from typing import NamedTuple
 from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
 from tests.cluster_simulation.following import FOLLOWING_TROUBLES, run_following
-from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
 from tests.cluster_simulation.mutants import PLANTED, Planted
 from tests.cluster_simulation.run import Result, run_seed
-from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
+from tests.cluster_simulation.shard_mutants import PLANTED_IN_FOLLOWING, PLANTED_IN_SHARDS
 from tests.cluster_simulation.shards import TROUBLES, run_shards
 
 

@@ -143,7 +143,7 @@ class _Story:
         self._broker = SimBroker(network)
         handlers = handlers_that_tell(self._evidence, loop, chance)
         self._cluster = Cluster(loop, network, self._server, self._broker, handlers, say, bugs)
-        self._load = Load(network, self._server, self._evidence, chance, say, jobs=bugs.jobs)
+        self._load = Load(network, self._server, self._evidence, chance, say, bugs.jobs)
         self._faults = Faults(self._cluster, network, self._server, self._broker, chance, say)
 
     async def tell(self, only: tuple[str, ...]) -> None:

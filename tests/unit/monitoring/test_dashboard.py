@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.monitoring import contract, promql
+from tests.unit.monitoring import queries
 from tests.unit.monitoring.rules import FOLDER
 
 BOARD = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
@@ -30,20 +30,20 @@ def test_panels_say_what_good_looks_like(panel: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
 def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> None:
-    tree = promql.parsed(target["expr"])
-    assert contract.unknown(tree, contract.told()) == set(), title
-    assert all("namespace" in {m.name for m in s.matchers.matchers} for s in promql.selectors(tree)), title
+    tree = queries.parsed(target["expr"])
+    assert queries.unknown(tree, queries.told()) == set(), title
+    assert all("namespace" in {m.name for m in s.matchers.matchers} for s in queries.selectors(tree)), title
 
 
 def test_prometheus_takes_the_queries(promtool: Callable[..., str], tmp_path: Path) -> None:
-    queries = {promql.without_variables(target["expr"]) for _, target in TARGETS}
-    queries |= {promql.without_variables(note["expr"]) for note in BOARD["annotations"]["list"]}
-    rules = [{"record": f"panel_{number}", "expr": query} for number, query in enumerate(sorted(queries))]
+    asked = {queries.without_variables(target["expr"]) for _, target in TARGETS}
+    asked |= {queries.without_variables(note["expr"]) for note in BOARD["annotations"]["list"]}
+    rules = [{"record": f"panel_{number}", "expr": query} for number, query in enumerate(sorted(asked))]
     written = tmp_path / "panels.yaml"
     written.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
     assert promtool("check", "rules", written) == ""
 
 
 def test_every_metric_of_ours_is_shown_somewhere() -> None:
-    shown = {selector.name for _, target in TARGETS for selector in promql.selectors(promql.parsed(target["expr"]))}
-    assert contract.ours() - shown == set()
+    shown = {selector.name for _, target in TARGETS for selector in queries.selectors(queries.parsed(target["expr"]))}
+    assert queries.ours() - shown == set()
