@@ -167,8 +167,9 @@ class ShardStory:
         network = self._network = Network(loop, chance)
         self._shards = [self._shard(name) for name in SHARDS]
         self._broker = SimBroker(network)
+        home = self._shards[0].server
         self._cluster = ShardedCluster(
-            loop, network, self._shards, self._broker, self._handlers, say, bugs, self.candidates
+            loop, network, home, self._broker, self._handlers, say, bugs, self._shards, self.candidates
         )
         server: Any = _AnyServer(self._shards, chance)
         self._faults = Faults(self._cluster, network, server, self._broker, chance, say, self.hosts)
