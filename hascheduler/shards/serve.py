@@ -168,11 +168,11 @@ class Ring:
         background tasks: a mover counts on this gateway for as long as it answers.
         """
         async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(each, name=name) for name, each in self._beside()]
+            background = [tasks.create_task(each, name=name) for name, each in self._background()]
             await self._hosting.run()
             answering.cancel()
             await asyncio.wait([answering])
-            for task in beside:
+            for task in background:
                 task.cancel()
         with suppress(WorldError):
             await self._board.leave()
@@ -213,7 +213,7 @@ class Ring:
             peer_key=self._key,
         )
 
-    def _beside(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    def _background(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         settings, databases, hosting, clock = self._settings, self._databases.all, self._hosting, self._process.clock
         names, holds = settings.shard_names, [MongoHoldStore(database) for database in databases]
         tenants = [MongoTenantStore(database, settings.job_retention_ms) for database in databases]
