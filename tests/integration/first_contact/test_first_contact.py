@@ -192,7 +192,7 @@ async def test_a_broker_that_does_not_let_it_in(mongodb_uri: str, amqp_url: str,
     ("url", "problem"),
     [
         ("amqp://guest:sEcret@127.0.0.1:1/", "nothing listens at 127.0.0.1:1; expected the address of a broker"),
-        ("amqp://guest:sEcret@no-such-host.invalid/", "there is no address for the host 'no-such-host.invalid'"),
+        ("amqp://guest:sEcret@no-such-host.invalid/", "the host 'no-such-host.invalid' can't be resolved"),
     ],
 )
 async def test_dev_starts_nothing_beside_a_broker_that_is_not_there(
@@ -249,6 +249,6 @@ async def test_a_user_without_permissions_is_told_so_by_the_broker(broker: Broke
     with pytest.raises(InvalidInput) as refused:
         await require_access(broker.url)
     assert (
-        f"127.0.0.1:{broker.port} refuses user 'guest' the virtual host '/': "
+        f"127.0.0.1:{broker.port} denies user 'guest' the virtual host '/': "
         "NOT_ALLOWED - access to vhost '/' refused for user 'guest' (530); expected a user with permissions in it"
     ) in str(refused.value)

@@ -145,13 +145,13 @@ async def test_a_replica_is_asked_whose_certificate_is_for_it_and_trusted(
     [
         ("none", "a.key", "", "CERT", "No such file"),
         (".", "a.key", "", "CERT", "Is a directory"),
-        ("a\0b", "a.key", "", "CERT", "is no path"),
-        ("empty", "a.key", "", "CERT", "no certificate can be read from it"),
-        ("a.key", "a.key", "", "CERT", "no certificate can be read from it"),
-        ("a.pem", "text", "", "KEY", "no key can be read from it"),
-        ("a.pem", "locked.key", "", "KEY", "no key can be read from it"),
+        ("a\0b", "a.key", "", "CERT", "is not a path"),
+        ("empty", "a.key", "", "CERT", "holds no readable certificate"),
+        ("a.key", "a.key", "", "CERT", "holds no readable certificate"),
+        ("a.pem", "text", "", "KEY", "holds no readable key"),
+        ("a.pem", "locked.key", "", "KEY", "holds no readable key"),
         ("a.pem", "b.key", "", "KEY", "is not the key of"),
-        ("a.pem", "a.key", "text", "CA", "no certificate can be read from it"),
+        ("a.pem", "a.key", "text", "CA", "holds no readable certificate"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_of_that_file(
