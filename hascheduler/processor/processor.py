@@ -128,9 +128,9 @@ class Processor:
         return self._heartbeat.slots
 
     @property
-    def offer_is_told(self) -> bool:
+    def offer_is_registered(self) -> bool:
         """Return True if the registration shows what is offered."""
-        return self._heartbeat.is_told
+        return self._heartbeat.offer_is_registered
 
     @property
     def held(self) -> Sequence[Key]:
@@ -157,7 +157,7 @@ class Processor:
         if await self._attempts.gone(_STOP_LIMIT_S):
             return
         for attempt in self._attempts.held:
-            attempt.let_go()
+            attempt.cancel_again()
         if not await self._attempts.gone(_SETTLE_LIMIT_S):
             # The leader finds them when this registration is gone or its heartbeat stops.
             log.warning("attempts_abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])

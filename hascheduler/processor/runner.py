@@ -70,7 +70,7 @@ class Runner:
     async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         """Run the attempt; raise nothing but a cancellation: the failure of one attempt is its own."""
         job_id, number = attempt.key
-        # In a task of its own, so it stands on all lines about this attempt, those of its handler too, and on no other.
+        # The task is the attempt's own: the fields are on all its log lines, its handler's included, and on no others.
         bind_contextvars(job=job_id, attempt=number)
         try:
             # The leader counts on a free slot, so one is free or about to be. If not, it should dispatch elsewhere.
@@ -110,7 +110,7 @@ class Runner:
         except WorldError:
             # It may have started, but nothing will run it.
             await self.receipts.acknowledge(delivery)
-            await self._settle(attempt, GiveBack("whether it started is unknown"))
+            await self._settle(attempt, GiveBack("unknown whether it started"))
             return
         except Exception as error:  # a document that can't be read: given back, it would come again for ever
             log.exception("attempt_crashed", job=attempt.key[0], attempt=attempt.key[1])
@@ -148,7 +148,7 @@ class Runner:
         handler = self.handlers.find(started.definition)
         if handler is None:
             log.error("handler_missing", job=started.id, definition=started.definition)
-            return GiveBack(f"no handler for {started.definition!r} here")
+            return GiveBack(f"this processor has no handler for {started.definition!r}")
         attempt.phase = Phase.RUNNING
         self.fence.check()
         reason = attempt.stop_reason or (None if self.fence.trusted else StopReason.FENCED)
@@ -163,7 +163,7 @@ class Runner:
         self.fence.check()
         if not has_ended:
             log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
-            return unfinished(attempt.let_go_for, limit.failure)
+            return unfinished(attempt.abandon_reason, limit.failure)
         return end_of(task, attempt.stop_reason, limit.failure, late=attempt.timed_out)
 
     async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:

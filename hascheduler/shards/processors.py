@@ -109,7 +109,7 @@ class ManyShardProcessor:
             return shards[0]
         here = self._served[shards[self._round.place]]
         users = here.held if here.health.fence_open or here.load else ()
-        told = here.offer_is_told or not here.health.fence_open
+        told = here.offer_is_registered or not here.health.fence_open
         place = self._round.next(now_ms, len(shards), users=users, told=told)
         return None if place is None else shards[place]
 
@@ -166,7 +166,7 @@ class ManyShardProcessor:
         return "" if "" in reasons else (reasons or [NOT_REGISTERED])[0]
 
     def not_leading(self) -> str:
-        return "a processor leads nobody"
+        return "a processor never leads"
 
     @property
     def running(self) -> int:

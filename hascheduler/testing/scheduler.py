@@ -41,7 +41,7 @@ class StillWaiting(AssertionError):
             f"\n  {job.id} of {job.definition!r} is {job.state.value}: {reason}"
             for job, reason in zip(jobs, reasons, strict=True)
         ]
-        super().__init__(f"{live} of the jobs have not ended within {within}:" + "".join(lines))
+        super().__init__(f"jobs that have not ended within {within}: {live}" + "".join(lines))
 
 
 class VirtualScheduler:
@@ -132,18 +132,18 @@ class VirtualScheduler:
 
     @property
     def now(self) -> datetime:
-        """Return the virtual time, aware, in UTC."""
+        """Return the virtual time as an aware datetime in UTC."""
         if self._running is None:
             return self._start
         return datetime.fromtimestamp(self._running.clock.wall_ms() / 1_000, UTC)
 
     def advance(self, span: Span) -> None:
-        """Pass that much time, with everything that comes due in it and at its end."""
+        """Advance the time by ``span``, and run everything that is due within it and at its end."""
         running = self._up()
         running.run(running.time.advance_to(running.time.reached() + _span(span, "span")))
 
     def advance_to(self, instant: datetime | str) -> None:
-        """Pass time until then; raise `InvalidInput` if that instant has passed."""
+        """Advance the time to ``instant``; raise `InvalidInput` if it has passed."""
         running = self._up()
         until = _instant(instant, "instant")
         if until < running.time.reached():
@@ -152,20 +152,20 @@ class VirtualScheduler:
         running.run(running.time.advance_to(until))
 
     def drain(self, within: Span = "1d") -> list[Job]:
-        """Pass time until every job has ended, retries included; return all jobs, as `jobs` lists them.
+        """Advance the time until every job has ended, retries included; return all jobs, as `jobs` lists them.
 
-        Raise `StillWaiting` if some have not ended ``within`` that span; it says what each waits for.
+        Raise `StillWaiting` if some have not ended ``within`` that span; its text says what each waits for.
         """
         self._wait(_span(within, "within"), None)
         return self.jobs()
 
     def wait(self, job: Job | str, within: Span = "1d") -> Job:
-        """Pass time until that job has ended; return it. Raise `StillWaiting` as `drain` does."""
+        """Advance the time until the job has ended; return it. Raise `StillWaiting` as `drain` does."""
         job_id = job if isinstance(job, str) else job.id
         self._wait(_span(within, "within"), self.job(job_id).id)
         return self.job(job_id)
 
-    # What a program asks for
+    # Jobs and schedules
 
     def submit(
         self,
@@ -227,11 +227,11 @@ class VirtualScheduler:
         running = self._up()
         return running.run(running.request(method, path, body))
 
-    # What goes wrong
+    # Injected faults
 
     def fail_next(self, definition: str, error: Exception | None = None, *, times: int = 1) -> None:
         """Make the next ``times`` attempts raise ``error`` in the handler's place."""
-        error = error or RuntimeError("a failure that the test injected")
+        error = error or RuntimeError("a failure injected by the test")
         self._handlers.plans[definition].errors.extend([error] * _times(times))
 
     def crash_next(self, definition: str, when: CrashPoint = "after", *, times: int = 1) -> None:
@@ -262,7 +262,7 @@ class VirtualScheduler:
 
     def _up(self) -> "_Running":
         if self._is_closed:
-            raise RuntimeError("this scheduler is closed: make another")
+            raise RuntimeError("this scheduler is closed: create a new one")
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -342,7 +342,7 @@ class _Running:
 def _instant(value: datetime | str, name: str) -> datetime:
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
+            raise InvalidInput((name,), f"{value.isoformat()} has no time zone", "a datetime with tzinfo, such as UTC")
         return value.astimezone(UTC)
     return datetime.fromtimestamp(parse_instant(value, (name,)) / 1_000, UTC)
 
@@ -350,7 +350,7 @@ def _instant(value: datetime | str, name: str) -> datetime:
 def _span(value: Span, name: str) -> timedelta:
     if isinstance(value, timedelta):
         if value < timedelta(0):
-            raise InvalidInput((name,), str(value), "no time or more")
+            raise InvalidInput((name,), str(value), "a span of at least 0")
         return value
     return timedelta(milliseconds=parse_duration(value, (name,)))
 

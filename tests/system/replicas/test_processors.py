@@ -97,7 +97,7 @@ async def test_a_leaving_processor_finishes_what_runs_and_gives_back_the_rest(pr
     assert processes.logged("processor_died", "one") == []
 
 
-STOOD_STILL = "stood still for"
+BLOCKED = "the event loop was blocked for"
 REMEDY = "in the handler of 'block': make it `def`, or process=True"
 MODULE = "tests.system.replicas.handlers"
 BLOCKS_S = 8
@@ -109,7 +109,7 @@ async def said_why(processes: Processes, job_id: str) -> str:
 
     async def look() -> str | None:
         summary = str((await processes.get(f"/v1/jobs/{job_id}/why"))["summary"])
-        return summary if STOOD_STILL in summary else None
+        return summary if BLOCKED in summary else None
 
     return await eventually(look, f"why says what {job_id} does")
 

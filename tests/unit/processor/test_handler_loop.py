@@ -77,7 +77,7 @@ def make_loop(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    monkeypatch.setattr(handler_loop, "_LOOK_S", 0.02)
+    monkeypatch.setattr(handler_loop, "_POLL_S", 0.02)
     monkeypatch.setattr(handler_loop, "STALL_S", 0.5)
     return Work()
 
@@ -151,8 +151,8 @@ async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_ba
             "blocking", "block", rules=Definition(name="block", retry=RetryPolicy(attempts_max=1))
         )
         await until(lambda: blocking.outcome is not None and sibling.state is JobState.PENDING)
-        assert error_of(blocking).startswith("given up; the event loop stood still for ")
-        assert [reason.startswith("it could not go on; ") for reason in sibling.reasons] == [True]
+        assert error_of(blocking).startswith("given up; the event loop was blocked for ")
+        assert [reason.startswith("it could not run; ") for reason in sibling.reasons] == [True]
         assert error_of(blocking).endswith(BLAMED)
         assert sibling.reasons[0].endswith(BLAMED)
         assert sibling.losses == 0

@@ -46,7 +46,7 @@ async def test_registration_names_the_handlers_and_comes_back_when_it_is_gone() 
     [
         (None, "fail", "ValueError: no good"),
         ({"rows": [1, {"at": {1, 2}}]}, "echo", "InvalidInput: result.rows.1.at: not JSON: set; expected"),
-        (["\ud800"], "echo", "InvalidInput: result.0: not JSON: half a surrogate pair"),
+        (["\ud800"], "echo", "InvalidInput: result.0: not JSON: an unpaired surrogate"),
         ([2**63], "echo", "InvalidInput: result.0: an integer that does not fit into 64 bits"),
         ("x" * 300_000, "echo", "InvalidInput: result: 300002 bytes"),
         (BUSH, "echo", "InvalidInput: result: more than 262144 values"),
@@ -156,7 +156,7 @@ async def test_a_job_without_a_handler_is_given_back_with_the_reason() -> None:
     async with at_work() as (_, stage):
         job = stage.world.dispatch("a", "unheard-of")
         await until(lambda: bool(job.reasons))
-        assert job.reasons == ["no handler for 'unheard-of' here"]
+        assert job.reasons == ["this processor has no handler for 'unheard-of'"]
 
 
 async def test_no_more_run_at_once_than_there_are_slots() -> None:
@@ -248,7 +248,7 @@ async def test_a_start_that_stays_unknown_is_given_back_once_the_store_answers()
         await until(lambda: stage.world.calls["give_back"] >= 1)
         stage.world.down = False
         await until(lambda: bool(job.reasons))
-        assert job.reasons == ["whether it started is unknown"]
+        assert job.reasons == ["unknown whether it started"]
         assert work.began == []
 
 
@@ -293,7 +293,7 @@ async def test_a_job_whose_processors_never_show_life_in_time_fails_when_it_was_
         await until(lambda: work.began == [("a", 1)])
         stage.clock.now_ms += 801
         await job.ended()
-        text = "the processor could not show life in time; 3 attempts lost, as many as lost_attempts allows"
+        text = "no heartbeat was written in time; 3 attempts lost, as many as lost_attempts allows"
         assert job.outcome == AttemptOutcome(JobState.FAILED, error=text, lost=True)
 
 

@@ -130,7 +130,7 @@ async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_trie
 
 
 async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
+    monkeypatch.setattr(invocation, "CANCEL_AGAIN_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
     handlers = Handlers()
     over = asyncio.Event()
@@ -167,7 +167,7 @@ async def overdue(rules: Definition, **more: Any) -> AsyncIterator[tuple[Stage, 
 async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_it_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
+    monkeypatch.setattr(invocation, "CANCEL_AGAIN_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
     async with overdue(Definition(name="deaf", timeout_ms=20, retry=TRIES)) as (stage, job, over):
         assert job.overdue_since_ms == NOW + 20

@@ -55,7 +55,7 @@ async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: Memory
     async with opened(backend.source) as stream:
         resume = (await stream.next_batch(0)).resume
         connection.cut()
-        connection.mend()
+        connection.restore()
         await backend.definitions.create(make_definition("1"))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
