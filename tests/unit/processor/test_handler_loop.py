@@ -21,7 +21,7 @@ from tests.tiers import spread
 from tests.unit.processor.world import Job, Stage, staged, until
 
 LIMIT_S = 20
-BLAMED = "in the handler of 'block': make it `def`, or process=True"
+BLAMED = "by the handler of 'block': use `def` or process=True"
 
 
 class Work:
@@ -175,7 +175,7 @@ async def test_those_whom_a_callback_blocks_for_ever_are_lost_as_any_of_them_may
         job = stage.world.dispatch("a", "callback")
         await until(lambda: job.state is JobState.PENDING)
         assert job.losses == 1
-        assert job.reasons[0].endswith(" in a callback: make it `def`, or process=True")
+        assert job.reasons[0].endswith(" by a callback: use `def` or process=True")
 
 
 async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(work: Work, make_loop: Any) -> None:
@@ -238,7 +238,7 @@ async def test_the_end_of_the_loop_ends_the_processor(work: Work, make_loop: Any
         loop.start()
         async with staged(work.handlers, handler_loop=loop) as stage:
             stage.world.dispatch("behind", "behind")
-            with pytest.raises(RuntimeError, match="the event loop of the handlers has ended"):
+            with pytest.raises(RuntimeError, match="handlers' event loop has ended"):
                 async with asyncio.timeout(LIMIT_S):
                     await loop.watch()
     finally:
