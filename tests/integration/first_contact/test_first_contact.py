@@ -250,5 +250,5 @@ async def test_a_user_without_permissions_is_told_so_by_the_broker(broker: Broke
         await require_access(broker.url)
     assert (
         f"127.0.0.1:{broker.port} denies user 'guest' the virtual host '/': "
-        "NOT_ALLOWED - access to vhost '/' refused for user 'guest' (530); expected a user with permissions in it"
+        "NOT_ALLOWED - access to vhost '/' refused for user 'guest' (530); expected a user with permissions on it"
     ) in str(refused.value)
