@@ -99,18 +99,12 @@ def _tables(group: Any, table: CommandTable, context: Any) -> Iterator[tuple[Any
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["serve", "--http-port", "abc"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--http-port", "70000"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--lease-duration", "soon"], "HASCHEDULER_LEASE_DURATION"),
         (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
         (["serve", "--http-host", "0.0.0.0", "--auth", "none"], "not loopback"),
         (["processor", "processors.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
-        (["processor", "processors.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
-        (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),
         (["cluster", "--url", "nonsense"], "--url"),
-        (["cluster", "--json", "--watch"], "--json"),
-        (["schedule", "timeline", "--json", "--watch"], "--watch: "),
-        (["schedule", "verdicts", "x", "--json", "--watch"], "--watch: "),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
@@ -119,13 +113,6 @@ def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> 
     assert answer.err.startswith("hascheduler: ")
     assert answer.err.count("\n") == 1
     assert said in answer.err
-
-
-def test_a_wrong_variable_is_one_line_and_a_module_that_is_missing_is_named() -> None:
-    answer = invoke("serve", HASCHEDULER_RETRY_PERIOD="never")
-    assert (answer.status, answer.err.count("\n"), "HASCHEDULER_RETRY_PERIOD" in answer.err) == (2, 1, True)
-    answer = invoke("processor")
-    assert (answer.status, "MODULE" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["cluster", "events", "job wait job:0001", "schedule list"])

@@ -65,10 +65,3 @@ def test_where_there_is_no_answer_nothing_is_offered(listening: bool) -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         assert completed("hascheduler schedule get n", HASCHEDULER_URL=url) == []
     assert completed("hascheduler schedule get n", HASCHEDULER_URL="file:///etc/passwd") == []
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_shell_has_its_script(shell: str) -> None:
-    ended = invoke("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    assert ended.status == 0, ended.err
-    assert "_HASCHEDULER_COMPLETE" in ended.out

@@ -9,7 +9,6 @@ from rich.text import Text
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import (
     instant_text,
-    time_of_day_text,
     with_instants_shown,
 )  # fmt: skip
 from hascheduler.cli.output.tables import FittedTable, choosing
@@ -39,12 +38,6 @@ def test_an_instant_is_shown_in_the_zone_of_its_reader_and_names_it(
     assert with_instants_shown(f"not before {instant}.") == f"not before {shown if 'Z' in instant else instant}."
 
 
-def test_both_hours_of_an_autumn_night_can_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Europe/Paris")
-    both = [time_of_day_text(f"2026-10-25T{hour}:30:00.250Z") for hour in ("00", "01")]
-    assert both == ["02:30:00.250 CEST", "02:30:00.250 CET"]
-
-
 # Tables
 
 ID = "fire:a-rather-long-name-of-a-schedule:1893456000000"
@@ -52,12 +45,12 @@ ERROR = "ConnectionRefusedError: nobody listens at 127.0.0.1:5432 any more, says
 CELLS = {"job": ID, "state": "succeeded", "tenant": "acme", "host": "host-a.8f3e", "error": ERROR}
 
 
-def shown(*, width: int, columns: str | None = None) -> str:
+def shown(*, width: int) -> str:
     table = FittedTable("", *CELLS, spare=("host", "tenant", "state"), wraps=("error",))
     table.add_row(*map(Text, CELLS.values()))
     out = console()
     out.file, out.width = StringIO(), width
-    with choosing(columns, wide=False):
+    with choosing(None, wide=False):
         out.print(table)
     return out.file.getvalue()
 
@@ -75,8 +68,3 @@ def test_columns_are_left_out_the_least_important_first_and_named() -> None:
     assert "not shown: host; --wide shows all" in shown(width=110)
     assert "not shown: state, tenant, host" in " ".join(shown(width=80).split())
     assert "not shown" not in shown(width=200)
-
-
-def test_columns_shows_those_that_it_names_in_that_order() -> None:
-    rows = [line.split() for line in shown(width=40, columns="State, job").splitlines() if line.strip(" ─")]
-    assert rows == [["state", "job"], ["succeeded", ID]]

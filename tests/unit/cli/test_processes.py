@@ -1,20 +1,16 @@
 """What the commands that run processes make of their options and settings, and how a process ends."""
 
-import re
 import signal
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from hascheduler.api.services import ApiServices
 from hascheduler.assembly_api import ProcessServices, services_of
-from hascheduler.cli.run.whole_system import _OF_PROCESSORS
 from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
-from hascheduler.settings import Settings
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING
 from tests.unit.cli.invoking import invoke
@@ -22,15 +18,6 @@ from tests.unit.cli.test_settings import read
 from tests.unit.daemon.doubles import HandClock
 
 # A processor: its help and its name
-
-
-def test_the_settings_of_a_processor_stand_first() -> None:
-    shown = invoke("processor", "--help").out
-    settings = re.findall(r"^  --(?:no-)?([a-z-]+)", shown, re.MULTILINE)
-    assert settings[:3] == ["name", "slots", "resources"]
-    assert settings.index("log-level") < settings.index("http-host") < settings.index("lease-duration")
-    assert len(settings) == len(set(settings)) == len(Settings.model_fields) + 2  # and --name and --help
-    assert f"the first {len(_OF_PROCESSORS)};" in " ".join(shown.split())
 
 
 LONGEST = "é" * (NAME_BYTES_MAX // 2)
@@ -78,31 +65,15 @@ class ReplicaOfShard:
         self.listeners.append(listener)
 
 
-def two(monkeypatch: pytest.MonkeyPatch, *, count: int) -> tuple[list[ReplicaOfShard], list[ApiServices]]:
-    settings, database = read(monkeypatch), AnyDatabase()
-    any_database: Any = database
-    process = ProcessServices.of(settings, any_database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
-    replicas = [ReplicaOfShard(), ReplicaOfShard()]
-    shards: Any = zip(("default", "0001"), replicas, strict=True)
-    return replicas, [
-        services_of(settings, process, name, AnyDatabase(), replica, count=count)  # type: ignore[arg-type]
-        for name, replica in shards
-    ]
-
-
 def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas, (home, other) = two(monkeypatch, count=2)
-    for shared in (
-        "limits",
-        "logins",
-        "auth",
-        "tokens",
-        "audit",
-        "audit_writer",
-        "schedule_limits",
-        "metrics",
-        "new_id",
-    ):
+    settings, database = read(monkeypatch), cast("Any", AnyDatabase())
+    process = ProcessServices.of(settings, database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
+    replicas: Any = [ReplicaOfShard(), ReplicaOfShard()]
+    home, other = (
+        services_of(settings, process, name, database, replica, count=2)
+        for name, replica in zip(("default", "0001"), replicas, strict=True)
+    )
+    for shared in "limits logins auth tokens audit audit_writer schedule_limits metrics new_id".split():  # noqa: SIM905
         assert getattr(home, shared) == getattr(other, shared), shared
     for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "load"):
         assert getattr(home, own) is not getattr(other, own), own

@@ -1,7 +1,5 @@
 """What the environment says, and what a process makes of it: no combination is unsafe by accident."""
 
-from pathlib import Path
-
 import pytest
 
 from hascheduler.assembly_api import auth_config
@@ -53,28 +51,17 @@ def test_what_is_set_has_precedence_over_the_preset(monkeypatch: pytest.MonkeyPa
     ("name", "value", "said"),
     [
         ("POLICY", "luck", "'luck' is unknown; expected a preset"),
-        ("POLICY", "tier,tier", "named twice"),
-        ("POLICY", "arrival,tier", "arrival last"),
         ("MAX_CONCURRENCY", "many", "'many'; expected a whole number, or none"),
-        ("COST_ALPHA", "1.001", "0 to 1"),
         ("COST_ALPHA", "0.3005", "three decimals"),
-        ("COST_ALPHA", "nan", "0 to 1"),
         ("IDLE_TTL", "59s", "at least 1m"),
         ("RESOURCES", "cpu", "cpu=8,gpu=1"),
         ("HTTP_ALLOWED_HOSTS", "a,b c", "expected names such as scheduler.example.com"),
-        ("HTTP_ALLOWED_HOSTS", "a:8080", "without ports"),
         ("ADMIN_TOKEN", "nineteen-characters", "at least 20 characters"),
         ("ADMIN_TOKEN", "twenty-characters-ää", "printable ASCII"),
-        ("ADMIN_TOKEN", "twenty characters it has", "space"),
         ("AUDIT_INTERVAL", "9s", "at least 10s, or none"),
-        ("AUDIT_RETENTION", "59m", "at least 1h"),
-        ("BATCH_DELAY_MAX", "2s", "at most 1s"),
         ("UI_SESSION_LIFE", "59s", "1m to 31d"),
-        ("UI_SESSION_LIFE", "32d", "1m to 31d"),
         ("HTTP_TLS_CERT_FILE", "a", "HTTP_TLS_KEY_FILE must be set together"),
-        ("HTTP_TLS_KEY_FILE", "a", "HTTP_TLS_KEY_FILE must be set together"),
         ("HTTP_TLS_CLIENT_CA_FILE", "a", "requires HTTP_TLS_CERT_FILE"),
-        ("AMQP_TLS_CERT_FILE", "a", "AMQP_TLS_KEY_FILE must be set together"),
         ("AMQP_TLS_CA_FILE", "a", "amqps://"),
     ],
 )
@@ -96,9 +83,7 @@ ELSEWHERE = "mongodb://u:not-to-be-seen@b.example/?replicaSet=b"
     [
         ("0004", "entry 1; expected 0004=mongodb"),
         (f"0001={ELSEWHERE} 2={ELSEWHERE}", "entry 2; expected"),
-        ("0001=http://b.example", "entry 1; expected"),
         (f"0000={ELSEWHERE}", "names the shards 0000; expected 0001 to 0003, as there are 4"),
-        (f"0004={ELSEWHERE}", "names the shards 0004; expected 0001 to 0003"),
         (f"0003-0001={ELSEWHERE}", "names the shards 0003-0001; expected"),
         (f"0001-0002={ELSEWHERE} 0002={ELSEWHERE}", "names shard 0002 twice"),
     ],
@@ -125,11 +110,6 @@ def test_a_uri_that_only_the_driver_can_judge_is_named_by_its_own_setting(monkey
     assert "not-to-be-seen" not in str(refused.value)
 
 
-def test_one_shard_is_in_no_other_mongodb(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInput, match="names the shards 0001; expected none"):
-        read(monkeypatch, SHARD_MONGODB_URIS=f"0001={ELSEWHERE}")
-
-
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
@@ -151,12 +131,9 @@ def test_candidates_of_shards_are_two_or_more_that_can_ask_each_other(
     ("host", "auth", "allowed", "demanded"),
     [
         ("127.0.0.1", "auto", "false", False),
-        ("::1", "auto", "false", False),
-        ("localhost", "auto", "false", False),
         ("127.0.0.1", "tokens", "false", True),
         ("127.0.0.1", "none", "false", False),
         ("0.0.0.0", "auto", "false", True),
-        ("db.example.com", "auto", "false", True),
         ("0.0.0.0", "auto", "true", False),
         ("0.0.0.0", "tokens", "true", True),
         ("0.0.0.0", "none", "true", False),
@@ -180,13 +157,6 @@ def test_without_tokens_the_replica_knows_the_names_that_it_is_called_by(monkeyp
     auth = auth_config(settings)
     assert (auth.hosts, auth.any_address) == (settings.own_hosts, False)
     assert auth_config(read(monkeypatch, HTTP_HOST="0.0.0.0", ALLOW_UNAUTHENTICATED="true")).any_address
-
-
-def test_the_admin_token_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("an-admin-token-of-the-settings\n")
-    settings = read(monkeypatch, ADMIN_TOKEN_FILE=str(file))
-    assert settings.admin_token.get_secret_value() == "an-admin-token-of-the-settings"
 
 
 def test_no_dump_of_the_settings_tells_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

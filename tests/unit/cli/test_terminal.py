@@ -23,19 +23,6 @@ async def test_deleting_asks_unless_yes_is_given(replica: Replica, world: World)
     assert world.schedule("tick")
 
 
-@pytest.mark.parametrize("answer", spread(["n", "y"], check=1))
-async def test_an_apply_shows_its_differences_in_colours_and_asks(
-    url: str, world: World, tmp_path: Path, answer: str
-) -> None:
-    (tmp_path / "wanted.yaml").write_text("{kind: Lane, name: bulk, weight: 2}")
-    terminal = Terminal("apply", "-f", str(tmp_path / "wanted.yaml"), "--url", url)
-    await terminal.until("Apply 1 change?")
-    assert "\x1b[32m+" in terminal.shown
-    terminal.type(f"{answer}\n")
-    assert await terminal.ended() == 0
-    assert (len(world.everything()["lanes"]), "not done: " in terminal.shown) == (answer == "y", answer == "n")
-
-
 async def test_watching_shows_what_changes_until_it_is_interrupted(replica: Replica) -> None:
     await replica.done(*_TICK)
     terminal = Terminal("schedule", "list", "--watch", "--url", replica.url)
@@ -90,16 +77,6 @@ def taken(file: Path) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    "editor", spread(["sed -i 's/every: 1s/every: 1000ms/'", "sed -i '$a # a remark'", "true"], check=1)
-)
-async def test_an_edit_that_says_the_same_asks_nothing(replica: Replica, world: World, editor: str) -> None:
-    await replica.done(*_TICK)
-    before = world.everything()
-    assert await editing(replica, editor).ended() == 0
-    assert world.everything() == before
-
-
 async def test_after_a_mistake_the_editor_opens_again_with_what_was_written(replica: Replica, world: World) -> None:
     await replica.done(*_TICK)
     twice = "sed -i -e 's/every: 1ms/every: 3s/;t' -e 's/every: 1s/every: 1ms/'"
@@ -118,10 +95,3 @@ async def test_an_editor_that_fails_is_one_line_and_status_2(replica: Replica, e
     assert await terminal.ended() == 2
     assert terminal.shown.startswith(f"hascheduler: EDITOR: {editor} failed")
     assert "Traceback" not in terminal.shown
-
-
-async def test_definitions_are_edited_alike(replica: Replica) -> None:
-    await replica.done("definition", "put", "repack", "--max-concurrency", "3")
-    terminal = editing(replica, "sed -i 's/: 3/: 4/'", "--yes", kind="definition", name="repack")
-    assert await terminal.ended() == 0
-    assert "max_concurrency: 4" in (await replica.done("definition", "get", "repack")).out

@@ -12,20 +12,11 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.event import EventType, position
 from hascheduler.ports import JobPage, JobSelection, ListPosition
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
 from tests.unit.daemon.happenings import happened
 
 ID = "job:0001"
-
-
-async def test_waiting_ends_when_the_job_does(replica: Replica, world: World) -> None:
-    await replica.done("job", "submit", "log")
-    waiting = asyncio.create_task(replica.done("job", "wait", ID))
-    await until(lambda: waits(world, ID))  # the replica holds its request back
-    end(world, ID)
-    assert (await waiting).out == f"{ID} succeeded\nresult:\n  ok: 1\n"
 
 
 async def test_a_replica_that_holds_no_request_back_is_asked_again(
