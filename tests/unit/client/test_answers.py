@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from hascheduler.client import Answer, Conflict, Definition, NotFound, Refused, RetryPolicy
-from hascheduler.client.answers import CronResponse, ScheduleResponse, TimelineResponse
+from hascheduler.client.answers import CronResponse, ScheduleResponse
 from tests.unit.api.doubles import the_routes
 from tests.unit.client.faces import answered_by, scheduler_over
 
@@ -38,11 +38,6 @@ def test_attributes_are_instants_spans_and_answers_and_the_json_stays_as_it_was_
     assert SCHEDULE.trigger.exclude[0].from_ == datetime(2029, 12, 31, 23, tzinfo=UTC)
     assert (SCHEDULE["next_at"], SCHEDULE["colour"], SCHEDULE.fields) == ("2030-01-02T02:30:00Z", "red", SCHEDULE)
     assert json.loads(json.dumps(SCHEDULE)) == SCHEDULE
-
-
-def test_what_an_older_release_does_not_say_is_empty() -> None:
-    assert (SCHEDULE.paused_at, SCHEDULE.paused, SCHEDULE.warnings, SCHEDULE.labels) == (None, False, (), {})
-    assert (TimelineResponse({}).items_, TimelineResponse({}).load.items_) == ((), ())
 
 
 def test_a_union_of_a_newer_release_is_an_answer_still() -> None:

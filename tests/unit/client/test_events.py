@@ -52,11 +52,6 @@ async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tupl
     raise AssertionError("the events have ended")
 
 
-async def test_an_event_has_its_type_its_id_and_its_fields() -> None:
-    events, _, _ = await followed([ONE + TWO])
-    assert events == [JobEvent("1.1", "submitted", {"job": "a"}), JobEvent("1.2", "failed", {"job": "b"})]
-
-
 async def test_what_is_cut_off_comes_again_whole_from_the_next_replica() -> None:
     events, asked, _ = await followed([ONE + CUT_OFF, httpx.ReadError("cut"), TWO], patience=3 * PAUSE_S)
     assert [event.id for event in events] == ["1.1", "1.2"]

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, JobState, Refused, StillRunning, bodies
-from hascheduler.client.bodies import split_jobs
+from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, Refused, StillRunning, bodies
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.test_waiting import end, until, waits
@@ -44,15 +43,6 @@ async def test_a_call_without_a_result_raises_and_tells_the_job(
     assert (ended.job.id, ended.job.state, ended.job.error) == (job.id, state, error)
     assert str(raised.value).startswith(job.id)
     assert str(raised.value).endswith(error or str(raised.value)[-1])
-
-
-async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: World) -> None:
-    job = await face.ask.submit("log")
-    with pytest.raises(StillRunning, match="it is pending"):
-        await face.ask.wait(job.id, timeout=0)
-    waiting = asyncio.create_task(face.ask.wait(job.id))
-    world.rewrite(Collection.JOBS, job.id, state="failed", finished_at_ms=NOW, error="it broke")
-    assert (await waiting).state is JobState.FAILED
 
 
 @pytest.mark.parametrize(
@@ -97,6 +87,8 @@ async def test_too_many_for_one_request_go_in_several(
     await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
     assert len(world.everything()[Collection.JOBS]) == 5
     assert await face.ask.submit_many([]) == type(done)((), ())
+    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
+        await face.ask.submit_many([{"definition": "log", "depends_on": ["ref:a"]}] * 3)
 
 
 async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,14 +118,3 @@ async def test_all_that_match_are_changed_however_many_requests_it_takes(
     assert await face.ask.retry_where(definition="log") == Changed(1, True, 1, 0, True)
     assert (await face.ask.reprioritize_where(9, definition="log")).changed == 1
     assert [world.job(f"job:000{n}")["priority"] for n in (1, 2)] == [5, 9]
-
-
-def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
-    plain = [{"definition": "log"}] * 5
-    assert [len(group) for group in split_jobs(plain)] == [2, 2, 1]
-    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
-        split_jobs([{"depends_on": ["ref:a"]}, *plain[:2]])
-    assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
-        [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
-    ]

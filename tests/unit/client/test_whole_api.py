@@ -234,24 +234,6 @@ async def go_through_work(scheduler: AsyncScheduler, world: World) -> None:
     assert await scheduler.work.deregister(processor)
 
 
-async def test_a_page_alone_says_what_the_next_one_comes_after(scheduler: AsyncScheduler) -> None:
-    for name in "abc":
-        await scheduler.lanes.put(Lane(name=name))
-        await scheduler.schedules.create_document(
-            {"name": name, "trigger": CRON, "job": TEMPLATE, "labels": {"x": "1"}}
-        )
-        await scheduler.submit("log")
-    lanes = await scheduler.lanes.page(limit=2)
-    assert ([lane.name for lane in lanes.items], lanes.next) == (["a", "b"], "b")
-    assert ([lane.name for lane in (await scheduler.lanes.page(after="b")).items]) == ["c"]
-    schedules = await scheduler.schedules.page(["x=1"], limit=1, after="a")
-    assert ([one["name"] for one in schedules.items], schedules.fields["next"]) == (["b"], "b")
-    jobs = await scheduler.page(limit=2, definition="log")
-    assert [job.id for job in jobs.items] == [fields["id"] for fields in jobs.fields["items"]]
-    rest = await scheduler.page(after=jobs.next, definition="log")
-    assert (len(jobs.items), len(rest.items), rest.next) == (2, 1, None)
-
-
 @pytest.mark.parametrize("answer", [{}, {"items": 5, "next": None}, {"items": []}, {"items": [], "nexT": None}])
 @pytest.mark.parametrize("part", ["lanes", "tokens", "schedules"])
 async def test_a_list_that_is_none_comes_from_no_replica(answer: dict[str, Any], part: str) -> None:
