@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.schema.noun import read_request
 from processors.command import (
     ALLOW,
     ENV,
     HALF_BYTES_MAX,
-    CommandPayload,
     allowed_executable,
     child_environment,
 )
@@ -160,20 +158,3 @@ async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatc
 def test_a_variable_that_decides_which_code_runs_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^payload\.env\.{name}: the payload can't set '{name}'"):
         child_environment({name: "1"}, make_job(), {ENV: f"{name}, {name[:2]}*"})
-
-
-@pytest.mark.parametrize(
-    ("payload", "path", "problem"),
-    [
-        ({}, "payload.argv", "missing"),
-        ({"argv": []}, "payload.argv", "0 items; expected at least 1"),
-        ({"argv": ["/x"] * 1_001}, "payload.argv", "1001 items; expected at most 1000"),
-        ({"argv": ["/x"], "timeout": "25h"}, "payload.timeout", "25h is out of range; expected 100ms to 1d"),
-        ({"argv": ["/x"], "shell": True}, "payload.shell", "no such field; expected one of argv, env, cwd"),
-    ],
-)
-def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, path: str, problem: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        read_request(CommandPayload, payload, ("payload",))
-    assert str(caught.value).startswith(f"{path}: ")
-    assert problem in str(caught.value)

@@ -295,26 +295,6 @@ async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it(
         assert (job.state, begun) == (JobState.FAILED, [])
 
 
-async def test_a_cancel_goes_before_a_timeout() -> None:
-    handlers = Handlers()
-    stopped = asyncio.Event()
-
-    @handlers.handler("stubborn")
-    async def stubborn(job: JobContext) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await stopped.wait()
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "stubborn", rules=Definition(name="stubborn", timeout_ms=20))
-        await until(lambda: job.state is JobState.RUNNING)
-        job.cancel_requested = True
-        await until(lambda: stage.world.calls["stop_requests"] > 2)
-        stopped.set()
-        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
-
-
 @pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])
 async def test_what_is_no_percentage_fails_the_job_with_a_clear_error(percent: Any) -> None:
     handlers = Handlers()

@@ -72,7 +72,11 @@ def test_a_template_is_filled_from_the_job(template: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("template", "problem"),
-    [("${who}", "${who} has no value"), ("${values.text", "is not closed"), ("${values.long}" * 5, "too long when filled")],
+    [
+        ("${who}", "${who} has no value"),
+        ("${values.text", "is not closed"),
+        ("${values.long}" * 5, "too long when filled"),
+    ],
 )
 async def test_a_template_that_can_not_be_filled_sends_nothing(receiver: Receiver, template: str, problem: str) -> None:
     values = {"text": "x", "long": "x" * 1_000_000}

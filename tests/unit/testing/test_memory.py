@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
+from hascheduler.ports import Confirm, Deliveries, Delivery
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, Parked
 from tests.contract.backends import Backend, memory_backend
@@ -120,19 +120,6 @@ async def next_job(arrived: asyncio.Queue[Delivery], *, acknowledge: bool = True
     if acknowledge:
         await delivery.ack()
     return decode_message(delivery.body).job_id
-
-
-async def test_messages_reach_their_own_processor_in_order() -> None:
-    broker = MemoryBroker()
-    transport: Transport = MemoryTransport(broker)
-    async with consumed(MemoryDeliveries(broker, "p1", 8)) as one, consumed(MemoryDeliveries(broker, "p2", 8)) as two:
-        messages = [("p1", message("a")), ("p2", message("b")), ("p1", message("c"))]
-        assert await transport.publish(messages) == [CONFIRMED] * 3
-        assert [await next_job(one), await next_job(one), await next_job(two)] == ["a", "c", "b"]
-
-
-async def test_a_message_to_an_unknown_queue_is_not_confirmed() -> None:
-    assert await MemoryTransport(MemoryBroker()).publish([("p1", message("a"))]) == [UNKNOWN]
 
 
 async def test_unacknowledged_messages_are_delivered_again_first() -> None:

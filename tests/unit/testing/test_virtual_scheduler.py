@@ -275,10 +275,6 @@ def test_a_test_that_asks_for_none_imports_nothing_of_the_scheduler(tmp_path: Pa
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_marker_is_listed(tmp_path: Path) -> None:
-    assert "virtual_scheduler(*handlers" in run_pytest(tmp_path, "--markers").stdout
-
-
 def rest(scheduler: VirtualScheduler) -> dict[str, Any] | None:
     [worker] = [one for one in scheduler.request("GET", "/v1/processors")["items"] if one["name"] == "deaf"]
     shown: dict[str, Any] | None = worker["rest"]

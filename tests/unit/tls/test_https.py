@@ -61,17 +61,11 @@ async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: A
                         await client.get("/livez")
 
 
-async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority) -> None:
-    replica = Replica(url)
-    shown = await replica.done("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
-    assert shown.out.startswith("HASCHEDULER_ADMIN_TOKEN: admin of all tenants")
-    named = {"HASCHEDULER_CA_FILE": authority.cert, "HASCHEDULER_TOKEN": ADMIN}
-    await replica.done("schedule", "list", **named)
-
-
-async def test_the_commands_trust_nobody_else(url: str, stranger: Authority) -> None:
+async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority, stranger: Authority) -> None:
+    whoami = ("token", "whoami")
+    await Replica(url).done("--ca-file", authority.cert, *whoami, HASCHEDULER_TOKEN=ADMIN)
     for arguments in ((), ("--ca-file", stranger.cert)):
-        refused = await Replica(url).run(*arguments, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
+        refused = await Replica(url).run(*arguments, *whoami, HASCHEDULER_TOKEN=ADMIN)
         assert refused.status == 2
         assert refused.err.count("\n") == 1
         assert "is not trusted" in refused.err
