@@ -141,15 +141,11 @@ async def slow_query(database: Database) -> dict[str, Any]:
     return {"$expr": {"$eq": [summed, -1]}}
 
 
-async def test_an_exchange_ends_in_time(database: Database) -> None:
+@leaves_sockets
+async def test_an_exchange_and_a_slice_end_in_time(database: Database) -> None:
     slow = await slow_query(database)
     with pytest.raises(StoreUnavailable, match=r"dawdle: .*(?i:time)"), faults("dawdle", 0.2):
         await database.jobs.find_one(slow)
-
-
-@leaves_sockets
-async def test_a_slice_ends_in_time(database: Database) -> None:
-    slow = await slow_query(database)
     with pytest.raises(StoreUnavailable, match="dawdle: no answer in time"):
         async with local_faults("dawdle", 0.2):
             await database.jobs.find(slow).to_list(1)
