@@ -75,32 +75,6 @@ def test_no_line_tells_a_secret_whatever_it_is_made_of(format: str) -> None:
         assert rest in said
 
 
-LISTENED_TO = """
-import logging, sys, structlog
-from hascheduler.cli.output.logs import configure_logging
-from hascheduler.settings import read_settings
-configure_logging(read_settings(log_format="json", log_level="info"))
-class Heard(logging.Handler):
-    def emit(self, record):
-        sys.stdout.write(f"{{record.msg['event']}}\\n")
-ours, listener = structlog.get_logger("hascheduler.daemon"), Heard()
-ours.info("before")
-logging.getLogger({name!r}).addHandler(listener)
-ours.info("meanwhile")
-ours.error("failed")
-logging.getLogger({name!r}).removeHandler(listener)
-ours.info("after")
-"""
-
-
-@pytest.mark.parametrize("name", ["", "hascheduler", "hascheduler.daemon"])
-def test_who_listens_to_our_lines_hears_all_of_them(name: str) -> None:
-    ended = run(LISTENED_TO.format(name=name))
-    assert ended.stdout.splitlines() == ["meanwhile", "failed"]
-    events = [json.loads(line)["event"] for line in ended.stderr.splitlines()]
-    assert events == ["before", "meanwhile", "failed", "after"]
-
-
 GONE = """
 import os, structlog
 from hascheduler.cli.output.logs import configure_logging

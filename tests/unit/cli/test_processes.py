@@ -85,20 +85,6 @@ def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytes
 # A process that was asked to end ends, whatever it waits for
 
 WAITS_FOR = {
-    "a task that heeds no cancellation": """
-async def deaf():
-    while True:
-        try:
-            await asyncio.sleep(600)
-        except asyncio.CancelledError:
-            print("deaf", flush=True)
-
-async def block():
-    task = asyncio.create_task(deaf(), name="the culprit")
-    with on_signal(task.cancel, 0.2):
-        print("ready", flush=True)
-        await asyncio.wait([task])
-""",
     "a loop that is blocked": """
 def stop():
     print("blocked", flush=True)
@@ -139,21 +125,3 @@ def test_a_process_ends_at_the_limit_of_its_stop_and_says_what_it_waited_for(wha
     assert process.returncode == 1
     [overran] = [line for line in said.splitlines() if "stop_timed_out" in line]
     assert "the culprit" in overran
-
-
-@pytest.mark.slow
-def test_a_process_that_ends_in_time_is_left_alone() -> None:
-    program = """
-import asyncio, os, signal
-from hascheduler.lifecycle import on_signal
-
-async def block():
-    stopping = asyncio.Event()
-    with on_signal(stopping.set, 600):
-        os.kill(os.getpid(), signal.SIGTERM)
-        await stopping.wait()
-
-asyncio.run(block())
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, "stop_timed_out" in ended.stdout) == (0, False)

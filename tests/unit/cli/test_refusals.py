@@ -11,6 +11,7 @@ from tests.unit.cli.invoking import Replica
 @pytest.mark.parametrize(
     ("command", "said"),
     [
+        *((f"{command} --folder /dev/null", "--folder: /dev/null is not a directory") for command in ("dev", "demo")),
         ("lane put bulk --weight heavy", "--weight: 'heavy' is not a whole number"),
         ("lane edit nobody --weight 3", "no lane 'nobody'"),
         ("tenant put a/b", "NAME: 'a/b' is not a name"),
