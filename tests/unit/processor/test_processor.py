@@ -191,14 +191,6 @@ async def test_a_cancel_notice_for_another_attempt_changes_nothing() -> None:
         assert await job.ended() == AttemptOutcome(JobState.SUCCEEDED, result="held")
 
 
-async def test_a_result_in_spite_of_a_cancel_request_stands() -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", "stubborn")
-        await until(lambda: work.began == [("a", 1)])
-        stage.world.tell(MessageKind.CANCEL, "a")
-        assert await job.ended() == AttemptOutcome(JobState.SUCCEEDED, result="done all the same")
-
-
 async def test_a_revoked_attempt_is_stopped_and_nothing_is_said_about_it() -> None:
     async with at_work() as (work, stage):
         job = stage.world.dispatch("a", "hold")

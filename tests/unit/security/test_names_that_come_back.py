@@ -154,14 +154,6 @@ def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Ove
     assert not [decision for decision in scene.at(2_100).decisions if isinstance(decision, Cancel)]
 
 
-def test_a_schedule_whose_end_was_overlooked_leaves_no_promise_to_the_next_one() -> None:
-    scene = Scene(ScheduleSeen(of_acme()), *processors("p", slots=8))
-    scene.at(1_000)
-    step = scene.at(1_100, ScheduleSeen(of_beta(900)))
-    fires = [decision for decision in step.decisions if isinstance(decision, Fire)]
-    assert [(each.nominal_ms, each.basis.created_at_ms) for each in fires] == [(wall(1_000), wall(900))]
-
-
 def test_what_a_leader_left_behind_of_the_old_schedule_is_no_promise_of_the_new_one() -> None:
     left = Fire("s", wall(5_000), of_acme().basis_at(wall(4_000)), FireCounts(fired=5))
     scene = Scene(ScheduleSeen(of_beta(1_500)), *processors("p", slots=8), leading=False)
