@@ -42,6 +42,7 @@ def test_without_matplotlib_a_picture_is_refused_in_one_line(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 async def test_a_long_run_shows_how_far_it_is_on_a_terminal(tmp_path: Path) -> None:
     long = document(job("g", count=30_000, every=0.5, duration=[1, 2]), processors=[processor(slots=3)])
     (tmp_path / "long.json").write_text(json.dumps(long), "utf-8")

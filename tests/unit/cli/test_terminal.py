@@ -23,6 +23,7 @@ async def test_deleting_asks_unless_yes_is_given(replica: Replica, world: World)
     assert world.schedule("tick")
 
 
+@pytest.mark.slow
 async def test_watching_shows_what_changes_until_it_is_interrupted(replica: Replica) -> None:
     await replica.done(*_TICK)
     terminal = Terminal("schedule", "list", "--watch", "--url", replica.url)

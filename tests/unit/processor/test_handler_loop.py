@@ -203,7 +203,11 @@ async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(wor
     assert line["reason"] == "the handler of 'greedy' may hold the interpreter lock: use process=True"
 
 
-async def test_a_processor_whose_loop_is_blocked_drains_within_its_grace(work: Work, make_loop: Any) -> None:
+async def test_a_processor_whose_loop_is_blocked_drains_within_its_grace(
+    work: Work, make_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.processor.processor._STOP_LIMIT_S", 0.05)
+    monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
     async with running(work, make_loop, drain_grace_ms=50) as (stage, loop):
         blocking = stage.world.dispatch("blocking", "block")
         await until(lambda: loop.stall is not None)

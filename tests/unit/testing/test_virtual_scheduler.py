@@ -251,6 +251,7 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.slow
 def test_the_documented_tests_pass_as_they_stand(tmp_path: Path) -> None:
     page = (ROOT / "docs/how-to/testing.md").read_text(encoding="utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
