@@ -9,11 +9,10 @@ from hascheduler.cli.jobs import events as events_module
 from hascheduler.client import JobEvent, requests
 from hascheduler.daemon.outbound import waiters
 from hascheduler.model.collection import Collection
-from hascheduler.model.event import EventType, position
+from hascheduler.model.event import position
 from hascheduler.ports import JobPage, JobSelection, ListPosition
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
-from tests.unit.cli.terminal import Terminal
 from tests.unit.daemon.happenings import happened
 
 ID = "job:0001"
@@ -79,16 +78,6 @@ async def test_ctrl_c_says_how_many_are_changed_and_how_to_go_on(
     rest: Any = (await replica.done(*trigger, "--idempotency-key", key)).json
     assert (rest["changed"], rest["complete"]) == (1, True)
     assert sorted(job["schedule"] for job in world.everything()["jobs"]) == ["tack", "tick", "tock"]
-
-
-async def test_ctrl_c_ends_the_events(url: str, world: World) -> None:
-    world.events.begin(position(10, 1))
-    terminal = Terminal("events", "--after", position(10, 1), HASCHEDULER_URL=url)
-    for second in (11, 12):
-        world.events.append([happened(second, f"job:{second}", type=EventType.FAILED)], position(second, 1))
-        await terminal.until(f"job:{second}")
-    assert await terminal.interrupted() == 0
-    assert "\x1b[1;31mfailed" in terminal.shown
 
 
 async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(

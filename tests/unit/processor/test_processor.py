@@ -10,11 +10,11 @@ from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.model.processor import NOT_CONSUMING
 from hascheduler.ports import AttemptOutcome, StartedJob
-from hascheduler.processor import Handlers, JobContext
+from hascheduler.processor import JobContext
 from hascheduler.processor.heartbeat import AWAY_MS, SelfFence
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import HandClock, Work, World, at_work, staged, until
+from tests.unit.processor.world import HandClock, Work, World, at_work, handling, staged, until
 
 BUSH: list[Any] = []
 for _ in range(100):
@@ -70,8 +70,6 @@ class Unusual(BaseException):
 async def test_a_handler_that_would_end_its_process_ends_its_own_job_only(
     how: str, raised: type[BaseException]
 ) -> None:
-    handlers = Handlers()
-
     async def leave(job: JobContext) -> None:
         raise raised
 
@@ -82,9 +80,7 @@ async def test_a_handler_that_would_end_its_process_ends_its_own_job_only(
         return leave(job)
 
     functions = {"coroutine": leave, "thread": leave_thread, "awaitable of a thread": leave_later}
-    handlers.handler("leave")(functions[how])
-    handlers.handler("stay")(lambda job: "stayed")
-    async with staged(handlers) as stage:
+    async with staged(handling(leave=functions[how], stay=lambda job: "stayed")) as stage:
         job = stage.world.dispatch("a", "leave")
         outcome = await job.ended()
         assert outcome.state is JobState.FAILED

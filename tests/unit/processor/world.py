@@ -279,25 +279,26 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
+def handling(**functions: Callable[[JobContext], Any]) -> Handlers:
+    """A registry of these handlers, each under its name."""
+    handlers = Handlers()
+    for definition, function in functions.items():
+        handlers.handler(definition)(function)
+    return handlers
+
+
 class Work:
     """Handlers that the test controls: ``hold`` waits, ``echo`` returns, ``fail`` raises, ``stubborn`` goes on."""
 
     def __init__(self) -> None:
-        self.handlers = Handlers()
+        self.handlers = handling(
+            hold=self.hold, echo=self.echo, fail=self.fail, stubborn=self.stubborn, thread=self.thread, deaf=self.deaf
+        )
         self.began: list[tuple[str, int]] = []
         self.stopped: list[str] = []
         self.contexts: dict[str, JobContext] = {}
         self.release = asyncio.Event()
         self.thread_release = threading.Event()
-        for definition, function in {
-            "hold": self.hold,
-            "echo": self.echo,
-            "fail": self.fail,
-            "stubborn": self.stubborn,
-            "thread": self.thread,
-            "deaf": self.deaf,
-        }.items():
-            self.handlers.handler(definition)(function)
 
     async def hold(self, job: JobContext) -> Any:
         self.began.append((job.id, job.attempt))
