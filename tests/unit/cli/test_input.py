@@ -120,6 +120,7 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
     [
         ("{name: a}", "document 1, kind: missing"),
         ("{kind: Schedul, name: a}", "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane, Calendar or T"),
+        ("{kind: Definition}", "document 1, name: missing"),
         ("{kind: Definition, name: a/b}", "document 1, name: 'a/b' is not a name"),
         ("{kind: Definition, name: a, teir: 3}", "document 1, teir: no such field; expected tier"),
         ("{kind: Definition, name: a}\n---\n{kind: Definition, name: a}", "document 2, name: 'a' is also in"),

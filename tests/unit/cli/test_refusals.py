@@ -65,6 +65,7 @@ from tests.unit.cli.invoking import Replica
         ("job batch nowhere.jsonl", "FILE: nowhere.jsonl: No such file"),
         ("schedule timeline --timezone ../../etc/passwd", "--timezone: "),
         ("processor drain nobody", "no processor 'nobody'"),
+        ("token revoke none --yes", "no token 'none'"),
         ("token revoke a/b --yes", "is not a token id"),
         ("token revoke hsk_secret --yes", "this is a secret"),
         ("token revoke none", "no terminal to confirm"),

@@ -51,6 +51,7 @@ def test_what_is_set_has_precedence_over_the_preset(monkeypatch: pytest.MonkeyPa
     ("name", "value", "said"),
     [
         ("POLICY", "luck", "'luck' is unknown; expected a preset"),
+        ("POLICY", "tier,tier", "named twice"),
         ("MAX_CONCURRENCY", "many", "'many'; expected a whole number, or none"),
         ("COST_ALPHA", "0.3005", "three decimals"),
         ("IDLE_TTL", "59s", "at least 1m"),
@@ -59,6 +60,10 @@ def test_what_is_set_has_precedence_over_the_preset(monkeypatch: pytest.MonkeyPa
         ("ADMIN_TOKEN", "nineteen-characters", "at least 20 characters"),
         ("ADMIN_TOKEN", "twenty-characters-ää", "printable ASCII"),
         ("AUDIT_INTERVAL", "9s", "at least 10s, or none"),
+        ("AUDIT_RETENTION", "59m", "at least 1h"),
+        ("BATCH_DELAY_MAX", "2s", "at most 1s"),
+        ("ADMIN_TOKEN", "twenty characters it has", "space"),
+        ("AMQP_TLS_CERT_FILE", "a", "AMQP_TLS_KEY_FILE must be set together"),
         ("UI_SESSION_LIFE", "59s", "1m to 31d"),
         ("HTTP_TLS_CERT_FILE", "a", "HTTP_TLS_KEY_FILE must be set together"),
         ("HTTP_TLS_CLIENT_CA_FILE", "a", "requires HTTP_TLS_CERT_FILE"),
@@ -131,6 +136,8 @@ def test_candidates_of_shards_are_two_or_more_that_can_ask_each_other(
     ("host", "auth", "allowed", "demanded"),
     [
         ("127.0.0.1", "auto", "false", False),
+        ("localhost", "auto", "false", False),
+        ("db.example.com", "auto", "false", True),
         ("127.0.0.1", "tokens", "false", True),
         ("127.0.0.1", "none", "false", False),
         ("0.0.0.0", "auto", "false", True),

@@ -20,6 +20,10 @@ def test_what_is_no_list_of_members_is_refused(text: str) -> None:
         parse_members(text)
 
 
+def test_members_have_one_order_in_whatever_order_they_are_given() -> None:
+    assert parse_members("c, a:2,b") == parse_members("b,c,a:2") == ["a:2", "b:27017", "c:27017"]
+
+
 @pytest.mark.parametrize(
     ("own", "same"),
     [

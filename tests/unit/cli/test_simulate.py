@@ -12,10 +12,13 @@ import pytest
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.mirror.changes import JobSeen
+from hascheduler.model.values.instants import WallMs
 from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.cli.terminal import Terminal
+from tests.unit.dispatch.nouns import make_job
 from tests.unit.simulate.scenarios import document, job, processor
 from tests.unit.simulate.test_recordings import Load, written
 
@@ -98,3 +101,18 @@ def test_a_decision_that_was_not_made_ends_with_status_1(file: Path) -> None:
     ended = invoke("simulate", write(file, *recorded(wrong=True)))
     assert ended.status == 1
     assert "recorded  dispatch made up 1 p" in ended.out
+
+
+def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) -> None:
+    heading, steps = recorded()
+    due_ms = WallMs(heading.at_ms + 10**11)
+    later = make_job("later", definition="x", submitted_at_ms=heading.at_ms, not_before_ms=due_ms)
+    write(file, heading, [RecordedStep(heading.at_ms, (JobSeen(later),), None), *steps])
+    for arguments in (("--compare", "fair"), ("--policy", "fair")):
+        shown = " ".join(invoke("simulate", str(file), *arguments, COLUMNS="120").out.split())
+        assert "balanced fair" in shown
+        assert "as recorded of r1; without jobs: 1 due after its end" in shown
+    under: Any = invoke("simulate", str(file), "--compare", "fair", "--json").json
+    assert {name: each["left_out"] for name, each in under.items()} == {
+        "balanced": {"due_later": ["later"]}, "fair": {"due_later": ["later"]},
+    }  # fmt: skip

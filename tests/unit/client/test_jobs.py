@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, Refused, StillRunning, bodies
+from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, JobState, Refused, StillRunning, bodies
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.test_waiting import end, until, waits
@@ -43,6 +43,15 @@ async def test_a_call_without_a_result_raises_and_tells_the_job(
     assert (ended.job.id, ended.job.state, ended.job.error) == (job.id, state, error)
     assert str(raised.value).startswith(job.id)
     assert str(raised.value).endswith(error or str(raised.value)[-1])
+
+
+async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: World) -> None:
+    job = await face.ask.submit("log")
+    with pytest.raises(StillRunning, match="it is pending"):
+        await face.ask.wait(job.id, timeout=0)
+    waiting = asyncio.create_task(face.ask.wait(job.id))
+    world.rewrite(Collection.JOBS, job.id, state="failed", finished_at_ms=NOW, error="it broke")
+    assert (await waiting).state is JobState.FAILED
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,10 @@ async def go_through_resources(scheduler: AsyncScheduler) -> None:
             await some.put_document(noun.name, {"if_match": 9})
         assert (await some.find(noun.name)).name == noun.name
         assert [one.name for one in await listed(some.list())] == [noun.name]
+        assert ([one.name for one in (await some.page(limit=1)).items], (await some.page(after="z")).items) == (
+            [noun.name],
+            (),
+        )
         assert await some.delete(noun.name)
         assert not await some.delete(noun.name)
         assert await some.find(noun.name) is None
@@ -203,6 +207,8 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
     with pytest.raises(Refused, match=r"422: jobs\.1\.priority"):
         await scheduler.submit_many([{"definition": "log"}, {"definition": "log", "priority": 11}], atomic=True)
     assert await listed(scheduler.list(definition="log"))
+    first = await scheduler.page(limit=1, definition="log")
+    assert first.items[0].id not in [one.id for one in (await scheduler.page(after=first.next)).items]
     assert [one.id for one in await listed(scheduler.list(id=job.id))] == [job.id]
     assert (await scheduler.count(state="succeeded", id="job:"))["exact"]
     assert (await scheduler.errors(definition="log", since="2030-01-01T00:00:00Z"))["groups"] == []

@@ -112,6 +112,13 @@ def test_what_a_process_can_not_import_is_refused_when_it_is_registered(function
             Handlers().handler("x", process=True)(refused)
 
 
+async def test_a_payload_that_is_no_json_fails_the_job_with_a_clear_error() -> None:
+    async with staged(handlers, deadline_ms=60_000) as stage:
+        job = await ended(stage, "tell", {"at": object()})
+    assert job.outcome is not None
+    assert (job.outcome.error or "").startswith("InvalidInput: payload: can't be passed to a process")
+
+
 @pytest.mark.parametrize(
     ("how", "deaf"), spread(product(["timeout", "cancel", "revoked", "fenced", "drain"], [False, True]), check=6)
 )

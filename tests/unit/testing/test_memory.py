@@ -122,6 +122,10 @@ async def next_job(arrived: asyncio.Queue[Delivery], *, acknowledge: bool = True
     return decode_message(delivery.body).job_id
 
 
+async def test_a_message_to_an_unknown_queue_is_not_confirmed() -> None:
+    assert await MemoryTransport(MemoryBroker()).publish([("p1", message("a"))]) == [UNKNOWN]
+
+
 async def test_unacknowledged_messages_are_delivered_again_first() -> None:
     broker = MemoryBroker()
     deliveries = MemoryDeliveries(broker, "p1", 8)
