@@ -139,6 +139,16 @@ async def test_unacknowledged_messages_are_delivered_again_first() -> None:
     assert broker.waiting("p1") == 0
 
 
+async def test_no_more_is_delivered_than_may_be_unacknowledged() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", slots=1)) as arrived:
+        await MemoryTransport(broker).publish([("p1", message(str(number))) for number in range(20)])
+        held = [await arrived.get() for _ in range(18)]
+        assert broker.waiting("p1") == 2
+        await held[0].ack()
+        assert await next_job(arrived) == "18"
+
+
 async def test_a_parked_message_leaves_the_queue_with_its_reason() -> None:
     broker = MemoryBroker()
     async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
