@@ -14,7 +14,7 @@ from hascheduler.processor import JobContext
 from hascheduler.processor.heartbeat import AWAY_MS, SelfFence
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import HandClock, Work, World, at_work, handling, staged, until
+from tests.unit.processor.world import HandClock, Work, World, at_work, handling, running, staged, until
 
 BUSH: list[Any] = []
 for _ in range(100):
@@ -166,9 +166,7 @@ async def test_a_job_that_finds_no_slot_in_time_is_given_back() -> None:
 @pytest.mark.parametrize("by_notice", [True, False])
 @pytest.mark.parametrize("definition", ["hold", "thread"])
 async def test_a_cancel_request_stops_the_handler_by_notice_or_by_the_review(by_notice: bool, definition: str) -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", definition)
-        await until(lambda: work.began == [("a", 1)])
+    async with running(definition) as (work, stage, job):
         if by_notice:
             stage.world.tell(MessageKind.CANCEL, "a")
         else:
@@ -178,9 +176,7 @@ async def test_a_cancel_request_stops_the_handler_by_notice_or_by_the_review(by_
 
 
 async def test_a_cancel_notice_for_another_attempt_changes_nothing() -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running() as (work, stage, job):
         stage.world.tell(MessageKind.CANCEL, "a", attempt=2)
         await until(lambda: len(stage.world.acknowledged) == 2)
         work.release.set()
@@ -188,9 +184,7 @@ async def test_a_cancel_notice_for_another_attempt_changes_nothing() -> None:
 
 
 async def test_a_revoked_attempt_is_stopped_and_nothing_is_said_about_it() -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running() as (work, stage, job):
         job.attempt, job.processor = 2, "somebody else"
         await until(lambda: work.stopped == ["a"])
         other = stage.world.dispatch("b", "echo")
@@ -227,9 +221,7 @@ async def test_a_start_that_stays_unknown_is_given_back_once_the_store_answers()
 
 
 async def test_a_finish_outlives_an_outage_and_its_result_is_kept_if_the_attempt_still_is() -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running() as (work, stage, job):
         stage.world.down = True
         work.release.set()
         await until(lambda: stage.world.calls["finish"] >= 2)
@@ -272,9 +264,7 @@ async def test_a_job_whose_processors_never_show_life_in_time_fails_when_it_was_
 
 
 async def test_after_a_fence_the_processor_goes_on_and_never_runs_the_same_attempt_again() -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running() as (work, stage, job):
         stage.world.down = True
         stage.clock.now_ms += 10_000
         await until(lambda: work.stopped == ["a"])
@@ -314,9 +304,7 @@ async def opens(fence: SelfFence) -> bool:
 
 
 async def test_a_pause_is_noticed_before_the_results_from_before_it_count() -> None:
-    async with at_work(interval_ms=5_000, deadline_ms=8_000) as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running(interval_ms=5_000, deadline_ms=8_000) as (work, stage, job):
         # The process was stopped: the first to run afterwards is the handler, which comes to its end.
         stage.clock.now_ms += 60_000
         assert work.contexts["a"].stop_requested
@@ -339,9 +327,7 @@ async def test_a_processor_registers_once_it_consumes() -> None:
 
 
 async def test_what_a_processor_runs_goes_on_while_it_does_not_consume() -> None:
-    async with at_work(interval_ms=5_000, deadline_ms=8_000) as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running(interval_ms=5_000, deadline_ms=8_000) as (work, stage, job):
         stage.world.turn(consuming=False)
         beats = stage.world.beats
         await until(lambda: stage.world.beats > beats)
@@ -360,9 +346,7 @@ async def test_what_a_processor_runs_goes_on_while_it_does_not_consume() -> None
 
 
 async def test_a_drain_lets_running_jobs_finish_and_leaves_in_good_order() -> None:
-    async with at_work() as (work, stage):
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running() as (work, stage, job):
         stage.processor.drain()
         await until(lambda: stage.world.draining)
         late = stage.world.dispatch("b", "echo")
@@ -375,23 +359,19 @@ async def test_a_drain_lets_running_jobs_finish_and_leaves_in_good_order() -> No
 
 
 async def test_a_drain_gives_back_what_waits_for_a_slot_at_once() -> None:
-    async with at_work(slots=1, deadline_ms=60_000) as (work, stage):
-        running = stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running(slots=1, deadline_ms=60_000) as (work, stage, first):
         waiting = stage.world.dispatch("b", "hold")
         await until(stage.world.queue.empty)
         stage.processor.drain()
         await until(lambda: waiting.reasons == ["the processor is draining"])
-        assert running.state is JobState.RUNNING
+        assert first.state is JobState.RUNNING
         work.release.set()
         await stage.drained()
 
 
 @pytest.mark.parametrize("definition", ["hold", "thread"])
 async def test_what_does_not_finish_within_the_grace_is_stopped_and_given_back(definition: str) -> None:
-    async with at_work(drain_grace_ms=20) as (work, stage):
-        job = stage.world.dispatch("a", definition)
-        await until(lambda: work.began == [("a", 1)])
+    async with running(definition, drain_grace_ms=20) as (_, stage, job):
         await stage.drained()
         assert (job.reasons, job.losses) == (["the processor is draining"], 0)
         assert stage.world.registered is None
@@ -400,9 +380,7 @@ async def test_what_does_not_finish_within_the_grace_is_stopped_and_given_back(d
 async def test_a_drain_ends_although_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hascheduler.processor.processor._STOP_LIMIT_S", 0.05)
     monkeypatch.setattr("hascheduler.processor.processor._SETTLE_LIMIT_S", 0.05)
-    async with at_work(drain_grace_ms=20) as (work, stage):
-        stage.world.dispatch("a", "hold")
-        await until(lambda: work.began == [("a", 1)])
+    async with running(drain_grace_ms=20) as (work, stage, _):
         stage.world.down = True
         await stage.drained()
         assert work.stopped == ["a"]

@@ -347,3 +347,12 @@ async def at_work(**options: Any) -> AsyncIterator[tuple[Work, Stage]]:
             yield work, stage
         finally:
             work.thread_release.set()
+
+
+@asynccontextmanager
+async def running(definition: str = "hold", **options: Any) -> AsyncIterator[tuple[Work, Stage, Job]]:
+    """A processor with one job at work: ``a`` of that definition."""
+    async with at_work(**options) as (work, stage):
+        job = stage.world.dispatch("a", definition)
+        await until(lambda: work.began == [("a", 1)])
+        yield work, stage, job
