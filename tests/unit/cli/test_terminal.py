@@ -1,14 +1,23 @@
-"""What a person at a terminal sees, is asked, and writes in ``$EDITOR``: nothing is written that was not agreed to."""
+"""What a person at a terminal sees, is asked and edits; commands that wait, go on, or read several pages."""
 
+import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hascheduler.cli.jobs import events as events_module
+from hascheduler.client import JobEvent, requests
+from hascheduler.daemon.outbound import waiters
+from hascheduler.model.collection import Collection
+from hascheduler.model.event import position
+from hascheduler.ports import JobPage, JobSelection, ListPosition
 from tests.tiers import spread
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
+from tests.unit.daemon.happenings import happened
 
 _TICK = ("schedule", "add", "tick", "--every", "1s", "--definition", "log")
 _EDIT = "sed -i 's/every: 1s/every: 2s/'"
@@ -96,3 +105,99 @@ async def test_an_editor_that_fails_is_one_line_and_status_2(replica: Replica, e
     assert await terminal.ended() == 2
     assert terminal.shown.startswith(f"hascheduler: EDITOR: {editor} failed")
     assert "Traceback" not in terminal.shown
+
+
+# Waiting and reading on
+
+ID = "job:0001"
+
+
+async def test_a_replica_that_holds_no_request_back_is_asked_again(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
+    await replica.done("job", "submit", "log")
+    waiting = asyncio.create_task(replica.done("job", "wait", ID))
+    world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW)
+    assert (await waiting).out == f"{ID} succeeded\n"
+
+
+async def test_a_list_goes_on_until_it_has_as_many_as_are_wanted(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await replica.done("job", "submit", "log")
+    lists = world.jobs.list
+
+    async def one_at_most(which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+        page = await lists(which, after, 1)
+        if after is None:
+            return JobPage([], ListPosition(NOW))  # where few match a page may be empty, and have a next one
+        return page
+
+    monkeypatch.setattr(world.jobs, "list", one_at_most)
+    for limit, expected in (("2", "job:0003\njob:0002\n"), ("20", "job:0003\njob:0002\njob:0001\n")):
+        assert (await replica.done("job", "list", "--limit", limit, "-o", "name")).out == expected
+
+
+async def test_all_pages_of_schedules_are_shown(replica: Replica, world: World) -> None:
+    await replica.done("schedule", "add", "tick", "--every", "1s", "--definition", "log")
+    for number in range(201):
+        world.database.replace(Collection.SCHEDULES, {**world.schedule(), "_id": f"s{number:03d}"})
+    listed = (await replica.done("schedule", "list", "-o", "name")).out.splitlines()
+    assert listed == [*(f"s{number:03d}" for number in range(201)), "tick"]
+
+
+async def test_ctrl_c_says_how_many_are_changed_and_how_to_go_on(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("tick", "tock", "tack"):
+        await replica.done("schedule", "add", name, "--every", "1h", "--definition", "log")
+    monkeypatch.setattr("hascheduler.api.schedules.all_that_match.CHANGED_MAX", 1)
+    asked: list[object] = []
+
+    def interrupted(*arguments: Any, **more: Any) -> Any:
+        asked.append(more)
+        if len(asked) == 4:  # after the count and two parts
+            raise KeyboardInterrupt
+        return ask(*arguments, **more)
+
+    ask = requests.asked
+    monkeypatch.setattr(requests, "asked", interrupted)
+    trigger = ("schedule", "trigger", "--all", "--yes", "--json")
+    ended = await replica.run(*trigger)
+    assert (ended.status, ended.json["changed"], ended.json["complete"]) == (130, 2, False)
+    _, _, key = ended.err.strip().rpartition(" ")
+    assert ended.err.endswith(f"to continue, run the command with --idempotency-key {key}\n")
+    rest: Any = (await replica.done(*trigger, "--idempotency-key", key)).json
+    assert (rest["changed"], rest["complete"]) == (1, True)
+    assert sorted(job["schedule"] for job in world.everything()["jobs"]) == ["tack", "tick", "tock"]
+
+
+async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = world.events
+    log.begin(position(10, 1))
+    log.append([happened(11)], position(11, 1))
+    monkeypatch.setattr(events_module, "_AGAIN_S", 0.01)
+    shown: list[str | None] = []
+
+    def show(said: JobEvent, *, as_json: bool) -> None:
+        shown.append(said.id)
+        if len(shown) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(events_module, "_show", show)
+    following = asyncio.create_task(replica.run("events", "--after", position(10, 1)))
+    async with asyncio.timeout(20):
+        for second in (12, 13):
+            while len(shown) < second - 11:  # noqa: ASYNC110  # what changes knows nothing of those who wait
+                await asyncio.sleep(0.01)
+            # The token of the stream is asked for at each turn: here it ends, as after an hour.
+            with monkeypatch.context() as over:
+                over.setattr("hascheduler.api.ops.events.EVENTS_S_MAX", 0)
+                log.append([happened(second)], position(second, 1))
+                await asyncio.sleep(0.05)
+        assert (await following).status == 0
+    assert shown == [position(second, 1) for second in range(11, 14)]
