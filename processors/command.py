@@ -78,7 +78,7 @@ class CommandPayload(Part):
 async def command(job: JobContext) -> dict[str, Any]:
     payload = read_request(CommandPayload, job.payload, ("payload",))
     executable = allowed_executable(payload.argv, os.environ)
-    process = started([executable, *payload.argv[1:]], child_environment(payload.env, job, os.environ), payload)
+    process = start_program([executable, *payload.argv[1:]], child_environment(payload.env, job, os.environ), payload)
     stdout, stderr = Output(process.stdout), Output(process.stderr)
     try:
         group = ProcessGroup(process)
@@ -88,22 +88,22 @@ async def command(job: JobContext) -> dict[str, Any]:
         raise CommandFailed(f"the program can't be watched: {error}") from None
     try:
         try:
-            timed_out = not await _came(payload.timeout_ms / 1000, group.exited)
+            timed_out = not await _wait_all(payload.timeout_ms / 1000, group.exited)
         except asyncio.CancelledError:
             group.signal(signal.SIGTERM)
             grace_s = GRACE_S if job.cancel_requested else _GRACE_GIVEN_UP_S
-            await _came(grace_s, group.exited, stdout.ended, stderr.ended)  # a second cancellation ends the grace
+            await _wait_all(grace_s, group.exited, stdout.ended, stderr.ended)  # a second cancellation ends the grace
             raise
         if timed_out:
             group.signal(signal.SIGTERM)
-            await _came(GRACE_S, group.exited, stdout.ended, stderr.ended)
+            await _wait_all(GRACE_S, group.exited, stdout.ended, stderr.ended)
     finally:
         try:
             group.signal(signal.SIGKILL)
-            if not await _came(_KILLED_LIMIT_S, group.exited):
+            if not await _wait_all(_KILLED_LIMIT_S, group.exited):
                 raise CommandFailed(f"process {process.pid} was killed but has not exited")
             # A process that left the group may hold the output open.
-            await _came(_SILENCE_LIMIT_S, stdout.ended, stderr.ended)
+            await _wait_all(_SILENCE_LIMIT_S, stdout.ended, stderr.ended)
         finally:
             stdout.close()
             stderr.close()
@@ -117,7 +117,7 @@ async def command(job: JobContext) -> dict[str, Any]:
     raise CommandFailed(f"{how}: {last_line}" if last_line else how)
 
 
-async def _came(limit_s: float, *events: asyncio.Event) -> bool:
+async def _wait_all(limit_s: float, *events: asyncio.Event) -> bool:
     """Wait for all events, at most for that time; return True if they came."""
     try:
         async with asyncio.timeout(limit_s):
@@ -128,7 +128,7 @@ async def _came(limit_s: float, *events: asyncio.Event) -> bool:
     return True
 
 
-def started(argv: list[str], environment: dict[str, str], payload: CommandPayload) -> "subprocess.Popen[bytes]":
+def start_program(argv: list[str], environment: dict[str, str], payload: CommandPayload) -> "subprocess.Popen[bytes]":
     if not (os.path.isabs(payload.cwd) and os.path.isdir(payload.cwd)):
         raise InvalidInput(("payload", "cwd"), f"no directory {payload.cwd!r} on this processor", "an absolute path")
     with tempfile.TemporaryFile() as stdin:  # writing to a pipe would wait for a child that may never read

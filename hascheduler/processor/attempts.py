@@ -95,7 +95,7 @@ class HeldAttempt:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     @property
-    def is_waited_for(self) -> bool:
+    def is_running(self) -> bool:
         """Return True if its handler runs and has not been abandoned."""
         return self._handler is not None
 
@@ -119,8 +119,8 @@ class HeldAttempt:
         """Return why a running handler was abandoned; without any other reason this process stops."""
         return StopReason.DRAINED if self.stop_reason is None else self.stop_reason
 
-    async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
-        """Return True if ``room`` came within the limit, and before a drain."""
+    async def wait_for(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
+        """Wait for ``room``; return True if it came within the limit and before a drain."""
         if self.stop_reason is StopReason.DRAINED:
             return False
         try:
@@ -132,7 +132,7 @@ class HeldAttempt:
             self._wait = None
         return True
 
-    async def ran(self, handler: asyncio.Task[Any]) -> bool:
+    async def wait_for_handler(self, handler: asyncio.Task[Any]) -> bool:
         """Wait until the handler has ended; return False if it was abandoned and may never end.
 
         A cancellation abandons it.
@@ -183,8 +183,8 @@ class HeldAttempts:
         most, self._most = self._most, len(self._held)
         return most
 
-    async def gone(self, limit_s: float) -> bool:
-        """Return True if all have ended within the limit."""
+    async def wait_until_none(self, limit_s: float) -> bool:
+        """Wait until no attempt is held; return True if that happened within the limit."""
         return await in_time(self._none_held.wait(), limit_s)
 
     @property

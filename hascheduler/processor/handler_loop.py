@@ -268,7 +268,7 @@ class _Call:
                     raise
                 with suppress(RuntimeError):  # the loop is closed
                     self._loop.call_soon_threadsafe(self._cancel)
-                if not self.attempt.is_waited_for:
+                if not self.attempt.is_running:
                     raise
 
     def withdraw(self) -> bool:

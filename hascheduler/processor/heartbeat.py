@@ -79,7 +79,7 @@ class SelfFence:
         if self.trusted and (was_trusted or is_first):
             self._open.set()
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         """Return while the fence is open, or wait until it is."""
         await self._open.wait()
 

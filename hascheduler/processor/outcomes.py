@@ -226,13 +226,13 @@ _T = TypeVar("_T")
 _FIRST_PAUSE_S = 0.1
 
 
-async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopeful: Callable[[], bool]) -> _T:
-    """Return what ``ask`` returns, and ask again after each unknown answer while ``hopeful`` returns True.
+async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, retry_while: Callable[[], bool]) -> _T:
+    """Return what ``ask`` returns, and ask again after each unknown answer while ``retry_while`` returns True.
 
-    Then raise the last `WorldError`. If ``hopeful`` stays True, the cancellation by the drain ends it.
+    Then raise the last `WorldError`. If ``retry_while`` stays True, the cancellation by the drain ends it.
     """
 
-    def asked_in_vain(state: RetryCallState) -> None:
+    def log_unanswered(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         log.warning("write_unknown", doing=doing, tries=state.attempt_number + 1, error=str(error))
 
@@ -247,7 +247,7 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
         # Nearly always enough, and without the cost of a retry loop.
         return await ask()
     except WorldError as error:
-        if not hopeful():
+        if not retry_while():
             raise
         log.warning("write_unknown", doing=doing, tries=1, error=str(error))
         leave_if_cancelled()
@@ -255,8 +255,8 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
     return await AsyncRetrying(
         retry=retry_if_exception_type(WorldError),
         wait=wait_random_exponential(multiplier=0.1, max=2),
-        stop=lambda state: not hopeful(),
-        before_sleep=asked_in_vain,
+        stop=lambda state: not retry_while(),
+        before_sleep=log_unanswered,
         reraise=True,
     )(asked)
 

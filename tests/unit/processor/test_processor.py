@@ -297,7 +297,7 @@ async def test_after_a_fence_nothing_starts_before_the_second_beat() -> None:
 async def opens(fence: SelfFence) -> bool:
     try:
         async with asyncio.timeout(0.01):
-            await fence.opened()
+            await fence.wait_until_open()
     except TimeoutError:
         return False
     return True

@@ -1,7 +1,6 @@
 """acme deletes a schedule while its jobs live, and beta makes one of that name: neither has to do with the other's.
 
-What the API answers and what the core decides; what the stores do with decisions that come late is in the file of this
-name beside the suites of the stores, where the real database is too.
+What the API answers and what the core decides; tests/contract has what the stores do with decisions that come late.
 """
 
 from dataclasses import replace
