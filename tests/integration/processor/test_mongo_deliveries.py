@@ -135,15 +135,3 @@ async def test_a_job_whose_message_does_not_come_is_found_at_the_second_look(
         assert await inbox.seen(1) == {_run("lost")}
         assert broker.consuming
         await broker.delete()
-
-
-async def test_without_an_outage_what_is_dispatched_just_now_is_left_to_its_message(
-    database: Database, amqp_url: str, database_name: str
-) -> None:
-    inbox = Seen()
-    await promise(database, "new", "p")
-    looking = MongoDeliveries(database, "p")
-    seen = await looking.sweep(inbox.sink, among=set())
-    assert inbox.queue.empty()
-    assert await looking.sweep(inbox.sink, among=seen) == seen
-    assert await asyncio.wait_for(inbox.seen(1), 20) == {_run("new")}

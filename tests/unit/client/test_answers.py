@@ -13,10 +13,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from hascheduler.client import (
     Answer,
-    Conflict,
     Definition,
     JobEvent,
-    NotFound,
     Refused,
     RetryPolicy,
     Scheduler,
@@ -97,14 +95,6 @@ async def test_a_put_tells_an_older_replica_of_no_field_that_was_not_set() -> No
     await scheduler_over(replica.answer).definitions.put(definition)
     assert replica.sent == [{"timeout": "5m", "retry": {"attempts": 7}}]
     assert await replica.put("log") == {}
-
-
-@pytest.mark.parametrize(("status", "kind"), [(404, NotFound), (409, Conflict), (412, Conflict), (422, Refused)])
-async def test_a_refusal_is_of_the_type_that_its_status_means(status: int, kind: type[Refused]) -> None:
-    refusing = scheduler_over(lambda _: httpx.Response(status, json={"type": "urn:x", "detail": "no"}))
-    with pytest.raises(Refused, match="no") as refused:
-        await refusing.get("job:1")
-    assert type(refused.value) is kind
 
 
 def test_what_follows_from_other_files_is_up_to_date(

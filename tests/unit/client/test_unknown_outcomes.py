@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import AsyncScheduler, Definition, Lane, Refused, Unavailable
+from hascheduler.client import AsyncScheduler, Conflict, Definition, Lane, Unavailable
 from tests.unit.api.doubles import World, app_of
 from tests.unit.client.faces import Face, answered_by, scheduler_over
 
@@ -97,7 +97,7 @@ async def test_what_was_carried_out_is_not_refused_as_it_is_there(
 @pytest.mark.parametrize("how", [*LOST, "schedules.create"], ids=repr)
 async def test_a_name_that_another_has_taken_is_refused_all_the_same(world: World, how: Exception | int | str) -> None:
     await set_up(world)
-    with pytest.raises(Refused, match="409"):
+    with pytest.raises(Conflict, match="409"):
         await losing(world, how).schedules.create("there", ANOTHER, LOG)
 
 
