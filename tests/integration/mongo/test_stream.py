@@ -93,7 +93,6 @@ COUNT = 7
 
 
 async def transacted(database: Database) -> None:
-    """A few jobs, written at one time; then a mark."""
     async with database.client.start_session() as session, await session.start_transaction():
         for number in range(COUNT):
             await database.jobs.insert_one(new_job_document(make_job(f"job-{number}")), session=session)

@@ -36,7 +36,6 @@ async def test_a_bundle_comes_again_until_all_of_it_is_acknowledged(
     transport: RabbitTransport, amqp_url: str, processor_id: str
 ) -> None:
     async def got(count: int, acknowledged: int, *publish: str) -> list[str]:
-        """What a consumer gets that begins again."""
         inbox = Inbox()
         async with running(partial(RabbitDeliveries(amqp_url, processor_id, slots=2).run, inbox.sink)):
             if publish:

@@ -185,7 +185,6 @@ Remedy = Callable[[Replica, World, Path], Awaitable[None]]
 
 
 def commands_named() -> Iterator[tuple[Path, str]]:
-    """Each command that a text names, by the file."""
     for path in HINTS:
         text = re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8"))  # texts of several lines
         yield from ((path, command) for command in re.findall(r"\bhascheduler ([a-z][a-z-]+(?: [a-z]+)?)", text))

@@ -11,8 +11,6 @@ from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 
 class _Answering(BaseHTTPRequestHandler):
-    """Answers everything with what the test wants."""
-
     status, body = 200, b"{}"
     length: int | None = None
 

@@ -62,8 +62,6 @@ def test_what_can_not_be_read_is_told_with_its_name(value: Any) -> None:
 
 
 class OneReplica:
-    """Answers with ``shown``, and keeps the bodies that it was sent."""
-
     def __init__(self, shown: dict[str, Any]) -> None:
         self.shown = shown
         self.sent: list[Any] = []

@@ -31,8 +31,6 @@ TEMPLATE: Any = {"definition": "log", "payload": 1}
 
 
 class Recorder(httpx.AsyncBaseTransport):
-    """Passes requests on, and remembers them."""
-
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
         self.requests: list[httpx.Request] = []
@@ -101,7 +99,6 @@ def missing_in(requests: list[httpx.Request]) -> set[tuple[str, str]]:
 
 
 async def go_through(scheduler: AsyncScheduler, world: World) -> None:
-    """Each operation once, as a program would in a morning."""
     await go_through_resources(scheduler)
     schedule = await scheduler.schedules.create("nightly", CRON, TEMPLATE, labels={"team": "a"})
     assert schedule["rev"] == (await scheduler.schedules.get("nightly"))["rev"]

@@ -62,7 +62,6 @@ def handlers_of(recorded: Recorded) -> Handlers:
 async def traced(
     definition: str, kept: TraceContext | None, told: TraceContext | None, **more: Any
 ) -> tuple[Recorded, Any]:
-    """What was recorded of one attempt, and its span."""
     recorded = Recorded()
     world = TracedWorld(kept, told)
     async with staged(handlers_of(recorded), world=world, tracer=recorded.tracer):

@@ -24,8 +24,6 @@ ME = "p.1"
 
 
 class HandClock:
-    """Stands still until it is moved."""
-
     def __init__(self) -> None:
         self.now_ms = 1_000_000
 
@@ -222,8 +220,6 @@ class World:
 
 @dataclass(frozen=True)
 class Stage:
-    """A world with a processor at work in it."""
-
     world: World
     clock: HandClock
     processor: Processor
@@ -280,7 +276,6 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def handling(**functions: Callable[[JobContext], Any]) -> Handlers:
-    """A registry of these handlers, each under its name."""
     handlers = Handlers()
     for definition, function in functions.items():
         handlers.handler(definition)(function)

@@ -48,7 +48,6 @@ HOLDING = {"payload", "result", "traceback"}
 
 
 def fields_in(schema: Any, schemas: dict[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The names of all fields, at any depth."""
     match schema:
         case {"$ref": str(reference)}:
             name = reference.rsplit("/", 1)[-1]

@@ -35,7 +35,6 @@ STEPS_MAX = 4_000
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """How many functions are called."""
     steps = 0
 
     def count(_frame: FrameType, event: str, _argument: Any) -> None:

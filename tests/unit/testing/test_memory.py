@@ -105,7 +105,6 @@ def message(job_id: str) -> Message:
 
 @asynccontextmanager
 async def consumed(deliveries: Deliveries) -> AsyncIterator[asyncio.Queue[Delivery]]:
-    """What arrives while the block lasts."""
     arrived: asyncio.Queue[Delivery] = asyncio.Queue(100)
     async with asyncio.TaskGroup() as tasks:
         consuming = tasks.create_task(deliveries.run(arrived.put))
