@@ -43,7 +43,7 @@ class PemFile:
             return ()
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
-    def demand_readable(self) -> None:
+    def require_readable(self) -> None:
         try:
             Path(self.path).read_bytes()
         except OSError as error:
@@ -133,8 +133,8 @@ def client_context(ca: PemFile, cert: PemFile, key: PemFile) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
-    cert.demand_readable()
-    key.demand_readable()
+    cert.require_readable()
+    key.require_readable()
     try:
         # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(cert.path, key.path, password="")
@@ -148,7 +148,7 @@ def _load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
 
 
 def _load_trusted(context: ssl.SSLContext, ca: PemFile) -> None:
-    ca.demand_readable()
+    ca.require_readable()
     try:
         context.load_verify_locations(ca.path)
     except ssl.SSLError:

@@ -44,7 +44,7 @@ _CLOSE_LIMIT_S = 2.0
 _URL_VARIABLE = ("HASCHEDULER_AMQP_URL",)
 _ACCESS_REFUSED, _NOT_ALLOWED = 403, 530
 _NOT_FOUND = "not found"
-_PASSES = re.compile(
+_TEMPORARY = re.compile(
     r"\b(limit|down|starting|stopping|maintenance|unavailable|time(d |-)?out|too many)\b", re.IGNORECASE
 )
 """Words of refusals that pass without a change of the settings."""
@@ -154,7 +154,7 @@ async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_an
             pass
     except BrokerUnavailable as error:
         mistake = mistake_of(_checked(url), error)
-        if mistake is not None and (_stays(error.__cause__) or must_answer):
+        if mistake is not None and (_is_permanent(error.__cause__) or must_answer):
             raise mistake from None
 
 
@@ -165,7 +165,7 @@ def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
     code, words = _reply(reason)
     reply = f": {words}" + (f" ({code})" if code else "") if words else ""
     match reason:
-        case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError() if not _stays(reason):
+        case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError() if not _is_permanent(reason):
             problem, expected = f"{where} refuses the connection{reply}", "a broker with room for another connection"
         case ConnectionClosed() if words.endswith(_NOT_FOUND):
             problem = f"{where} has no virtual host {vhost!r} for user {url.user!r}{reply}"
@@ -202,11 +202,11 @@ def _reply(reason: object) -> tuple[int, str]:
     return code, " ".join(words.split())
 
 
-def _stays(reason: object) -> bool:
+def _is_permanent(reason: object) -> bool:
     """Return True if waiting does not help against the broker's refusal; ignore the names in its words."""
     code, words = _reply(reason)
-    passes = not words.endswith(_NOT_FOUND) and _PASSES.search(re.sub(r"'[^']*'", "", words))
-    return isinstance(reason, AuthenticationError) or (code in (_ACCESS_REFUSED, _NOT_ALLOWED) and not passes)
+    is_temporary = not words.endswith(_NOT_FOUND) and _TEMPORARY.search(re.sub(r"'[^']*'", "", words))
+    return isinstance(reason, AuthenticationError) or (code in (_ACCESS_REFUSED, _NOT_ALLOWED) and not is_temporary)
 
 
 def _checked(url: str) -> URL:

@@ -139,12 +139,12 @@ class VirtualScheduler:
 
     def advance(self, span: Span) -> None:
         """Advance the time by ``span``, and run everything that is due within it and at its end."""
-        running = self._up()
+        running = self._start_if_needed()
         running.run(running.time.advance_to(running.time.reached() + _span(span, "span")))
 
     def advance_to(self, instant: datetime | str) -> None:
         """Advance the time to ``instant``; raise `InvalidInput` if it has passed."""
-        running = self._up()
+        running = self._start_if_needed()
         until = _instant(instant, "instant")
         if until < running.time.reached():
             expected = f"{self.now.isoformat()} or later"
@@ -176,17 +176,17 @@ class VirtualScheduler:
         **options: Unpack[JobOptions],
     ) -> Job:
         """Submit a job, as `hascheduler.client.Scheduler.submit` does. It starts when time passes."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.client.submit(definition, payload, idempotency_key=idempotency_key, **options))
 
     def job(self, job_id: str) -> Job:
         """Return the job as it is, with its payload, result and attempts."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.client.get(job_id))
 
     def jobs(self, **filter: Unpack[JobListFilter]) -> list[Job]:
         """Return all that match, in the order of their submission, without payloads and results."""
-        running = self._up()
+        running = self._start_if_needed()
 
         async def listed() -> list[Job]:
             return [job async for job in running.client.list(**filter)]
@@ -195,7 +195,7 @@ class VirtualScheduler:
 
     def cancel(self, job: Job | str) -> str:
         """Cancel it; return ``cancelled``, ``already_running`` (its handler is asked to stop) or ``already_done``."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.client.cancel(job if isinstance(job, str) else job.id))
 
     def why(self, job: Job | str) -> str:
@@ -224,7 +224,7 @@ class VirtualScheduler:
 
     def request(self, method: str, path: str, body: object = None) -> Any:
         """Send any request of the HTTP API; return its decoded answer. Raise `Refused` for a status of 400 or more."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.request(method, path, body))
 
     # Injected faults
@@ -255,12 +255,12 @@ class VirtualScheduler:
         """Carry out the next ``times`` writes that ``"start"`` or ``"finish"`` an attempt, but lose their answers."""
         if of not in ("start", "finish"):
             raise InvalidInput(("of",), repr(of), "'start' or 'finish'")
-        for processor in self._up().cluster.processors:
+        for processor in self._start_if_needed().cluster.processors:
             processor.connection.fail_next(_times(times), of=f"work.{of}", carried_out=True)
 
     # Inside
 
-    def _up(self) -> "_Running":
+    def _start_if_needed(self) -> "_Running":
         if self._is_closed:
             raise RuntimeError("this scheduler is closed: create a new one")
         try:
@@ -282,7 +282,7 @@ class VirtualScheduler:
         self._running.cluster.crash(job.id, self._handlers.registry(self._running.loop))
 
     def _wait(self, within: timedelta, job_id: str | None) -> None:
-        running = self._up()
+        running = self._start_if_needed()
         live = running.run(running.time.drain(within, job_id))
         if live:
             jobs = [self.job(id) for id in live[:_REASONS_MAX]]
@@ -295,7 +295,7 @@ class _Running:
     def __init__(self, start: datetime, policy: PolicyConfig, slots: int) -> None:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, round((start.timestamp() - _BOOT_S) * 1_000))
-        self.cluster = self.loop.run_until_complete(self._booted(policy, slots))
+        self.cluster = self.loop.run_until_complete(self._boot(policy, slots))
         self._http = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.cluster.app), base_url=f"http://{HOST}", timeout=60
         )
@@ -305,7 +305,7 @@ class _Running:
 
     def run(self, doing: Coroutine[Any, Any, T]) -> T:
         """Run the loop until it is done; raise the replica's own error if the replica ends."""
-        return self.loop.run_until_complete(self._beside_the_replica(doing))
+        return self.loop.run_until_complete(self._run_beside_replica(doing))
 
     async def request(self, method: str, path: str, body: object) -> Any:
         response = await self._http.request(method, path, json=body)
@@ -322,12 +322,12 @@ class _Running:
         finally:
             self.loop.close()
 
-    async def _booted(self, policy: PolicyConfig, slots: int) -> VirtualCluster:
+    async def _boot(self, policy: PolicyConfig, slots: int) -> VirtualCluster:
         cluster = VirtualCluster(self.loop, self.clock, policy, slots)
         await cluster.start()
         return cluster
 
-    async def _beside_the_replica(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def _run_beside_replica(self, doing: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(doing)
         try:
             await asyncio.wait([task, self.cluster.replica_task], return_when=asyncio.FIRST_COMPLETED)

@@ -39,7 +39,7 @@ BOUNDED: dict[str, int] = {
     "hascheduler/model/values/instants.py:_PART": 64,
     "hascheduler/model/token.py:SECRET": 1_024,
     "hascheduler/model/trace.py:_FORM": 256,
-    "hascheduler/rabbitmq/connection.py:_PASSES": 1_024,
+    "hascheduler/rabbitmq/connection.py:_TEMPORARY": 1_024,
     "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": 256,
     "hascheduler/triggers/expressions.py:_DAY_OF_WEEK": 256,
     "hascheduler/triggers/expressions.py:_ITEM": 256,
