@@ -4,6 +4,9 @@ Exit status: 2 the caller's, 1 the world's, 130 Ctrl-C. Each of those is at most
 """
 
 import sys
+from typing import Any
+
+import typer
 
 from hascheduler.cli.app import app
 from hascheduler.cli.output.printable import one_printable_line
@@ -11,11 +14,19 @@ from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.gc_tuning import collect_seldom
 from hascheduler.model.values.redaction import redacted
 
+_UsageError: Any = typer.BadParameter.__base__
+"""Click's class. Typer brings a click of its own, or uses the installed one, and exports this subclass alone."""
+
 
 def main() -> None:
     collect_seldom()  # first: imports make many objects, all of which live
     try:
-        app(prog_name="hascheduler")
+        status = app(prog_name="hascheduler", standalone_mode=False)
+    except _UsageError as error:
+        _end_with_usage(error)
+    except typer.Abort:
+        sys.stderr.write("hascheduler: aborted\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except (CallerError, WorldError) as error:
@@ -26,6 +37,20 @@ def main() -> None:
         if rest is not None or faults is None:
             raise
         _end_with(_first(faults))
+    else:
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _end_with_usage(error: Any) -> None:
+    command = "hascheduler" if error.ctx is None else error.ctx.command_path
+    message = error.format_message().removesuffix(".").replace(": Value error, ", ": ")
+    if message.startswith("Usage: "):  # a group without its command
+        sys.stderr.write(f"{message}\n")
+    else:
+        line = one_printable_line(redacted(message))
+        see = " See" if line.endswith("?") else "; see"
+        sys.stderr.write(f"{command}: {line[:1].lower()}{line[1:]}{see} {command} --help\n")
+    sys.exit(2)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -286,7 +286,7 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
             for shard, database in zip(names, databases.all, strict=True)
         ]
         if len(scans) == 1:
-            return await scans[0].look(THOROUGH, progress)
+            return await scans[0].run(THOROUGH, progress)
         placed = {shard: PlacedScan(scans[index], databases.all, names, index) for index, shard in enumerate(names)}
         return await deployment_report(placed, THOROUGH, progress)
 

@@ -170,8 +170,7 @@ class Settings(BaseSettings):
     shard: str = Field(
         default="default",
         pattern=r"^[a-z0-9-]{1,32}$",
-        description="name of the shard; with several shards, of the first one, or for a processor of the only one"
-        " that it serves [default]",
+        description="name of the shard; with several, of the first; for a processor, of the one it serves [default]",
     )
     shards: int = Field(
         default=1,

@@ -16,23 +16,23 @@ DECODERS[Collection.VERDICTS] = lambda _, fields: decode_verdict(fields)
 _HINTS: Mapping[Collection, str] = {
     Collection.SCHEDULES: "it does not fire: write it again through the API (hascheduler apply)",
     Collection.CALENDARS: "schedules that use it do not fire: write it again through the API (hascheduler apply)",
-    Collection.JOBS: "it does not run: look at it in MongoDB, then submit it again",
+    Collection.JOBS: "it does not run: inspect it in MongoDB, then submit it again",
     Collection.PROCESSORS: "it gets no jobs: restart that processor",
     Collection.LEASES: "the leader is unknown: find out who wrote it; never delete it while a replica runs",
     Collection.REPLICAS: "restart that replica; the document expires by itself",
-    Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
-    Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
+    Collection.JOURNAL: "no leader can take over: leave the replicas as they are, and ask for help",
+    Collection.VERDICTS: "its times count as undecided here: inspect it in MongoDB",
     Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause again (hascheduler pause --all, or"
     " hascheduler processor drain)",
-    Collection.HOLDS: "it holds nothing: put it back from a backup of that database",
-    Collection.ROUTING: "no process of the deployment starts: put it back from a backup of the home's database",
+    Collection.HOLDS: "it has no effect: restore it from a backup of that database",
+    Collection.ROUTING: "no process of the deployment starts: restore it from a backup of the home's database",
     Collection.TOKENS: "it grants no access: delete it in MongoDB, and create another (hascheduler token create)",
 }
 _REPLACED = (
     Collection.SCHEDULES, Collection.DEFINITIONS, Collection.LANES, Collection.CALENDARS, Collection.TENANTS,
 )  # fmt: skip
 """Collections in which a replacement repairs a document, but an edit, which must name the revision, does not."""
-_HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"
+_HINT = "the defaults apply instead: write it again through the API (hascheduler apply)"
 
 
 def decode_or_finding(collection: Collection, document: Mapping[str, Any]) -> Any:
@@ -52,7 +52,7 @@ def unreadable(collection: Collection, id: object, error: InvalidInput) -> Findi
             FindingKind.UNKNOWN_FORM,
             document,
             str(error),
-            "it was written by another release: bring the replicas to that one, or go back to a backup",
+            "another release wrote it: run that release, or restore a backup",
         )
     hint = _HINTS.get(collection, _HINT)
     if error.path == ("rev",) and collection in _REPLACED:
@@ -71,5 +71,5 @@ def read_schema(document: Mapping[str, Any]) -> Finding | None:
     if not reason:
         return None
     return Finding(
-        FindingKind.UNKNOWN_FORM, f"{Collection.META}/{short_id(id)}", reason, "run the release that reads it"
+        FindingKind.UNKNOWN_FORM, f"{Collection.META}/{short_id(id)}", reason, "run a release that can read it"
     )

@@ -117,7 +117,7 @@ def merged_report(reports: Mapping[str, CheckReport]) -> CheckReport:
 
 
 Report = Callable[[Iterable[Finding | None]], None]
-"""Called with what a rule found; None if nothing."""
+"""Called with the findings of a rule; None stands for a sound document."""
 
 
 class FindingCollector:
@@ -156,7 +156,7 @@ class FindingCollector:
             else:
                 self.overflowed = True
 
-    def second_look(self, found: Iterable[Finding]) -> None:
+    def confirm(self, found: Iterable[Finding]) -> None:
         """Add ``found``, the result of the second scan: a suspect whose document is unchanged is a finding."""
         for finding in found:
             suspect = self._suspects.get(finding.kind, {}).pop(finding.document, None)

@@ -27,7 +27,7 @@ class RegisteredProcessor:
     """A processor and its last heartbeat, by the database's clock; None if its record has no ``expire_at``."""
 
     processor: ProcessorRef
-    heard_at_ms: int | None
+    heartbeat_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ class CheckContext:
     def silent_for_ms(self, processor_id: str | None) -> int | None:
         """Return how long that processor has been silent; None if it, or its last heartbeat, is unknown."""
         registered = self.processors.get(processor_id or "")
-        return None if registered is None or registered.heard_at_ms is None else self.now - registered.heard_at_ms
+        if registered is None or registered.heartbeat_at_ms is None:
+            return None
+        return self.now - registered.heartbeat_at_ms
 
 
 def check_job(job: JobRef, context: CheckContext) -> Finding | None:
@@ -89,7 +91,7 @@ def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], context: CheckCo
             continue
         since_ms = end.at_ms if end.at_ms is not None else job.submitted_at_ms
         if context.now - since_ms > context.config.motion_ms:
-            dependency, named = (id, id) if end.job is None else (end.job, f"{id} and so for {end.job}")
+            dependency, named = (id, id) if end.job is None else (end.job, f"{id} (job {end.job})")
             return _finding(
                 FindingKind.DEPENDENT_STRANDED,
                 job,
@@ -105,17 +107,17 @@ def _orphaned(job: JobRef, context: CheckContext) -> Finding | None:
     if job.state not in OCCUPYING:
         return None
     since_ms = job.dispatched_at_ms or job.submitted_at_ms
-    hint = "a leader takes it back within seconds: see that one leads (hascheduler cluster) and what its log says"
+    hint = "a leader should reclaim it within seconds: check that one leads (hascheduler cluster), and its log"
     if job.processor not in context.processors:
         if context.now - since_ms <= context.config.motion_ms:
             return None
-        who = f"processor {job.processor}" if job.processor else "no processor"
-        what = f"attempt {job.attempt} is {job.state} at {who}, which is not registered"
+        who = f"at processor {job.processor}, which is not registered" if job.processor else "without a processor"
+        what = f"attempt {job.attempt} is {job.state} {who}"
         return _finding(FindingKind.ORPHAN_ATTEMPT, job, what, hint, since_ms)
     silent_ms = context.silent_for_ms(job.processor)
     if silent_ms is None or silent_ms <= context.config.heartbeat_timeout_ms + context.config.motion_ms:
         return None
-    what = f"attempt {job.attempt} is {job.state} at {job.processor}, silent for {silent_ms // 1_000} s"
+    what = f"attempt {job.attempt} is {job.state} at {job.processor}, which has been silent for {silent_ms // 1_000} s"
     return _finding(FindingKind.ORPHAN_ATTEMPT, job, what, hint, context.now - silent_ms)
 
 
@@ -129,7 +131,7 @@ def _not_started(job: JobRef, context: CheckContext) -> Finding | None:
         FindingKind.NOT_STARTED,
         job,
         f"attempt {job.attempt} was dispatched to {job.processor} {_ago(context, since_ms)} and has not started",
-        "see whether the broker takes messages, and the log of that processor; the leader then requeues the job",
+        "check that the broker accepts messages, and the log of that processor; the leader requeues the job",
         since_ms,
     )
 
@@ -141,8 +143,8 @@ def _cancel_ignored(job: JobRef, context: CheckContext) -> Finding | None:
     return _finding(
         FindingKind.CANCEL_IGNORED,
         job,
-        f"its cancellation was requested {_ago(context, since_ms)}, and it is {job.state} at {job.processor}",
-        "its handler does not stop when it is asked to: mend the handler, or end that processor",
+        f"its cancellation was requested {_ago(context, since_ms)}, and it is still {job.state} at {job.processor}",
+        "its handler ignores the request to stop: fix the handler, or end that processor",
         since_ms,
     )
 
@@ -152,24 +154,24 @@ def _overtime(job: JobRef, context: CheckContext) -> Finding | None:
         since_ms = job.overdue_since_ms or context.now
         if context.now - since_ms <= _TIMEOUT_GRACE_MS + context.config.motion_ms:
             return None
-        what = f"attempt {job.attempt} timed out {_ago(context, since_ms)}, and its thread at {job.processor} goes on"
+        what = f"attempt {job.attempt} timed out {_ago(context, since_ms)}; its thread at {job.processor} still runs"
         return _finding(FindingKind.OVERTIME, job, what, _THREAD_HINT, since_ms)
     definition, grace_ms = context.definition(job.definition), _TIMEOUT_GRACE_MS + context.config.motion_ms
     in_all_ms = definition.end_of(job.first_started_at_ms)
     if in_all_ms is not None and job.state is not JobState.DISPATCHED and context.now - in_all_ms > grace_ms:
-        what = f"all its attempts together may take {(definition.total_timeout_ms or 0) // 1_000} s, which were over"
+        what = f"its total timeout ({(definition.total_timeout_ms or 0) // 1_000} s) passed"
         return _finding(FindingKind.OVERTIME, job, f"{what} {_ago(context, in_all_ms)}", _OVERTIME_HINT, in_all_ms)
     if job.state is not JobState.RUNNING or definition.timeout_ms is None:
         return None
     end_ms = max(job.started_at_ms or 0, job.dispatched_at_ms or 0) + definition.timeout_ms
     if context.now - end_ms <= grace_ms:
         return None
-    what = f"attempt {job.attempt} may take {definition.timeout_ms // 1_000} s, which were over {_ago(context, end_ms)}"
+    what = f"the timeout of attempt {job.attempt} ({definition.timeout_ms // 1_000} s) passed {_ago(context, end_ms)}"
     return _finding(FindingKind.OVERTIME, job, what, _OVERTIME_HINT, end_ms)
 
 
-_THREAD_HINT = "its handler does not heed job.stop_requested: mend it, give it a process, or end that processor"
-_OVERTIME_HINT = "the leader should end it: see that one leads (hascheduler cluster) and what its log says"
+_THREAD_HINT = "its handler ignores job.stop_requested: fix it, run it in a process, or end that processor"
+_OVERTIME_HINT = "the leader should end it: check that one leads (hascheduler cluster), and its log"
 
 
 def _expired(job: JobRef, context: CheckContext) -> Finding | None:
@@ -181,8 +183,8 @@ def _expired(job: JobRef, context: CheckContext) -> Finding | None:
     return _finding(
         FindingKind.EXPIRED,
         job,
-        f"it was to begin by {instant_or_ms(at_ms)}, {_ago(context, at_ms)}, and is still pending",
-        "a leader should fail it: see that one leads (hascheduler cluster) and what its log says",
+        f"it had to start by {instant_or_ms(at_ms)}, {_ago(context, at_ms)}, and is still pending",
+        "the leader should fail it: check that one leads (hascheduler cluster), and its log",
         at_ms,
     )
 
@@ -232,7 +234,7 @@ def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots) -> F
         free = processor.slots - occupied.of_processor[id]
         is_draining = processor.draining or drain_id(processor.name) in context.pauses
         if is_live and not is_draining and free > 0 and processor.supports(job.definition):
-            retry = f" (its retry was to be at {instant_or_ms(job.retry_at_ms)})" if job.retry_at_ms else ""
+            retry = f" (its retry was due at {instant_or_ms(job.retry_at_ms)})" if job.retry_at_ms else ""
             return _finding(
                 FindingKind.WAITING_IN_VAIN,
                 job,

@@ -49,7 +49,7 @@ class JournalOrder:
         if self.began is None or entry.head.term > self.began.head.term:
             self.began = entry
         if entry.head.applied_through >= entry.head.seq:
-            what = f"entry {entry.head.seq} says that entries through {entry.head.applied_through} are applied"
+            what = f"entry {entry.head.seq} already records entries through {entry.head.applied_through} as applied"
             yield _order(entry, what)
         if before is None:
             return
@@ -59,9 +59,9 @@ class JournalOrder:
             yield Finding(
                 FindingKind.JOURNAL_GAP,
                 f"journal/{entry.head.name}/{before.head.seq + 1}",
-                f"{lost} entries between {before.head.seq} and {entry.head.seq} are gone"
-                + (", and nothing says that they were applied" if undone else "; they had been applied"),
-                "entries are only ever deleted from the oldest on: find out who deletes them, and compare a backup",
+                f"{lost} entries between {before.head.seq} and {entry.head.seq} are missing"
+                + (", and no entry records them as applied" if undone else "; they had been applied"),
+                "only the oldest entries are ever deleted: find out what deleted these, and compare a backup",
                 since_ms=entry.at_ms,
             )
         yield from self._judge_terms(before, entry)
@@ -78,12 +78,12 @@ class JournalOrder:
             yield _order(entry, f"entry {new.seq} of term {new.term} follows entry {old.seq} of term {old.term}")
         elif new.term == old.term:
             if new.kind is EntryKind.TERM_BEGAN:
-                yield _order(entry, f"term {new.term} begins in entry {new.seq}, and was there in entry {old.seq}")
+                yield _order(entry, f"term {new.term} begins in entry {new.seq}, but already had entry {old.seq}")
             elif new.holder != old.holder:
-                what = f"entries {old.seq} and {new.seq} of term {new.term} are of {old.holder} and of {new.holder}"
+                what = f"entries {old.seq} and {new.seq} of term {new.term} are by {old.holder} and {new.holder}"
                 yield _order(entry, what)
         elif new.kind is not EntryKind.TERM_BEGAN and new.seq == old.seq + 1:
-            yield _order(entry, f"entry {new.seq} of term {new.term} follows term {old.term}, and begins no term")
+            yield _order(entry, f"entry {new.seq} of term {new.term} follows term {old.term}, but begins no term")
 
 
 def check_decisions(
@@ -92,7 +92,7 @@ def check_decisions(
     jobs: Mapping[str, Mapping[str, Any]],
     schedules: Mapping[str, Mapping[str, Any]],
 ) -> Finding | None:
-    """Return the finding that decisions of an entry were never applied, judged by their documents."""
+    """Return a finding if decisions of an entry were never applied, judged by their documents."""
     undone = [decision for decision in decisions if _is_undone(decision, jobs, schedules)]
     if not undone:
         return None
@@ -100,11 +100,11 @@ def check_decisions(
     return Finding(
         FindingKind.JOURNAL_UNAPPLIED,
         f"journal/{head.name}/{head.seq}",
-        f"{len(undone)} of {len(decisions)} decisions of term {head.term} were never carried out"
+        f"{len(undone)} of {len(decisions)} decisions of term {head.term} have not been applied"
         + (f" since {instant_or_ms(entry.at_ms)}" if entry.at_ms is not None else "")
         + f": {_shown(undone[0])}"
         + (" and others" if len(undone) > 1 else ""),
-        "the leader applies them again; if it does not, restart it: the next one begins with them",
+        "the leader applies them again; if it does not, restart it: the next leader begins with them",
         since_ms=entry.at_ms,
         witness="",
     )
@@ -150,7 +150,7 @@ def _order(entry: DatedHead, what: str) -> Finding:
         FindingKind.JOURNAL_ORDER,
         f"journal/{entry.head.name}/{entry.head.seq}",
         what,
-        "the fence was passed by: find out who writes to the journal past the replicas, and keep a copy of it",
+        "the fence was bypassed: find out what else writes to the journal, and keep a copy of the journal",
         since_ms=entry.at_ms,
     )
 
@@ -161,18 +161,18 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
     document, witness, since_ms = f"leases/{lease.name}", f"{lease.term}", None
     what = hint = ""
     if lease.term < newest:
-        what = f"the lease is of term {lease.term}, and the journal has been at term {newest}"
-        hint = "it was deleted or written by hand; the next leader takes a term above the journal's"
+        what = f"the lease is at term {lease.term}, but the journal has reached term {newest}"
+        hint = "it was deleted or edited by hand; the next leader takes a term above the journal's"
     elif lease.holder and lease.term > newest and now - lease.acquired_at_ms > config.motion_ms:
         since_ms = lease.acquired_at_ms
         what = (
-            f"{lease.holder} has held term {lease.term} since {instant_or_ms(since_ms)}, and the journal is at term"
+            f"{lease.holder} has held term {lease.term} since {instant_or_ms(since_ms)}, but the journal is at term"
             f" {newest}: it has not begun"
         )
-        hint = "it decides nothing: see why in its log, then end it; another one takes over"
+        hint = "it decides nothing: check its log, then end it; another replica takes over"
     elif lease.holder and began is not None and lease.term == newest and began.head.holder != lease.holder:
-        what = f"{lease.holder} holds term {lease.term}, and its entries in the journal are of {began.head.holder}"
-        hint = "the lease was written by hand; end that replica, and the next one takes a term of its own"
+        what = f"{lease.holder} holds term {lease.term}, but {began.head.holder} wrote its journal entries"
+        hint = "the lease was edited by hand: end that replica, and the next one takes a new term"
         witness = f"{lease.term} {lease.holder}"
     if what:
         yield Finding(FindingKind.LEASE_TERM, document, what, hint, since_ms, witness)
@@ -182,8 +182,8 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
             FindingKind.NOBODY_LEADS,
             document,
             f"it was last renewed {silent_ms // 1_000} s ago, in term {lease.term}"
-            + (f", by {lease.holder}" if lease.holder else ", and given back"),
-            "nothing fires and nothing is dispatched: are there replicas, and does MongoDB take writes?",
+            + (f", by {lease.holder}" if lease.holder else ", and then released"),
+            "nothing fires or is dispatched: check that replicas run and that MongoDB accepts writes",
             since_ms=lease.renewed_at_ms,
             witness=f"{lease.term} {lease.renewals}",
         )
@@ -199,7 +199,7 @@ def check_is_led(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[
         yield Finding(
             FindingKind.UNKNOWN_SHARD,
             f"processors/{processor.id}",
-            f"it serves the shard {processor.shard!r}, which has no leader; there are {', '.join(sorted(led))}",
+            f"it serves the shard {processor.shard!r}, which has no leader; known shards: {', '.join(sorted(led))}",
             "start a replica of that shard, or correct HASCHEDULER_SHARD of the processor",
             witness=f"{processor.shard}",
         )
@@ -216,7 +216,7 @@ def check_zone_data(replicas: Iterable[ReplicaStatus], now: int, config: CheckCo
         yield Finding(
             FindingKind.ZONE_DATA_DIFFER,
             "replicas",
-            f"their time-zone data differ ({data}): who leads decides when a local time comes",
-            "finish the upgrade or the rollback: all replicas get one image; compare with hascheduler cluster",
+            f"their time-zone data differ ({data}): when a local time is due depends on which one leads",
+            "finish the upgrade or the rollback, so that all replicas run one image; compare with hascheduler cluster",
             witness=data,
         )

@@ -41,9 +41,8 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
         yield Finding(
             FindingKind.OVERDUE,
             f"schedules/{schedule.name}",
-            f"a nominal time has been due for {behind_s} s, and the cursor stands at"
-            f" {instant_or_ms(schedule.cursor_ms)}",
-            "look at the log of the leader (hascheduler cluster); if it decides nothing else either, restart it",
+            f"a nominal time has been due for {behind_s} s, and the cursor is at {instant_or_ms(schedule.cursor_ms)}",
+            "check the log of the leader (hascheduler cluster); if it decides nothing at all, restart it",
             since_ms=due_at_ms,
             witness=f"{schedule.rev} {schedule.cursor_ms}",
         )
@@ -52,10 +51,10 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
         yield Finding(
             FindingKind.CURSOR_AHEAD,
             f"schedules/{schedule.name}",
-            f"its cursor stands {ahead_s} s in the future ({instant_or_ms(schedule.cursor_ms)}): until then it does"
-            " not fire",
-            "compare the clocks of the replicas and of MongoDB; times were decided too early. When the"
-            f" clocks are right: {reset_command(schedule)}",
+            f"its cursor is {ahead_s} s in the future ({instant_or_ms(schedule.cursor_ms)}): it does not fire"
+            " until then",
+            "times were decided too early: correct the clocks of the replicas and of MongoDB, then run"
+            f" {reset_command(schedule)}",
             witness=f"{schedule.rev}",
         )
 
@@ -67,9 +66,9 @@ def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             FindingKind.PAYLOAD_TOO_LARGE,
             f"schedules/{short_id(document['_id'])}",
-            f"its payload has up to {size} bytes with its placeholders filled, and no job can have more than"
+            f"its payload has up to {size} bytes once its placeholders are filled, and a job can have at most"
             f" {PAYLOAD_BYTES_MAX}: its nominal times become unstorable",
-            "replace its payload (hascheduler schedule edit), then make up for the jobs with a backfill",
+            "shorten its payload (hascheduler schedule edit), then backfill the missing jobs",
         )
 
 
@@ -148,7 +147,7 @@ class VerdictCursor:
         self._begun = False
         self._asked_ms = -1
         self.passed: list[int] = []
-        """Instants of verdicts before the last time asked for that nobody asked for."""
+        """Instants of verdicts that `at` passed without being asked for them."""
         self.odd: list[int] = []
         """The ends of runs passed for which `is_odd` is True."""
         self.is_odd: Callable[[VerdictRun], bool] | None = None
@@ -277,10 +276,10 @@ def _without_moved(missing: Sequence[int], moved: Sequence[int], odd: Sequence[i
 
 def _findings(schedule: ScheduleRef, missing: TimeSpanCount, doubled: TimeSpanCount) -> Iterator[Finding]:
     name, cursor = schedule.name, instant_or_ms(schedule.cursor_ms)
-    backfill = f"make up for the jobs: hascheduler schedule backfill {name} --from … --to … --dry-run"
-    verdicts = f"look whether a job ran that should not have: hascheduler schedule verdicts {name}"
+    backfill = f"backfill the jobs: hascheduler schedule backfill {name} --from … --to … --dry-run"
+    verdicts = f"check if a job ran that should not have: hascheduler schedule verdicts {name}"
     for kind, times, what, hint in (
-        (FindingKind.VERDICT_MISSING, missing, f"without a verdict, and its cursor has passed ({cursor})", backfill),
+        (FindingKind.VERDICT_MISSING, missing, f"without a verdict before the cursor ({cursor})", backfill),
         (FindingKind.VERDICT_DOUBLED, doubled, "with two verdicts", verdicts),
     ):
         if times.count:

@@ -164,7 +164,9 @@ def _failovers_table(answer: Answer) -> RenderableType:
 @asks(_failovers_table, tables=1)
 def failovers(
     scheduler: Scheduler,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, newest first")] = _MOST,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=_MOST, help="How many, newest first")
+    ] = _MOST,
 ) -> Answer:
     """List changes of leader, with the reason and the time without a leader."""
     return {"items": scheduler.cluster.failovers(limit)}
@@ -332,7 +334,7 @@ def audit_log(
     since: Annotated[
         str | None, typer.Option("--since", metavar="INSTANT", help="Only since this instant, RFC 3339 with an offset")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, newest first")] = 50,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100_000, help="How many, newest first")] = 50,
 ) -> Answer:
     """Show the audit log: who changed what, newest first."""
     found = scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since)

@@ -130,7 +130,7 @@ def options_of(body: type[Part], without: Collection[str] = ()) -> Options:
 
 def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the given options as a merge patch: null restores the default."""
-    said: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     cleared: dict[str, None] = {}
     for option in _options(body, without):
         if option.name in given:
@@ -139,8 +139,8 @@ def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> di
             if value is None and option.clears:
                 cleared[outer[0]] = None
             else:
-                (said.setdefault(outer[0], {}) if outer else said)[last] = value
-    return said | cleared
+                (changed.setdefault(outer[0], {}) if outer else changed)[last] = value
+    return changed | cleared
 
 
 def filter_of(given: Given) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import typer
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
-Url = Annotated[str, typer.Option("--url", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)]
+Url = Annotated[
+    str, typer.Option("--url", metavar="URL", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it")]
 Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Reason, shown to others")]

@@ -24,7 +24,7 @@ class Readiness:
     def unready_reason(self) -> str:
         """Return why this replica should get no requests, and must not lead; "" if it may."""
         if not self.feeder.complete:
-            return "the mirror is not complete yet"
+            return "the mirror is incomplete"
         if not self.heartbeat.fresh:
             return "the change stream has been silent for too long"
         return self.clock.wrong_because or outgrown_because(self.feeder.mirror)

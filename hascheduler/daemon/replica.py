@@ -136,7 +136,7 @@ class Replica:
             recorder=recorder,
             clock=clock,
             active_committer=self._leader.active_committer,
-            hearing=self._router,
+            stream=self._router,
             want=self._feeder.want,
             seen=self._core_has_seen,
             decided=self._attempts.decided,

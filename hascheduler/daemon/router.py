@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(kw_only=True)
 class FactRouter:
-    """`loop.feeder.FactSink` and `loop.stepper.Hearing`. Owner of how far the inbox has everything written.
+    """`loop.feeder.FactSink` and `loop.stepper.StreamProgress`. Owner of how far the inbox has everything written.
 
     ``ended`` wakes requests that wait for the end of a job, ``dispatched`` those that wait for work of a processor. If
     ``leases_streamed`` is False, replicas with other settings left the leases in the stream, and they are ignored.
@@ -63,7 +63,7 @@ class FactRouter:
     ended: Waiters
     dispatched: Waiters
     leases_streamed: bool
-    heard_ms: MonoMs | None = field(default=None, init=False)
+    seen_through_ms: MonoMs | None = field(default=None, init=False)
 
     @property
     def listening(self) -> bool:
@@ -74,7 +74,7 @@ class FactRouter:
         return self.leader.in_term or bool(waited_for)
 
     async def take(self, folded: Folded) -> None:
-        self.event_tail.look(folded.events)
+        self.event_tail.take(folded.events)
         self.digests.folded(self.feeder.mirror, folded.marks)
         for_core: list[Input] = []
         heads: list[JournalHead] = []
@@ -114,11 +114,11 @@ class FactRouter:
                     for_core.append(fact)
         # The core's facts go first: a term may begin only once the inbox has all facts before its entry.
         await self.inbox.put(for_core)
-        self.heard_ms = self.heartbeat.heard_ms
+        self.seen_through_ms = self.heartbeat.seen_through_ms
         for head in heads:
             self.leader.journal_seen(head)
             self.standstill.sign_seen(head.holder)
-        self.standstill.heard(self.heard_ms)
+        self.standstill.stream_seen(self.seen_through_ms)
 
     async def restarted(self) -> None:
         self.leader.restarted()
@@ -132,7 +132,7 @@ class FactRouter:
 
     def completed(self) -> None:
         # Otherwise a client that follows events once this replica is ready would have to list all jobs again.
-        self.event_tail.look([])
+        self.event_tail.take([])
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
         """Take the lease from the stream or a poll."""

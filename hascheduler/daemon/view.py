@@ -36,7 +36,7 @@ from hascheduler.schema.token import Token
 
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
-_LOOK_AGAIN_MS = 1_000
+_RECHECK_MS = 1_000
 _LEAST_LAG_MINUTES = 5
 _BUSY_WEIGHT = 0.3
 """The weight of the newest sample: with few slots, the number that run jobs varies with each."""
@@ -45,7 +45,7 @@ _LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "
 
 @dataclass(kw_only=True)
 class ReplicaView:
-    """`hascheduler.ports.ClusterView`. ``is_stopping``: this replica is about to end."""
+    """`hascheduler.ports.ClusterView`. ``is_stopping``: this replica is shutting down."""
 
     config: ReplicaConfig
     feeder: Feeder
@@ -67,7 +67,7 @@ class ReplicaView:
         self._least_lags: deque[tuple[int, int]] = deque(maxlen=_LEAST_LAG_MINUTES)
         self._busy = 1.0
         self._unschedulable: frozenset[str] = frozenset()
-        self._look_again_at_ms: int = self.clock.mono_ms()
+        self._recheck_at_ms: int = self.clock.mono_ms()
 
     @property
     def ready(self) -> bool:
@@ -267,10 +267,10 @@ class ReplicaView:
 
     def unschedulable(self) -> SomeOf[str]:
         now = self.clock.mono_ms()
-        if now >= self._look_again_at_ms:
+        if now >= self._recheck_at_ms:
             # Each check reads all pending jobs, and there may be a great many.
             self._unschedulable = frozenset(self.core.unschedulable())
-            self._look_again_at_ms = now + _LOOK_AGAIN_MS
+            self._recheck_at_ms = now + _RECHECK_MS
         return self._unschedulable
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:

@@ -185,19 +185,19 @@ class DemoEnvironment(Protocol):
 
 
 async def until(
-    look: Callable[[], Awaitable[T | None]], what: str, patience_s: float = 60.0, every_s: float = 0.2
+    find: Callable[[], Awaitable[T | None]], what: str, patience_s: float = 60.0, every_s: float = 0.2
 ) -> T:
-    """Return the first result that is not None; a `WorldError` counts as None until the time is over."""
+    """Return the first result that is not None, or raise an error with ``what``; a `WorldError` counts as None."""
     trouble = ""
     try:
         async with asyncio.timeout(patience_s):
             while True:
                 try:
-                    found = await look()
+                    found = await find()
                 except WorldError as error:
                     found, trouble = None, f" ({error})"
                 if found is not None:
                     return found
                 await asyncio.sleep(every_s)
     except TimeoutError:
-        raise StoreUnavailable(f"not within {patience_s:g} s: {what}{trouble}") from None
+        raise StoreUnavailable(f"timed out after {patience_s:g} s waiting for {what}{trouble}") from None

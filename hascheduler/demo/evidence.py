@@ -70,7 +70,9 @@ def _read_effect(line: bytes, output: Path) -> Effect:
         read = json.loads(line)
         return Effect(read["job"], read["attempt"], read["nominal_ms"], read["at_ms"])
     except (ValueError, KeyError, TypeError):
-        raise WorldError(f"{output} holds a line that is no effect: {quoted(line.decode(errors='replace'))}") from None
+        raise WorldError(
+            f"{output} contains a line that is not an effect: {quoted(line.decode(errors='replace'))}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

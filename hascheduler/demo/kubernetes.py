@@ -66,8 +66,8 @@ class Kubectl:
             except TimeoutError:
                 raise WorldError(f"kubectl {arguments[0]} did not end within {_CALL_S:g} s") from None
         if process.returncode:
-            said = err.decode(errors="replace").strip().splitlines()
-            raise WorldError(said[-1] if said else f"kubectl {arguments[0]} ended with {process.returncode}")
+            lines = err.decode(errors="replace").strip().splitlines()
+            raise WorldError(lines[-1] if lines else f"kubectl {arguments[0]} exited with {process.returncode}")
         return out.decode(errors="replace")
 
     @asynccontextmanager
@@ -112,7 +112,7 @@ class KubernetesEnvironment(DemoEnvironment):
         self._jobs: dict[str, Mapping[str, Any]] = {}
         self._schedules: list[str] = []
 
-    async def look(self) -> None:
+    async def read_pods(self) -> None:
         answer = json.loads(await self._kubectl.run("get", "pods", "--selector", _SELECTOR, "--output", "json"))
         self._pods = {pod["metadata"]["name"]: pod for pod in answer["items"]}
 
@@ -128,7 +128,7 @@ class KubernetesEnvironment(DemoEnvironment):
         async with asyncio.TaskGroup() as group:
             while True:
                 with contextlib.suppress(WorldError):
-                    await self.look()
+                    await self.read_pods()
                 for name, pod in self._pods.items():
                     if name not in tasks or tasks[name].done():
                         how = self._read_log(name, "--follow") if _is("processor", pod) else self._forward(name)
@@ -159,7 +159,7 @@ class KubernetesEnvironment(DemoEnvironment):
                         file.write(line.partition(b" ")[2])
 
     async def _end(self, name: str, way: str) -> None:
-        await self.look()
+        await self.read_pods()
         self._before = {_start(pod): pod for pod in self._pods.values()}
         if way == KILL:
             with contextlib.suppress(WorldError):  # the shell may go down with the container
@@ -172,12 +172,12 @@ class KubernetesEnvironment(DemoEnvironment):
         """Return the name of the new or restarted pod, once as many serve as before."""
         wanted = sum(_is(component, pod) and _serves(pod) for pod in self._before.values())
 
-        async def look() -> str | None:
-            await self.look()
+        async def replacement() -> str | None:
+            await self.read_pods()
             new = [pod["metadata"]["name"] for pod in self.serving(component) if _start(pod) not in self._before]
             return new[0] if new and len(self.serving(component)) >= wanted else None
 
-        return await until(look, f"{component} pods are ready again; see kubectl get pods", _READY_S)
+        return await until(replacement, f"a ready {component} pod in its place; see kubectl get pods", _READY_S)
 
     def wall_ms(self) -> WallMs:
         return WallMs(time.time_ns() // 1_000_000 + self.ahead_ms)
@@ -192,13 +192,13 @@ class KubernetesEnvironment(DemoEnvironment):
         return sorted(self._folder.glob("*.log"))
 
     async def complete_outputs(self) -> None:
-        await self.look()
+        await self.read_pods()
         await asyncio.gather(*(self._read_log(pod["metadata"]["name"]) for pod in self.serving("processor")))
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         # Recorded before the request: if its answer is lost, the schedule may exist too.
         self._schedules.append(body["name"])
-        return await until(lambda: self.api.create(body), f"the schedule {body['name']} is made")
+        return await until(lambda: self.api.create(body), f"an answer for the schedule {body['name']}")
 
     async def delete_schedules(self, say: Callable[[str], None]) -> None:
         async def delete(name: str) -> bool:
@@ -208,18 +208,18 @@ class KubernetesEnvironment(DemoEnvironment):
         say(f"deleting the schedules of this run ({len(self._schedules)})")
         for name in self._schedules:
             try:
-                await until(partial(delete, name), f"{name} is deleted")
+                await until(partial(delete, name), f"an answer for the delete of {name}")
             except (WorldError, CallerError) as error:
-                say(f"{name} is left behind, for `hascheduler schedule delete` ({error})")
+                say(f"{name} is not deleted; use `hascheduler schedule delete` ({error})")
 
     async def leader(self) -> CurrentLeader:
-        async def look() -> CurrentLeader | None:
+        async def known_leader() -> CurrentLeader | None:
             snapshot = await self.api.snapshot()
             leader = snapshot.cluster["leader"] if snapshot else None
             name = leader["holder"].rpartition(".")[0] if leader else ""
             return CurrentLeader(name, {"": leader["term"]}) if leader and name in self._pods else None
 
-        return await until(look, "a pod that leads")
+        return await until(known_leader, "a leading pod")
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
         await self._end(leader.name, way)
@@ -274,7 +274,7 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
     last_s, last_seq = loop.time(), 0
     first_seq: int | None = None
 
-    async def look() -> float | None:
+    async def gap_s() -> float | None:
         nonlocal last_s, last_seq, first_seq
         asked_s = loop.time()
         snapshot = await api.snapshot(avoid=leader.name)
@@ -287,7 +287,7 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
             last_s, last_seq = asked_s, seq
         return None
 
-    return round(await until(look, f"a leader after term {leader.term} that decides", _TAKEOVER_S, 0.02) * 1_000)
+    return round(await until(gap_s, f"a decision of a leader after term {leader.term}", _TAKEOVER_S, 0.02) * 1_000)
 
 
 @asynccontextmanager
@@ -298,10 +298,10 @@ async def open_kubernetes_environment(
     shutil.rmtree(folder / "logs", ignore_errors=True)
     (folder / "logs").mkdir(parents=True)
     environment = KubernetesEnvironment(kubectl, folder / "logs", run)
-    await environment.look()
+    await environment.read_pods()
     pods = environment.serving("scheduler")
     if len(pods) < 2 or not environment.serving("processor"):
-        raise CallerError("two pods of scheduler and one of processor have to be ready; see kubectl get pods")
+        raise CallerError("two scheduler pods and one processor pod must be ready; see kubectl get pods")
     shared = all(pod["spec"].get("shareProcessNamespace") for pod in pods)
     environment.ways = tuple(islice(cycle((KILL, DELETE, FORCE) if shared else (DELETE, FORCE)), kills))
     call = ("exec", pods[0]["metadata"]["name"], "--container", "scheduler", "--", "sh", "-c", ACCESS_SCRIPT)

@@ -35,7 +35,7 @@ _TENANTS_A_SHARD = 2
 _REBALANCE_AFTER = "2s"
 """Leaders are spread before the first kill."""
 _PATIENCE_S = 30.0
-_LOOK_S = 0.01
+_POLL_EVERY_S = 0.01
 _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 
 
@@ -125,7 +125,7 @@ class LocalEnvironment(DemoEnvironment):
         return _HOME if self._layout is None else self._layout.shards[self._layout.index_of(tenant)]
 
     async def leader(self) -> CurrentLeader:
-        async def look() -> CurrentLeader | None:
+        async def known_leader() -> CurrentLeader | None:
             terms: dict[str, dict[str, int]] = {}
             for shard, database in self._shards.items():
                 lease = await database["leases"].find_one({"_id": shard})
@@ -135,7 +135,7 @@ class LocalEnvironment(DemoEnvironment):
                 terms.setdefault(name, {})[shard] = lease["term"]
             return CurrentLeader(*min(terms.items(), key=lambda one: (-len(one[1]), one[0])))
 
-        return await until(look, "each shard is led", _PATIENCE_S, _LOOK_S)
+        return await until(known_leader, "a leader in each shard", _PATIENCE_S, _POLL_EVERY_S)
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
         at_ms = self.wall_ms()
@@ -172,11 +172,11 @@ class LocalEnvironment(DemoEnvironment):
         """Return when a later term recorded its first decision, once it has."""
         which = {"term": {"$gt": term}, "kind": "decisions", "at_ms": {"$gte": from_ms}}
 
-        async def look() -> int | None:
+        async def decided_ms() -> int | None:
             entry = await self._shards[shard]["journal"].find_one(which, sort=[("_id", 1)])
             return None if entry is None else int(entry["at_ms"])
 
-        return await until(look, f"a decision after term {term}", _PATIENCE_S, _LOOK_S)
+        return await until(decided_ms, f"a decision after term {term}", _PATIENCE_S, _POLL_EVERY_S)
 
 
 def tenants_of_each_shard(layout: Layout) -> Sequence[str]:

@@ -39,7 +39,7 @@ async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep:
     async with open_environment(secrets.token_hex(3), view.say) as environment:
         effects.prefix = f"fire:{environment.prefix}"
         async with asyncio.TaskGroup() as group:
-            loops = [group.create_task(loop(environment)) for loop in (view.keep_looking, view.keep_showing)]
+            loops = [group.create_task(loop(environment)) for loop in (view.keep_polling, view.keep_showing)]
             await DemoScenario(environment, effects, view.say, record, pause_s).run()
             for task in loops:
                 task.cancel()
@@ -66,7 +66,7 @@ class Dashboard:
         line = Text.assemble((f"{datetime.now().astimezone():%H:%M:%S}  ", "dim"), what)
         self._console.print(line, soft_wrap=True)
 
-    async def keep_looking(self, environment: DemoEnvironment) -> None:
+    async def keep_polling(self, environment: DemoEnvironment) -> None:
         while True:
             self._effects.read(environment.outputs())
             self._latest = await environment.api.snapshot() or self._latest
@@ -95,7 +95,7 @@ class Dashboard:
 
     def _panel(self, environment: DemoEnvironment) -> Panel:
         leader = _leader(self._latest)
-        style = "bold red" if "nobody" in leader else "bold green"
+        style = "bold red" if "no leader" in leader else "bold green"
         parts = (
             Text(leader, style=style),
             self._figures(environment.wall_ms()),
@@ -107,11 +107,11 @@ class Dashboard:
 
 def _leader(latest: ClusterSnapshot | None) -> str:
     if latest is None:
-        return "nobody leads"
+        return "no leader"
     if shards := latest.cluster.get("shards"):
-        return "    ".join(f"{shard['name']}: {_holder(shard).rpartition('.')[0] or 'nobody'}" for shard in shards)
+        return "    ".join(f"{shard['name']}: {_holder(shard).rpartition('.')[0] or 'no leader'}" for shard in shards)
     leader = latest.cluster["leader"]
-    return f"{leader['holder'].rpartition('.')[0]} leads term {leader['term']}" if leader else "nobody leads"
+    return f"{leader['holder'].rpartition('.')[0]} leads term {leader['term']}" if leader else "no leader"
 
 
 def _holder(led: Mapping[str, Any]) -> str:
@@ -165,9 +165,7 @@ def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> 
         for job_id in jobs[:_SHOWN_MAX]:
             console.print(f"[{'yellow' if what == 'pending' else 'red'}]{what}[/] {job_id}")
     if verdict.unseen:
-        console.print(
-            f"{len(verdict.unseen)} that succeeded left no line: the processor pod that was killed took it along"
-        )
+        console.print(f"{len(verdict.unseen)} jobs succeeded without a line: the killed processor pod lost it")
     if verdict.faulty:
         console.print("[bold red]Something was lost or doubled.[/]")
         return _FAULTY

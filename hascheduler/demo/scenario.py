@@ -14,8 +14,8 @@ from hascheduler.model.values.instants import format_instant, parse_duration
 _PATIENCE_S = 60.0
 """How long to wait for the last jobs while none of them ends; a shrinking backlog is waited for longer."""
 _WAIT_MAX_S = 600.0
-_SAY_EVERY_S = 15.0
-_LOOK_S = 0.2
+_REPORT_EVERY_S = 15.0
+_POLL_EVERY_S = 0.2
 _LAST_LINES_MS = 10_000
 _INTERVALS = (("1s", 16), ("500ms", 4), ("2s", 2), ("3s", 2))
 _NAPS = 4
@@ -65,7 +65,7 @@ class DemoScenario:
     async def run(self) -> None:
         """Pause, end the leader in each of the environment's ways, kill a processor, pause, and end."""
         await self.environment.leader()
-        await self._look_for_a_backlog()
+        await self._report_backlog()
         await self._create_schedules()
         for way in self.environment.ways:
             await asyncio.sleep(self.pause_s)
@@ -75,16 +75,16 @@ class DemoScenario:
         await asyncio.sleep(self.pause_s)
         await self._finish()
 
-    async def _look_for_a_backlog(self) -> None:
+    async def _report_backlog(self) -> None:
         snapshot = await self.environment.api.snapshot()
         waiting = snapshot.cluster["counts"].get("pending", 0) if snapshot else 0
         if waiting:
-            self.say(f"a backlog: {waiting} jobs wait already; those of this demo come in between, late, and end later")
+            self.say(f"backlog: {waiting} jobs are waiting already, so the jobs of the demo will be late")
 
     async def _wait_for_all(self, jobs: Collection[str]) -> None:
         """Wait until all have ended; give up once they make no progress."""
         loop = asyncio.get_running_loop()
-        began_s = progress_s = said_s = loop.time()
+        began_s = progress_s = reported_s = loop.time()
         fewest = len(jobs) + 1
         while True:
             stored = self.record.jobs = await self.environment.read_jobs(jobs)
@@ -95,12 +95,12 @@ class DemoScenario:
             if unended < fewest:
                 fewest, progress_s = unended, now_s
             if now_s - progress_s > _PATIENCE_S or now_s - began_s > _WAIT_MAX_S:
-                self.say(f"{unended} have not ended; waiting no longer")
+                self.say(f"{unended} jobs have not ended; giving up")
                 return
-            if now_s - said_s > _SAY_EVERY_S:
-                self.say(f"{unended} have not ended yet")
-                said_s = now_s
-            await asyncio.sleep(_LOOK_S)
+            if now_s - reported_s > _REPORT_EVERY_S:
+                self.say(f"{unended} jobs have not ended yet")
+                reported_s = now_s
+            await asyncio.sleep(_POLL_EVERY_S)
 
     async def _create_schedules(self) -> None:
         environment, record = self.environment, self.record
@@ -131,16 +131,16 @@ class DemoScenario:
         self.say(f"{await self.environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
-        id = await until(self._busiest_processor, "a processor that runs something", every_s=0.05)
+        id = await until(self._busiest_processor, "a processor that runs a job", every_s=0.05)
         name = id.rpartition(".")[0]
         way = self.environment.processor_way
-        self.say(f"{way} {name}, which is at work")
+        self.say(f"{way} {name}, which is running jobs")
         at_ms = self.environment.wall_ms()
         self.record.kills.append(Kill(f"{way} {name}", at_ms, at_ms))
         self.record.killed[id] = at_ms - _LAST_LINES_MS if self.environment.cuts_outputs else None
         successor = await self.environment.end_processor(id)
         starts = f"{name} starts again" if successor == name else f"{successor} takes its place"
-        self.say(f"{starts}; what it was running moves on with the next attempt")
+        self.say(f"{starts}; its jobs continue with the next attempt")
 
     async def _busiest_processor(self) -> str | None:
         snapshot = await self.environment.api.snapshot()
@@ -153,7 +153,7 @@ class DemoScenario:
         """Set the end, wait for all jobs due by then to end, and read them."""
         until_ms = self.environment.wall_ms()
         self.record.until_ms = until_ms
-        self.say("the end is set; waiting for everything that was due by now")
+        self.say("waiting for the jobs that were due by now")
         expected = sorted({job for one in self.record.expectations for job in one.jobs_until(until_ms)})
         await self._wait_for_all(expected)
         await self.environment.complete_outputs()

@@ -96,7 +96,7 @@ def _rows(fields: Mapping[str, Any], name: str, types: tuple[type, ...]) -> Any:
         raise InvalidInput((name,), f"a {type(rows).__name__}", "a list")
     for n, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(types) or not all(map(isinstance, row, types)):
-            raise InvalidInput((name, n), f"{str(row)[:64]}", f"a list of {len(types)} texts and whole numbers")
+            raise InvalidInput((name, n), f"{str(row)[:64]}", f"a list of {len(types)} strings and integers")
     return tuple(tuple(row) for row in rows)
 
 

@@ -268,37 +268,37 @@ _CARRIERS: dict[str, tuple[type, ...]] = {
     "offsets": (Fire, RecordVerdict),
 }
 """The decisions that have a value in each field besides the rows: 0.2.0 reads the form of the rows exactly."""
-BESIDE = ("creations", "keyed_by", "after", "graphs", "offsets", "resets")
+EXTRA_FIELDS = ("creations", "keyed_by", "after", "graphs", "offsets", "resets")
 """The fields besides the rows, in the order in which `decode_decisions` takes them."""
 
 
-def encode_beside(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
-    """Return the fields of `BESIDE` that ``decisions`` fill; empty ones are left out.
+def encode_extras(decisions: tuple[Decision, ...]) -> dict[str, list[Any]]:
+    """Return the fields of `EXTRA_FIELDS` that ``decisions`` fill; empty ones are left out.
 
     They are the creations of schedules; for each fire the keys of limits, the jobs that it comes after, and if it makes
     a graph; for each outcome of nominal times the offsets at its cursor; and the resets.
     """
-    beside: dict[str, list[Any]] = {}
+    extras: dict[str, list[Any]] = {}
     for name, carriers in _CARRIERS.items():
         values = [_carried(each, name) for each in decisions if isinstance(each, carriers)]
         if any(values) or (values and name == "creations"):
-            beside[name] = values
+            extras[name] = values
     # Not rows, which a leader of 0.2.0 would refuse: it leaves this field to a later leader.
     resets = [
         [each.schedule, each.reset_at_ms, each.created_at_ms] for each in decisions if isinstance(each, ResetCursor)
     ]
-    return beside | ({"resets": resets} if resets else {})
+    return extras | ({"resets": resets} if resets else {})
 
 
-def decode_decisions(rows: list[list[Any]], *beside: object) -> tuple[Decision, ...]:
+def decode_decisions(rows: list[list[Any]], *extras: object) -> tuple[Decision, ...]:
     """Return the decisions of a stored entry, the resets last; raise `InvalidInput` on a type of a newer version.
 
-    ``beside`` are the fields of `encode_beside`; a field is None if it is missing, as in an entry of 0.2.0.
+    ``extras`` are the fields of `encode_extras`; a field is None if it is missing, as in an entry of 0.2.0.
     """
     decisions = [_decode(row) for row in rows]
-    said = {name: values for name, values in zip(BESIDE, beside, strict=False) if values is not None}
-    resets = _resets(said.pop("resets", []))
-    for name, values in said.items():
+    fields = {name: values for name, values in zip(EXTRA_FIELDS, extras, strict=False) if values is not None}
+    resets = _resets(fields.pop("resets", []))
+    for name, values in fields.items():
         numbers = [number for number, each in enumerate(decisions) if isinstance(each, _CARRIERS[name])]
         if not isinstance(values, list) or len(values) != len(numbers):
             raise InvalidInput((name,), f"{str(values)[:64]!r}", f"one for each of {len(numbers)} decisions")
@@ -334,7 +334,7 @@ def _carrying(decision: Any, name: str, value: Any) -> Any:
         case "keyed_by" | "after" if isinstance(value, list) and all(isinstance(text, str) for text in value):
             return replace(decision, **{name: tuple(value)})
         case _:
-            raise InvalidInput((name,), f"{str(value)[:64]!r}", "what belongs to a decision")
+            raise InvalidInput((name,), f"{str(value)[:64]!r}", "a value of a decision")
 
 
 def _resets(value: object) -> list[ResetCursor]:

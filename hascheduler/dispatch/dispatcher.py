@@ -8,7 +8,7 @@ nothing any more, and last dispatches, which see the effects of all the others. 
 What must hold: at most one move is promised per job; a nominal time is decided once; a slot is held by one job; nothing
 is decided before `TermBegan` or after `TrustLost`.
 
-While people have paused everything, due times stay undecided, as without a leader, and nothing is dispatched, unless
+While everything is paused, due times stay undecided, as without a leader, and nothing is dispatched, unless
 only the schedules are paused. The rest goes on: running jobs end, are lost, are retried, expire.
 """
 
@@ -138,7 +138,7 @@ class Dispatcher:
 
     @property
     def rests(self) -> Mapping[str, Rest]:
-        """Return the rests of the processors that did not take up their last jobs, by id."""
+        """Return the rests of the processors that did not start their last jobs, by id."""
         return self._pool.rests
 
     @property

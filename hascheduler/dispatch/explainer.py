@@ -32,7 +32,7 @@ from hascheduler.model.processor import NOT_CONSUMING, ProcessorRef
 from hascheduler.model.values.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.schema.pause import StandingPause, drain_id
 
-LOOKED_AT_MAX = 5_000
+COMPARED_MAX = 5_000
 """The most waiting jobs compared with the job in question; more would delay decisions."""
 UNSCHEDULABLE_MAX = 10_000
 _NAMED_MAX = 5
@@ -72,7 +72,7 @@ class Explainer:
         blocks = self._own_blocks(job, now, only)
         if is_silent:
             blocks.insert(
-                0, Block(BlockReason.TRANSPORT, "the broker takes no messages", "when it accepts messages again")
+                0, Block(BlockReason.TRANSPORT, "the broker accepts no messages", "when it accepts messages again")
             )
         pause = self._rules.dispatch_pause
         if pause is not None:
@@ -105,22 +105,22 @@ class Explainer:
         """Return the blocks of this job alone."""
         blocks = []
         if self._jobs.is_in_doubt(job.id):
-            because = "the database did not show the job as expected, so it is being read again"
-            blocks.append(Block(BlockReason.IN_DOUBT, because, "when it has been read, within a second or so"))
+            because = "its document was not as expected, so it is being read again"
+            blocks.append(Block(BlockReason.IN_DOUBT, because, "when it has been read, in about a second"))
         if job.cancel_requested_at_ms is not None or self._jobs.is_replaced(job.id):
-            because = "it was asked to stop, and will not run again"
-            blocks.append(Block(BlockReason.CANCELLING, because, "nothing: it is about to be cancelled"))
+            because = "its cancellation was requested"
+            blocks.append(Block(BlockReason.CANCELLING, because, "never: it is about to be cancelled"))
         if self._jobs.dependencies.holds(job.id):
             blocks.append(self._dependency(job, only))
         if job.limit_keys is None:
-            because = "it was made a moment ago, and its values at the keys of its definition are not read yet"
-            blocks.append(Block(BlockReason.KEY, because, "when it has been read"))
+            because = "it is new, and its values for the limit keys of its definition have not been read yet"
+            blocks.append(Block(BlockReason.KEY, because, "when they have been read"))
         elif self._jobs.is_out_of_reach(job.id):
-            because = "it was made a moment ago, and has not been read yet"
+            because = "it is new, and has not been read yet"
             blocks.append(Block(BlockReason.IN_DOUBT, because, "when it has been read"))
         for rule, at_ms, why in (
-            (BlockReason.NOT_BEFORE, job.not_before_ms, "it is not to run before"),
-            (BlockReason.BACKOFF, job.retry_at_ms, f"{_ended(job)}, and the next comes at"),
+            (BlockReason.NOT_BEFORE, job.not_before_ms, "it may not run before"),
+            (BlockReason.BACKOFF, job.retry_at_ms, f"{_ended(job)}; the next one starts at"),
         ):
             if at_ms is not None and at_ms > now:
                 because = f"{why} {format_instant(min(at_ms, LATEST_MS))}"
@@ -137,13 +137,13 @@ class Explainer:
         if live:
             numbers["batches"] = list(live)[:_NAMED_MAX]
         if not count:
-            because = f"all jobs of {_listed(list(live))} have ended, and how they ended is being read"
+            because = f"all jobs of {_listed(list(live))} have ended, and their outcome is being read"
             return Block(BlockReason.DEPENDENCY, because, "when it has been read", numbers)
         waits = [f"{number} job{'' if number == 1 else 's'} of {batch!r}" for batch, number in live.items() if number]
         waits = [*([_listed(jobs)] if jobs else []), *_shortened(waits)]
         how = "end" if job.ignores_failures else "succeed"
         because = f"{' and '.join(waits)} {'has' if count == 1 else 'have'} yet to {how}"
-        return Block(BlockReason.DEPENDENCY, because, "when the last of them has done so", numbers)
+        return Block(BlockReason.DEPENDENCY, because, f"when all of them {how}", numbers)
 
     def _blocks(self, job: JobRef, job_class: SchedulingClass, now: int, only: str | None) -> list[Block]:
         blocks = [self._closed(rule, job_class) for rule in self._limits.closing(job_class, now)]
@@ -156,19 +156,17 @@ class Explainer:
                 continue
             shown = _listed(holders)
             if lock[0] == "keys unread":
-                because = f"{shown} has a slot, and its values at the keys of {lock[1]!r} are not read yet"
+                because = f"{shown} holds a slot, and its limit keys of {lock[1]!r} have not been read yet"
                 blocks.append(
-                    Block(BlockReason.KEY, because, "when it has been read", {"holders": holders[:_NAMED_MAX]})
+                    Block(BlockReason.KEY, because, "when they have been read", {"holders": holders[:_NAMED_MAX]})
                 )
             elif lock[0] == "serial":
-                because = f"{shown} of the schedule {lock[1]!r} has not ended, and its jobs run one after the other"
-                blocks.append(
-                    Block(BlockReason.SERIAL, because, "when that has ended", {"holders": holders[:_NAMED_MAX]})
-                )
+                because = f"{shown} of the schedule {lock[1]!r} has not ended, and this schedule runs one job at a time"
+                blocks.append(Block(BlockReason.SERIAL, because, "when it ends", {"holders": holders[:_NAMED_MAX]}))
             else:
-                because = f"{shown} works on the target {lock[2]!r}, and the conflict group {lock[1]!r} excludes others"
+                because = f"{shown} holds the target {lock[2]!r} in the conflict group {lock[1]!r}"
                 numbers: dict[str, Figure] = {"group": lock[1], "target": lock[2], "holders": holders[:_NAMED_MAX]}
-                blocks.append(Block(BlockReason.CONFLICT, because, "when that has ended", numbers))
+                blocks.append(Block(BlockReason.CONFLICT, because, "when it ends", numbers))
         if not self._limits.fits(job_class):
             blocks.append(self._unfit(job_class, now))
         return blocks
@@ -180,14 +178,12 @@ class Explainer:
         if limit is None:
             return []
         blocks = []
-        shown = f"{key}={value!r}" if value else f"no value at {key}"
+        shown = f"{key}={value!r}" if value else f"no value for {key}"
         numbers: dict[str, Figure] = {"key": key, "value": value}
         if limit.max_concurrency is not None and self._locks.is_full(group):
             holders = self._named(self._locks.holders(group), only)
-            because = (
-                f"{len(holders)} of at most {limit.max_concurrency} jobs of {definition!r} with {shown} run: "
-                f"{_listed(holders)}"
-            )
+            running_of = f"{len(holders)} of {limit.max_concurrency} jobs running ({_listed(holders)})"
+            because = f"the limit of {definition!r} with {shown} is reached: {running_of}"
             running: dict[str, Figure] = {
                 "running": len(holders), "cap": limit.max_concurrency, "holders": holders[:_NAMED_MAX]
             }  # fmt: skip
@@ -195,10 +191,10 @@ class Explainer:
         until_ms = self._key_rates.dry_until(group)
         if limit.rate_limit is not None and until_ms is not None and until_ms > now:
             count, per_ms = limit.rate_limit.count, limit.rate_limit.per_ms
-            because = f"{definition!r} with {shown} is limited to {count} in {per_ms / 1_000:g} s"
+            because = f"{definition!r} with {shown} is limited to {count} per {per_ms / 1_000:g} s"
             rate: dict[str, Figure] = {"count": count, "per_ms": per_ms}
             next_ms = WallMs(until_ms)
-            blocks.append(Block(BlockReason.KEY, because, "when the next one may go", {**numbers, **rate}, next_ms))
+            blocks.append(Block(BlockReason.KEY, because, "when the next one may start", {**numbers, **rate}, next_ms))
         return blocks
 
     def _closed(self, rule: BlockReason, job_class: SchedulingClass) -> Block:
@@ -207,27 +203,27 @@ class Explainer:
         whole: int | None
         match rule:
             case BlockReason.TOTAL:
-                running, cap, what = limits.running, limits.max_concurrency or 0, "jobs run in all"
+                running, cap, what = limits.running, limits.max_concurrency or 0, "the total limit"
                 whole = limits.cap
             case BlockReason.TIER:
                 tier = definition.tier or 0
                 running, cap, whole = limits.of_tier[tier], self._rules.part_of(tier_key(tier), tier), tier
-                what = "jobs of its tier run"
+                what = "the limit of its tier"
             case BlockReason.TENANT:
                 tenant = job_class.tenant or ""
                 running, cap, whole = limits.of_tenant[tenant], self._rules.quota(tenant) or 0, None
-                what = f"jobs of the tenant {tenant!r} run"
+                what = f"the limit of the tenant {tenant!r}"
             case BlockReason.RATE if definition.rate_limit is not None:
                 limit, until_ms = definition.rate_limit, limits.dry_until(definition.name)
                 note = self._rules.part_note(limit.count, None if known.rate_limit is None else known.rate_limit.count)
-                because = f"{definition.name!r} is limited to {limit.count} in {limit.per_ms / 1_000:g} s{note}"
+                because = f"{definition.name!r} is limited to {limit.count} per {limit.per_ms / 1_000:g} s{note}"
                 numbers = {"count": limit.count, "per_ms": limit.per_ms}
                 at_ms = None if until_ms is None else WallMs(until_ms)
-                return Block(rule, because, "when the next one may go", numbers, at_ms)
+                return Block(rule, because, "when the next one may start", numbers, at_ms)
             case _:
                 running, cap = limits.of_definition[definition.name], definition.max_concurrency or 0
-                what, whole = f"jobs of {definition.name!r} run", known.max_concurrency
-        because = f"{running} of at most {cap} {what}{self._rules.part_note(cap, whole)}"
+                what, whole = f"the limit of {definition.name!r}", known.max_concurrency
+        because = f"{what} is reached: {running} of {cap} jobs running{self._rules.part_note(cap, whole)}"
         ending = "when its turn comes" if whole and not cap else "when one of them ends"
         return Block(rule, because, ending, {"running": running, "cap": cap})
 
@@ -240,13 +236,13 @@ class Explainer:
             because = f"no slot is free: {shown}"
             ending = "when a job there ends, or a processor joins"
             if any(processor.id in self._pool.rests for processor in live):
-                ending += ", or one that rests is tried again"
+                ending += ", or a resting one is tried again"
             return Block(BlockReason.NO_SLOT, because, ending, {"processors": lacks})
-        because = f"no processor could run it: {shown}" if lacks else "no processor is there"
+        because = f"no processor could run it: {shown}" if lacks else "there is no processor"
         wanted = f"a processor for {definition!r}" + "".join(f", {name} {amount}" for name, amount in job_class.needs)
         ending = f"when {wanted} joins"
         if any(processor.supports(definition) and self._drain(processor) for processor in live):
-            ending += ", or one that is drained is undrained"
+            ending += ", or a drained one is undrained"
         return Block(BlockReason.UNSCHEDULABLE, because, ending, {"processors": lacks})
 
     def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, now: int, *, idle: bool) -> str:
@@ -258,22 +254,22 @@ class Explainer:
             drain = self._drain(processor)
             if drain is not None:
                 return f"{name} is drained {_since(drain)}"
-            return f"{name} is draining" if processor.consuming else f"{name} gets no jobs, as {NOT_CONSUMING}"
+            return f"{name} is draining" if processor.consuming else f"{name} gets no jobs: {NOT_CONSUMING}"
         rest = self._pool.rests.get(processor.id)
         if rest is not None and not idle:
-            missed = f"{name} did not take up {'1 job' if rest.missed == 1 else f'{rest.missed} jobs in a row'}"
+            missed = f"{name} did not start {'1 job' if rest.missed == 1 else f'{rest.missed} jobs in a row'}"
             if rest.trial is not None:
-                return f"{missed}, and gets no more until it has taken up the one that it was given last"
+                return f"{missed}, and gets no more until it starts its last one"
             if rest.until_ms > now:
                 return f"{missed}, and rests until {_instant(rest.until_ms)}"
         slots, left = (1, processor.resources) if idle else self._pool.left(processor)
         if slots <= 0 and processor.slots == 0:
-            return f"{name} offers no slot now"
+            return f"{name} offers no slots now"
         if slots <= 0:
-            return f"{name} has {processor.slots} of {processor.slots} slots taken"
+            return f"{name} has {processor.slots} of {processor.slots} slots in use"
         has = dict(left)
         short = [
-            f"{each} {has.get(each, 0)} of {amount}" for each, amount in job_class.needs if has.get(each, 0) < amount
+            f"{has.get(each, 0)} of {amount} {each}" for each, amount in job_class.needs if has.get(each, 0) < amount
         ]
         return f"{name} has {', '.join(short)}" if short else ""
 
@@ -301,7 +297,7 @@ class Explainer:
         ]
         return QueuePosition(
             ahead=ahead,
-            exact=len(self._queue) <= LOOKED_AT_MAX,
+            exact=len(self._queue) <= COMPARED_MAX,
             first=self._named([first.id], only)[0],
             deciding=None if first is job else self._deciding(criteria, job, first, now),
             criteria=tuple(values),
@@ -313,7 +309,7 @@ class Explainer:
         If not ``is_admissible``, yield also those held back only by what holds back all jobs.
         """
         may_go: dict[SchedulingClass, bool] = {}
-        for job in islice(self._queue.jobs(), LOOKED_AT_MAX):
+        for job in islice(self._queue.jobs(), COMPARED_MAX):
             job_class = self._classes.of(job)
             if job_class not in may_go:
                 closing = set(self._limits.closing(job_class, now))
@@ -365,7 +361,7 @@ def _ended(job: JobRef) -> str:
         if job.losses == 1
         else f"{job.losses} attempts were lost with their processors"
     )
-    return f"{failed}, {lost}" if job.failures else lost
+    return f"{failed} and {lost}" if job.failures else lost
 
 
 def _listed(ids: list[str]) -> str:

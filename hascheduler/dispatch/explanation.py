@@ -16,7 +16,7 @@ class BlockReason(StrEnum):
     NOT_LEADING = "not_leading"
     """No replica leads at the moment."""
     PAUSED = "paused"
-    """People have paused everything."""
+    """Everything is paused."""
     TRANSPORT = "transport"
     """The broker accepts no messages."""
     IN_DOUBT = "in_doubt"
@@ -27,7 +27,7 @@ class BlockReason(StrEnum):
     """Another job has to end or succeed first."""
     NOT_BEFORE = "not_before"
     BACKOFF = "backoff"
-    """Its last attempt failed, and the next one comes later."""
+    """Its last attempt failed, and the next one starts later."""
     TOTAL = "max_concurrency"
     TIER = "tier"
     DEFINITION = "definition"
@@ -35,13 +35,13 @@ class BlockReason(StrEnum):
     TENANT = "tenant"
     CONFLICT = "conflict"
     KEY = "key"
-    """The limit for its value at a key is reached, or its values have not been read yet."""
+    """The limit for its value of a key is reached, or its values have not been read yet."""
     SERIAL = "serial"
     """Another job of its schedule has not ended."""
     UNSCHEDULABLE = "unschedulable"
     """No live processor could ever run it."""
     NO_SLOT = "no_slot"
-    """The processors that could run it have no free slot, or not the resources."""
+    """The processors that could run it have no free slot, or too few resources."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class ProcessorLost:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorRests:
-    """The rest of a processor that had not taken up its last jobs when a recording began; only in recordings."""
+    """The rest of a processor that had not started its last jobs when a recording began; only in recordings."""
 
     id: str
     rest: Rest

@@ -19,12 +19,12 @@ from typing import Any
 from hascheduler.dispatch.accounts import decode_accounts, encode_accounts
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import (
-    BESIDE,
+    EXTRA_FIELDS,
     Decision,
     Settlement,
     decode_decisions,
-    encode_beside,
     encode_decisions,
+    encode_extras,
 )
 from hascheduler.dispatch.inputs import (
     AccountsRestored,
@@ -149,9 +149,9 @@ def _encode(each: Input) -> list[Any]:
 
 def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
     """Return the values besides the rows of ``decisions``, in the order in which they are read."""
-    beside = encode_beside(decisions)
-    through = max((BESIDE.index(name) + 1 for name in beside), default=0)
-    return [beside.get(name) for name in BESIDE[:through]]
+    extras = encode_extras(decisions)
+    through = max((EXTRA_FIELDS.index(name) + 1 for name in extras), default=0)
+    return [extras.get(name) for name in EXTRA_FIELDS[:through]]
 
 
 def _only_field(each: Any) -> Any:
@@ -188,16 +188,14 @@ def _steps(numbered: Iterable[tuple[int, str]]) -> Iterator[RecordedStep | Recor
                 decisions=decode_decisions(line["decisions"]) if "decisions" in line else None,
             )
         except (InvalidInput, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise InvalidInput(
-                ("line", number), f"unreadable: {str(error)[:200]}", "a step as it was recorded"
-            ) from error
+            raise InvalidInput(("line", number), f"unreadable: {str(error)[:200]}", "a recorded step") from error
 
 
 def _object(number: int, text: str) -> dict[str, Any]:
     try:
         line = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(("line", number), f"no JSON: {str(error)[:100]}", "one JSON object a line") from None
+        raise InvalidInput(("line", number), f"not JSON: {str(error)[:100]}", "one JSON object per line") from None
     if not isinstance(line, dict):
         raise InvalidInput(("line", number), f"a {type(line).__name__}", "an object")
     return line
@@ -215,7 +213,7 @@ def _heading(line: Mapping[str, Any]) -> RecordingHeading:
         read = DispatchConfig(policy=PolicyConfig(**policy), **config)
         return RecordingHeading(WallMs(line["at_ms"]), str(line["replica"]), int(line["term"]), read)
     except (InvalidInput, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(("line", 1), f"unreadable: {str(error)[:200]}", "the heading of a recording") from error
+        raise InvalidInput(("line", 1), f"unreadable: {str(error)[:200]}", "the header of a recording") from error
 
 
 def _decode(row: list[Any]) -> Any:
@@ -236,16 +234,16 @@ def _decode(row: list[Any]) -> Any:
             return ProcessorRests(id, Rest(missed, count, WallMs(until_ms), trial))
         case ["transport", accepting]:
             return TransportSeen(bool(accepting))
-        case ["term_began", term, rows, *beside]:
-            return TermBegan(term, decode_decisions(rows, *beside))
+        case ["term_began", term, rows, *extras]:
+            return TermBegan(term, decode_decisions(rows, *extras))
         case ["trust_lost"]:
             return TrustLost()
         case ["resynced"]:
             return Resynced()
         case ["accounts", fields]:
             return AccountsRestored(decode_accounts(fields))
-        case ["settled", rows, settlement, *beside]:
-            [decision] = decode_decisions(rows, *beside)
+        case ["settled", rows, settlement, *extras]:
+            [decision] = decode_decisions(rows, *extras)
             return Settled(decision, Settlement(settlement))
         case _:
             raise InvalidInput(("inputs",), f"{str(kind)[:64]!r} is unknown")

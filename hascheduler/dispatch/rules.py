@@ -80,10 +80,10 @@ class Rules:
         return cap // self._count + (self._index < cap % self._count)
 
     def part_note(self, part: int, whole: int | None) -> str:
-        """Return the note for people behind a limit of which this shard has ``part``."""
+        """Return the note that follows a limit of which this shard has ``part``, or "" if it has all."""
         if whole is None or part == whole:
             return ""
-        return f", which is this shard's part of {whole}" if part else f", as another shard has all {whole} for now"
+        return f" (this shard's part of {whole})" if part else f" (another shard has all {whole} now)"
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or _default_definition(name)

@@ -191,7 +191,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
             first.append(ProcessorLost(processor.id, lost_at_beat))
     jobs = [_as_held(job, core.jobs.dependencies.unmet(job)) for job in core.jobs.all()]
     kept = list(core.held.kept())
-    # After the jobs: those that run there were taken up before.
+    # After the jobs: those that run there were started before.
     rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]
     return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
 

@@ -94,7 +94,7 @@ class Elector:
         return self._trusted_until is not None and now < self._trusted_until
 
     def observe(self, record: LeaseRecord | None, now: MonoMs) -> None:
-        """Take a version of the lease that was read or came by in the stream; ignore one older than the known one."""
+        """Take a version of the lease that was read or that the stream brought; ignore one older than the known one."""
         known = self._record
         if record is not None:
             self._highest_term = max(self._highest_term, record.term)
@@ -119,10 +119,10 @@ class Elector:
         self._dead_holder = holder
         self._died_at = now
 
-    def holder_stands_still(self, holder: str, now: MonoMs) -> None:
+    def holder_stalled(self, holder: str, now: MonoMs) -> None:
         """Allow a challenge of the known version of ``holder``'s lease, for one retry period.
 
-        Only of that version: a holder that renews is no longer suspected, and if its renewal has not come by yet, the
+        Only of that version: a holder that renews is no longer suspected, and if its renewal has not arrived yet, the
         compare-and-set fails.
         """
         if self._record is not None and self._record.holder == holder:

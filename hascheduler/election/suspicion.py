@@ -8,13 +8,13 @@
 
 The two witnesses:
 
-1. *The stream.* Nothing of the leader came by (its beats, renewals, journal entries), though everything did that was
+1. *The stream.* It brought nothing of the leader (beats, renewals, journal entries), though it has brought all that was
    written up to a threshold after its last sign: a beat of this replica that was sent then has come back. A replica
    that is cut off, starved or paused itself sends no beat, or sees none come back, so it proves nothing; if its own
    beats were interrupted, the count begins again.
 2. *Its process.* It has greeted this replica before, and now leaves one connection after the other without a greeting.
 
-The threshold grows with how late the leaders' signs were lately, so a machine that is short of CPU teaches patience.
+The threshold grows with how late the leaders' signs were recently: a machine that is short of CPU gets more patience.
 
 A wrong suspicion is harmless, as the journal fences the old leader, and is bounded all the same. Each replica counts
 every early takeover that it sees, its own or another's. If the old leader is back before it was silent for another
@@ -36,14 +36,14 @@ from hascheduler.model.values.instants import MonoMs
 SIGNS_MIN = 3
 """The silence of a leader counts only after this many signs of it."""
 UNANSWERED_MIN = 2
-"""How many connections in a row must go without a greeting: a single one may have met a moment without CPU."""
+"""How many connections in a row must go without a greeting: a single one may have come at a moment without CPU."""
 _LATE_NUM, _LATE_DEN = 3, 2
 """A sign is late after one and a half retry periods: beats and renewals come once in each."""
 _PATIENCE_NUM, _PATIENCE_DEN = 7, 4
 """The threshold is at least this many times the retry period, and the longest recent time between two signs."""
 _DOUBT_NUM, _DOUBT_DEN = 5, 8
 """The part of the threshold after which both witnesses are asked; beats on time never reach it."""
-_LATELY_MS = 600_000
+_RECENT_MS = 600_000
 _REST_MS = 600_000
 _REST_DOUBLINGS_MAX = 4
 _BACK_AT_ONCE_MAX = 3
@@ -70,7 +70,7 @@ class LeaderSuspicion:
         self._signs = 0
         self._last_sign_at = MonoMs(0)
         self._silent_since = MonoMs(0)
-        self._heard: MonoMs | None = None
+        self._seen_through: MonoMs | None = None
         self._greeted = False
         self._unanswered = 0
         # The longest times between two signs, newest last, each shorter than those before it.
@@ -132,10 +132,10 @@ class LeaderSuspicion:
         """Forget a replica that has left, or whose record has expired."""
         self._beat_at.pop(replica_id, None)
 
-    def heard(self, heard_ms: MonoMs | None, now: MonoMs) -> None:
-        """Take that everything written before ``heard_ms`` has come by, as a beat of this replica shows."""
-        known, self._heard = self._heard, heard_ms
-        if heard_ms is not None and (known is None or heard_ms - known > self._late_after_ms):
+    def stream_seen(self, seen_through_ms: MonoMs | None, now: MonoMs) -> None:
+        """Take how far the stream is complete: everything written before ``seen_through_ms`` has been seen."""
+        known, self._seen_through = self._seen_through, seen_through_ms
+        if seen_through_ms is not None and (known is None or seen_through_ms - known > self._late_after_ms):
             # This replica's own beats were interrupted: the same may have interrupted the leader's.
             self._silent_since = now
 
@@ -144,7 +144,7 @@ class LeaderSuspicion:
         self._signs = 0
         self._beat_at.clear()
         self._followed = ""
-        self._heard = None
+        self._seen_through = None
 
     def greeted(self) -> None:
         """Count a connection that the leader's process answered."""
@@ -182,12 +182,12 @@ class LeaderSuspicion:
         """Return how soon it has been silent for the whole threshold, if it stays silent."""
         return max(self._silent_since + self.threshold_ms(now) - now, 0)
 
-    def is_standing_still(self, now: MonoMs) -> bool:
+    def is_stalled(self, now: MonoMs) -> bool:
         """Return True if both witnesses agree: the lease may be challenged, if it has not changed since."""
         return (
             self.doubtful_in_ms(now) == 0
-            and self._heard is not None
-            and self._heard - self._silent_since >= self.threshold_ms(now)
+            and self._seen_through is not None
+            and self._seen_through - self._silent_since >= self.threshold_ms(now)
             and self._greeted
             and self._unanswered >= UNANSWERED_MIN
         )
@@ -198,7 +198,7 @@ class LeaderSuspicion:
 
     def threshold_ms(self, now: MonoMs) -> int:
         """Return how long a leader has to be silent to be suspected."""
-        while self._gaps and now - self._gaps[0][0] > _LATELY_MS:
+        while self._gaps and now - self._gaps[0][0] > _RECENT_MS:
             self._gaps.popleft()
         longest_ms = max(self._retry_ms, self._gaps[0][1] if self._gaps else 0)
         return max(self._after_ms, longest_ms * _PATIENCE_NUM // _PATIENCE_DEN)
@@ -214,8 +214,8 @@ class LeaderSuspicion:
         return self._retry_ms * _LATE_NUM // _LATE_DEN
 
     def _is_live(self, now: MonoMs) -> bool:
-        """Return True if what comes by was written just now: after a pause, a whole past arrives in one moment."""
-        return self._heard is not None and now - self._heard <= self._late_after_ms
+        """Return True if the stream is current: after a pause, a whole past arrives in one moment."""
+        return self._seen_through is not None and now - self._seen_through <= self._late_after_ms
 
     def _sign(self, now: MonoMs) -> None:
         gap_ms = now - self._last_sign_at
@@ -243,10 +243,10 @@ class LeaderSuspicion:
         )
 
     def _came_back(self, now: MonoMs) -> Comeback:
-        while self._back_at and now - self._back_at[0] > _LATELY_MS:
+        while self._back_at and now - self._back_at[0] > _RECENT_MS:
             self._back_at.popleft()
         self._back_at.append(now)
-        is_late = self._late_at is not None and now - self._late_at <= _LATELY_MS
+        is_late = self._late_at is not None and now - self._late_at <= _RECENT_MS
         if is_late or len(self._back_at) > _BACK_AT_ONCE_MAX:
             self._was_wrong(now)
             return Comeback.WRONG

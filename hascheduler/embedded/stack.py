@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from hascheduler.embedded.children import READY_S, Daemon, free_port, start_daemon
 from hascheduler.embedded.servers import find_rabbitmq, start_mongod, start_rabbitmq
@@ -191,21 +193,17 @@ def _next_port(above: int) -> int:
     return free_port()
 
 
-def list_stack(stack: Stack) -> Table:
-    """Return a table of the processes with their pids and addresses."""
-    table = Table(
-        title=f"hascheduler, transport {stack.transport}; /ui of each replica is the dashboard, /docs the API",
-        title_justify="left",
-        box=None,
-        padding=(0, 2, 0, 0),
-    )
+def list_stack(stack: Stack) -> Group:
+    """Return a title, and a table of the processes with their pids and addresses."""
+    title = f"hascheduler over {stack.transport}: /ui is the dashboard, /docs the API"
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("process", "pid", "where"):
         table.add_column(column, overflow="fold")
     for name, child in stack.replicas.items():
         table.add_row(name, str(child.pid), stack.urls[name])
     for name, child in stack.processors.items():
         table.add_row(name, str(child.pid), "")
-    return table
+    return Group(Text(title, style="italic"), table)  # a table wraps a title of its own at the width of its rows
 
 
 def list_servers(stack: Stack) -> str:

@@ -23,7 +23,7 @@ NAMESPACE = "HASCHEDULER_LEASE_NAMESPACE"
 
 # Shorter than the renew deadline: a leader must learn in time that it could not renew.
 EXCHANGE_LIMIT_S = 3.0
-_SAID_CHARACTERS_MAX = 200
+_MESSAGE_CHARACTERS_MAX = 200
 _NO_FILE = PemFile("", "")
 
 
@@ -65,7 +65,7 @@ def _read(setting: str, file: Path, expected: str) -> str:
     except ValueError:
         found = ""
     if not found:
-        raise InvalidInput((setting,), f"{file}: holds nothing that is of use", expected)
+        raise InvalidInput((setting,), f"{file}: is empty, or not ASCII", expected)
     return found
 
 
@@ -112,12 +112,12 @@ async def _faults(doing: str) -> AsyncIterator[None]:
         async with asyncio.timeout(EXCHANGE_LIMIT_S):
             yield
     except (TimeoutError, httpx.TimeoutException) as error:
-        raise StoreUnavailable(f"{doing}: the API server gave no answer in time") from error
+        raise StoreUnavailable(f"{doing}: the API server did not answer in time") from error
     except httpx.ConnectError as error:
         raise StoreUnavailable(f"{doing}: no connection to the API server: {_short(error)}") from error
     except httpx.HTTPError as error:
         # Their texts may quote headers, and one of those is the token.
-        raise StoreUnavailable(f"{doing}: no answer of the API server ({type(error).__name__})") from None
+        raise StoreUnavailable(f"{doing}: no answer from the API server ({type(error).__name__})") from None
 
 
 def refused(doing: str, access: ClusterAccess, status: int, body: Any, *, verb: str, lease: str) -> StoreUnavailable:
@@ -126,21 +126,21 @@ def refused(doing: str, access: ClusterAccess, status: int, body: Any, *, verb: 
     Its ``Retry-After`` is not kept: one request in a retry period is patient, and a leader that waits longer has lost
     its lease.
     """
-    said = f" ({_short(body['message'])})" if isinstance(body, Mapping) and body.get("message") else ""
+    message = f" ({_short(body['message'])})" if isinstance(body, Mapping) and body.get("message") else ""
     match status:
         case 401:
-            why = f"does not know the token in {access.token}"
+            why = f"rejects the token in {access.token}"
         case 403:
             what = "leases.coordination.k8s.io" + ("" if verb == "create" else f" {lease}")
-            why = f"denies: the service account needs the right to {verb} {what} in namespace {access.namespace}"
+            why = f"denies access: the service account needs the right to {verb} {what} in namespace {access.namespace}"
         case 404:
-            why = f"knows no namespace {access.namespace}, or no leases"
+            why = f"has no namespace {access.namespace}, or no leases"
         case 429:
-            why = "has too much to do"
+            why = "is overloaded"
         case _:
-            why = f"answers {status}"
-    return StoreUnavailable(f"{doing}: the API server {why}{said}")
+            why = f"answered {status}"
+    return StoreUnavailable(f"{doing}: the API server {why}{message}")
 
 
-def _short(said: object) -> str:
-    return str(said)[:_SAID_CHARACTERS_MAX]
+def _short(message: object) -> str:
+    return str(message)[:_MESSAGE_CHARACTERS_MAX]

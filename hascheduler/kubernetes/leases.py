@@ -89,7 +89,7 @@ class KubernetesLeaseStore:
             access, resource = self._api.access, self._resource_of(name)
             raise refused(doing, access, answer.status_code, lease, verb=verb, lease=resource)
         if not _is_lease(lease):
-            raise StoreUnavailable(f"{doing}: the answer is no Lease; does an API server listen there?")
+            raise StoreUnavailable(f"{doing}: the answer is not a Lease; is this an API server?")
         self._seen[name] = lease
         return self._seen[name]
 

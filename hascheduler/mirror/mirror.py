@@ -189,13 +189,13 @@ class Mirror:
             self._drop(table, key, facts)
             self._set_aside(change, str(error), facts)
         if collection is _HOLDS:
-            self._hear_holds()
+            self._apply_holds()
         if collection is _REPLICAS and change.position:
             self._mark(change)
 
     # Silence
 
-    def _hear_holds(self) -> None:
+    def _apply_holds(self) -> None:
         holds = self._nouns[_HOLDS].values()
         silent = frozenset(
             partition

@@ -33,7 +33,7 @@ class MongoTokenStore:
             except DuplicateKeyError:
                 # An equal token is from a try whose answer got lost; a different one would mean broken randomness.
                 if await self._tokens.find_one({"_id": token.digest}) != document:
-                    raise InvariantBroken("two tokens have one id or one digest") from None
+                    raise InvariantBroken("two tokens have the same id or digest") from None
 
     async def begin_session(self, session: Token, living_max: int, now: WallMs) -> None:
         await self.create(session)

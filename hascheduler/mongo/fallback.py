@@ -2,8 +2,8 @@
 
 ::
 
-    the broker delivers      nothing is watched; a sweep each `LOOK_S` finds what was dispatched before the last one and
-                             has not started: its message did not come, perhaps because only the leader lost the broker
+    the broker delivers      nothing is watched; a sweep each `SWEEP_EVERY_S` finds what was dispatched before the last
+                             one and has not started: its message is missing, perhaps as only the leader lost the broker
     away for `AWAY_S`        the jobs are watched, as on the transport ``mongo``, until the broker delivers again
 
 If a job arrives both ways, the second message is dropped as any duplicate is: each attempt starts once. The leader
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 AWAY_S = 1.0
 """A connection that is restored at once is no outage."""
-LOOK_S = 5.0
+SWEEP_EVERY_S = 5.0
 _WATCH_S = 0.1
 
 
@@ -48,7 +48,7 @@ class FallbackDeliveries:
 
     async def _fall_back(self, sink: Sink, turned: Callable[[], None]) -> None:
         while True:
-            await self._look_until_away(sink)
+            await self._sweep_until_away(sink)
             log.warning("fallback_started")
             async with asyncio.TaskGroup() as tasks:
                 standing_in = tasks.create_task(self._database.run(sink, turned))
@@ -57,16 +57,16 @@ class FallbackDeliveries:
                 standing_in.cancel()
             log.info("fallback_stopped")
 
-    async def _look_until_away(self, sink: Sink) -> None:
+    async def _sweep_until_away(self, sink: Sink) -> None:
         loop = asyncio.get_running_loop()
-        consumed_s = looked_s = loop.time()
+        consumed_s = swept_s = loop.time()
         seen: set[Promise] = set()
         while loop.time() - consumed_s < AWAY_S:
             await asyncio.sleep(_WATCH_S)
             if self._broker.consuming:
                 consumed_s = loop.time()
-            if loop.time() - looked_s >= LOOK_S:
-                looked_s = loop.time()
+            if loop.time() - swept_s >= SWEEP_EVERY_S:
+                swept_s = loop.time()
                 try:
                     seen = await self._database.sweep(sink, among=seen)
                 except WorldError as error:

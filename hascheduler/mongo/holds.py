@@ -41,7 +41,7 @@ class MongoHoldStore:
 
     async def put(self, hold: Hold) -> bool:
         older = {"_id": hold.key, "$or": [{"rev": {"$lt": hold.rev}}, {"rev": {"$not": {"$type": "number"}}}]}
-        with faults("put a hold"):
+        with faults("write a hold"):
             for _ in range(2):  # the first may collide with an older one that was just being inserted
                 with suppress(DuplicateKeyError):
                     await self._holds.replace_one(older, encode_hold(hold), upsert=True)
@@ -51,12 +51,12 @@ class MongoHoldStore:
 
 log = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 0.5
+_POLL_EVERY_S = 0.5
 _IDLE_MICROS = 1_000_000
 """A running mover goes on within milliseconds."""
 
 
-class LeftTransactions:
+class OrphanedTransactions:
     """A loop that aborts abandoned transactions, twice a second while ``is_moving``.
 
     Each MongoDB has a loop of its own, as one may stall.
@@ -75,11 +75,11 @@ class LeftTransactions:
     async def _run(self, client: Client) -> None:
         reminders = Reminders()
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_EVERY_S)
             if not self._is_moving():
                 continue
             try:
-                if ended := await _end_left_transactions(client):
+                if ended := await _abort_orphaned(client):
                     log.info("orphaned_transactions_aborted", transactions=ended)
                 reminders.over()
             except StoreUnavailable as error:
@@ -87,7 +87,7 @@ class LeftTransactions:
                     log.warning("orphaned_transactions_unknown", error=str(error))
 
 
-async def _end_left_transactions(client: Client) -> int:
+async def _abort_orphaned(client: Client) -> int:
     """Abort idle transactions of hascheduler, and return how many there were."""
     idle = {"type": "idleSession", "transaction.timeInactiveMicros": {"$gte": _IDLE_MICROS}}
     sessions = [
@@ -95,7 +95,7 @@ async def _end_left_transactions(client: Client) -> int:
         {"$match": {"appName": CLIENT_OPTIONS["appname"], **idle}},
         {"$project": {"lsid.id": True}},
     ]
-    with faults("end transactions that were left open"):
+    with faults("abort orphaned transactions"):
         found = await (await awaited(client.admin.aggregate(sessions))).to_list(None)
         if found:
             await client.admin.command("killSessions", [{"id": each["lsid"]["id"]} for each in found])

@@ -36,7 +36,7 @@ async def require_known_database(home: Database, database: Database, shard: str,
         _require_same(here, known, database, shard)
     elif not new:
         raise StoreUnavailable(
-            f"no replica has reached the database of shard {shard} yet; the first one that does makes it"
+            f"no replica has reached the database of shard {shard} yet; the first one to do so creates it"
         )
 
 
@@ -44,8 +44,8 @@ def _require_same(here: str | None, known: str, database: Database, shard: str) 
     if here != known:
         raise InvalidInput(
             ("HASCHEDULER_SHARD_MONGODB_URIS",),
-            f"the database {quoted(database.name)} there is another one than that of shard {shard} was until now",
-            "the MongoDB that has the shard's documents",
+            f"the database {quoted(database.name)} is not the one that shard {shard} has used so far",
+            "the MongoDB that holds the shard's documents",
         )
 
 

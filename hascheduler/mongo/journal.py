@@ -10,7 +10,7 @@ from bson import MaxKey, MinKey
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
+from hascheduler.dispatch.decisions import EXTRA_FIELDS, decode_decisions, encode_decisions, encode_extras
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.leadership import decode_journal_head, encode_journal_head, journal_id
@@ -33,7 +33,7 @@ class MongoJournal:
         with faults("read the tail of the journal"):
             document = await self._journal.find_one(
                 {"_id": entries_of(name)},
-                dict.fromkeys(("decisions", *BESIDE), False),
+                dict.fromkeys(("decisions", *EXTRA_FIELDS), False),
                 sort=[("_id", DESCENDING)],
             )
         return None if document is None else decode_journal_head(document["_id"], document)
@@ -43,7 +43,7 @@ class MongoJournal:
             **encode_journal_head(entry.head),
             "at_ms": entry.at_ms,
             "decisions": encode_decisions(entry.decisions),
-            **encode_beside(entry.decisions),
+            **encode_extras(entry.decisions),
         }
         with faults("append to the journal"):
             try:
@@ -81,5 +81,5 @@ def _entry(document: dict[str, Any]) -> JournalEntry:
     if not isinstance(rows, list) or not isinstance(at_ms, int):
         # Only this code writes entries; a decision can't be guessed.
         raise InvariantBroken(f"journal entry {head.name}/{head.seq} has no decisions or no time")
-    decisions = decode_decisions(rows, *map(document.get, BESIDE))
+    decisions = decode_decisions(rows, *map(document.get, EXTRA_FIELDS))
     return JournalEntry(head, WallMs(at_ms), decisions)

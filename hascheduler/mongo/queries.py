@@ -76,8 +76,8 @@ def begins_with(prefix: str) -> dict[str, str]:
 
 def made_by(schedule: ScheduleId) -> dict[str, Any]:
     """Return the filter that picks this schedule's jobs among all of its name (see `ScheduleId.is_same`)."""
-    said = {"schedule_created_at_ms": schedule.created_at_ms}
-    return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}
+    created = {"schedule_created_at_ms": schedule.created_at_ms}
+    return {"$or": [created, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}
 
 
 SCANNED_MAX = 10_000

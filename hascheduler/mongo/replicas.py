@@ -39,7 +39,7 @@ class MongoReplicaBoard:
         # The server's clock, as the server lets the record expire.
         expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", REPLICA_KEPT_MS]}}
         status_fields = {"$literal": document_of(status)}
-        with faults("write the replica's account"):
+        with faults("write the replica's heartbeat"):
             written = await self._replicas.find_one_and_update(
                 {"_id": status.id},
                 [{"$replaceWith": {"$mergeObjects": [status_fields, expiry]}}],
@@ -51,14 +51,14 @@ class MongoReplicaBoard:
         return WallMs(from_datetime(written["expire_at"]) - REPLICA_KEPT_MS)
 
     async def remove(self, replica_id: str) -> None:
-        with faults("remove the replica's account"):
+        with faults("delete the replica's record"):
             await self._replicas.delete_one({"_id": replica_id})
 
 
 async def ready_replicas(database: Database) -> Collection[str]:
     """Return the ids of the replicas whose last heartbeat, up to a minute old, reported them ready."""
     replicas = database[Stored.REPLICAS.value]
-    with faults("read which replicas are ready"):
+    with faults("read the ready replicas"):
         return {str(each["_id"]) for each in await replicas.find({"ready": True}, ["_id"]).to_list(None)}
 
 
@@ -70,14 +70,14 @@ class MongoFailoverStore:
 
     async def save(self, failover: Failover) -> None:
         document = encode_failover(failover)
-        with faults("keep the account of a failover"):
+        with faults("write the failover report"):
             await self._failovers.replace_one({"_id": document["_id"]}, document, upsert=True)
             kept = self._failovers.find({"_id": _reports_of(failover.shard)}, {"_id": True}).sort("_id", DESCENDING)
             for oldest in await kept.skip(FAILOVERS_MAX - 1).limit(1).to_list(None):
                 await self._failovers.delete_many({"_id": {**_reports_of(failover.shard), "$lt": oldest["_id"]}})
 
     async def newest(self, name: str, limit: int) -> Sequence[Failover]:
-        with faults("read the accounts of failovers"):
+        with faults("read the failover reports"):
             found = self._failovers.find({"_id": _reports_of(name)}).sort("_id", DESCENDING).limit(limit)
             return readable_failovers(await found.to_list(None))
 

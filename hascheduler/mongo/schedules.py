@@ -58,7 +58,7 @@ class MongoScheduleStore(MongoNamedStore):
         self, names: Sequence[str], labels: Mapping[str, str], *, tenant: str | None = None
     ) -> Sequence[str]:
         which = {"_id": {"$in": list(names)}, **_matching(labels, tenant)}
-        with faults("look for schedules"):
+        with faults("find the schedules"):
             found = await self._documents.find(which, ["_id"]).hint(_BY_ID).to_list(None)
         return [schedule["_id"] for schedule in found]
 

@@ -79,7 +79,7 @@ def back_to_pending(
 ) -> Pipeline:
     """Return the update that ends the attempt with ``outcome`` and lets the job wait for its next one.
 
-    If the attempt ran, it counts as a failure or a loss, unless it was given back; if it was not taken up, it counts as
+    If the attempt ran, it counts as a failure or a loss, unless it was given back; if it was not started, it counts as
     that. After a loss the job waits as `LOST_PAUSES_MS` defines. It waits no longer than it would by the server's
     clock: the processor's may be far ahead.
     """

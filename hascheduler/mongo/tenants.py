@@ -61,7 +61,7 @@ class MongoTenantStore:
             is_live = {"state": {"$in": _LIVE}} if collection == "jobs" else {}
             async for tenant in self._tenants_in(collection):
                 if (partition := partition_of(tenant)) in partitions and partition not in found:
-                    with faults("look for live documents"):
+                    with faults("find live documents"):
                         one = await self._database[collection].find_one({field: tenant, **is_live}, ["_id"])
                     found |= set() if one is None else {partition}
         return found
@@ -95,9 +95,9 @@ class MongoTenantStore:
     async def verdicts(self, schedules: Sequence[str], since: WallMs | None = None) -> dict[Key, Version]:
         """Return the versions of the verdicts of these schedules, which may be elsewhere themselves."""
         if since is not None:  # by the index of recent decisions
-            lately = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
+            recent = {"verdict": {"$in": _VERDICTS}, "decided_at_ms": {"$gte": since}}
             names = _batches(schedules, _IDS_AT_ONCE)
-            return await self._all_versions(("verdicts", {**lately, "schedule": {"$in": some}}) for some in names)
+            return await self._all_versions(("verdicts", {**recent, "schedule": {"$in": some}}) for some in names)
         ranges = [{"_id": {"$gte": f"{name}:", "$lt": f"{name};"}, "schedule": name} for name in schedules]
         return await self._all_versions(("verdicts", {"$or": some}) for some in _batches(ranges, _NAMES_AT_ONCE))
 
@@ -125,7 +125,7 @@ class MongoTenantStore:
         refused: set[Key] = set()
         while left:
             try:
-                with faults("put documents", _LIMIT_S):
+                with faults("copy documents", _LIMIT_S):
                     await self._put(hold, left, late=not mark)
                 break
             except _KeyTaken as error:
@@ -140,7 +140,7 @@ class MongoTenantStore:
     async def take(self, hold: Hold, versions: Mapping[Key, Version]) -> int:
         """Delete the documents that still have these versions, and return how many."""
         taken = 0
-        with faults("take documents", _LIMIT_S):
+        with faults("delete documents", _LIMIT_S):
             async with self._under(hold) as session:
                 for collection, ids in _by_collection(versions).items():
                     there = await self._versions(collection, {"_id": {"$in": ids}}, session)
@@ -175,7 +175,7 @@ class MongoTenantStore:
             which = {"_id": hold.key, "rev": hold.rev, "held": hold.is_held}
             demanded = await self._holds.update_one(which, {"$inc": {"demanded": 1}}, session=session)
             if not demanded.matched_count:
-                raise StoreUnavailable(f"another hold was put on {hold.key}")
+                raise StoreUnavailable(f"the hold on {hold.key} has changed")
             yield session
             await session.commit_transaction()
 
@@ -183,10 +183,10 @@ class MongoTenantStore:
         """Yield each tenant once. The server skips from one to the next in the index, and the answer has any length."""
         field = _TENANT_OF.get(collection, "_id")
         each_once: list[dict[str, Any]] = [{"$match": {field: {"$gt": ""}}}, {"$group": {"_id": f"${field}"}}]
-        with faults("look for tenants", _LIMIT_S):
+        with faults("find the tenants", _LIMIT_S):
             cursor = await awaited(self._database[collection].aggregate(each_once, batchSize=_SLICE))
         while True:
-            async with local_faults("look for tenants", _LIMIT_S):
+            async with local_faults("find the tenants", _LIMIT_S):
                 some = await cursor.to_list(_SLICE)
             if not some:
                 return

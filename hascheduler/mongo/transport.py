@@ -115,7 +115,7 @@ class MongoDeliveries:
     async def sweep(self, sink: Sink, among: Container[Promise] | None = None) -> set[Promise]:
         """Deliver jobs that are dispatched and not started, with ``among`` only those; return all that were found."""
         promised = {"processor": self._processor_id, "state": JobState.DISPATCHED.value}
-        with faults("look for promised jobs"):
+        with faults("find promised jobs"):
             jobs = await self._jobs.find(promised, {"attempt": True}).to_list(None)
         found = {(job["_id"], job.get("attempt")): job for job in jobs}
         for promise, job in found.items():

@@ -48,7 +48,7 @@ async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping
     if (nowhere := await _without_addresses(uri)) is not None:
         raise nowhere
     working = asyncio.ensure_future(doing())
-    asking = asyncio.create_task(_look(uri, tls), name=ASKING)
+    asking = asyncio.create_task(_find_cause(uri, tls), name=ASKING)
     try:
         await asyncio.wait([working, asking], return_when=asyncio.FIRST_COMPLETED)
         if not working.done() and (cause := await asking) is not None and cause.stays:
@@ -69,39 +69,41 @@ async def _without_addresses(uri: str) -> Unreachable | None:
     if uri.startswith(_SRV):
         return None
     nodes = parse_uri(uri, validate=False)["nodelist"][:_MEMBERS_ASKED_MAX]
-    causes = await asyncio.gather(*(_look_up(host) for host, _ in nodes))
+    causes = await asyncio.gather(*(_resolve(host) for host, _ in nodes))
     found = [cause for cause in causes if cause is not None]
-    return _told(found) if len(found) == len(nodes) else None
+    return _error_of(found) if len(found) == len(nodes) else None
 
 
-async def _look_up(host: str) -> "_Cause | None":
-    """Look the host up in a thread that the process does not wait for: a silent resolver would delay its end."""
+async def _resolve(host: str) -> "_Cause | None":
+    """Resolve the host in a thread that the process does not wait for: a silent resolver would delay its end."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bool] = loop.create_future()
 
-    def tell(found: bool) -> None:
+    def finish(found: bool) -> None:
         if not answer.done():
             answer.set_result(found)
 
-    def look_up() -> None:
+    def resolve() -> None:
         try:
             found = bool(socket.getaddrinfo(host, None))
         except (OSError, UnicodeError):
             found = False
         with suppress(RuntimeError):  # the loop may have ended meanwhile
-            loop.call_soon_threadsafe(tell, found)
+            loop.call_soon_threadsafe(finish, found)
 
-    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    threading.Thread(target=resolve, name=f"resolve {host}", daemon=True).start()
     try:
         async with asyncio.timeout(_ANSWER_LIMIT_S):
             if await answer:
                 return None
     except TimeoutError:
-        return _Cause("the host {} can't be looked up: no answer", repr(host), "a resolver that answers, or an address")
+        return _Cause(
+            "the host {} can't be resolved: no answer", repr(host), "a resolver that answers, or an IP address"
+        )
     return _no_address(host)
 
 
-async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
+async def _find_cause(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
     if uri.startswith(_SRV):
         return None
     options = parse_uri(uri, validate=False)
@@ -109,7 +111,7 @@ async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
     own = {key: value for key, value in options["options"].items() if key.lower().startswith(("tls", "ssl"))}
     causes = [cause for cause in await asyncio.gather(*(_ask(node, name, {**own, **tls}) for node in nodes)) if cause]
     # A lasting cause of one member is enough; otherwise all are named.
-    return next((_told([cause]) for cause in causes if cause.stays), _told(causes) if causes else None)
+    return next((_error_of([cause]) for cause in causes if cause.stays), _error_of(causes) if causes else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,10 @@ class _Cause:
 
 
 def _no_address(host: str) -> _Cause:
-    return _Cause("there is no address for the host {}", repr(host), "the name of a host that this machine can resolve")
+    return _Cause("there is no address for the host {}", repr(host), "a host name that this machine can resolve")
 
 
-def _told(causes: Sequence[_Cause]) -> Unreachable:
+def _error_of(causes: Sequence[_Cause]) -> Unreachable:
     """Return the error in one line, which names each problem of several addresses once."""
     places: dict[str, list[str]] = {}
     for cause in causes:
@@ -140,23 +142,23 @@ def _refusal(uri: str, error: StoreUnavailable) -> Unreachable | None:
     if uri.startswith(_SRV):
         if not isinstance(reason, ConfigurationError):
             return None
-        problem = f"the DNS records of {urlsplit(uri).hostname!r} can't be looked up"
-        return _told(
+        problem = f"the DNS records of {urlsplit(uri).hostname!r} can't be resolved"
+        return _error_of(
             [_Cause(problem, "", "a host with SRV records for MongoDB, or mongodb://host:port/?replicaSet=name")]
         )
     if not (isinstance(reason, OperationFailure) and reason.code == _AUTHENTICATION_FAILED):
         return None
     options = parse_uri(uri, validate=False)
-    who = f"user {options['username']!r}" if options["username"] else "this process, which shows no user"
+    who = f"user {options['username']!r}" if options["username"] else "this process, which gives no user"
     where = ", ".join(_address(node) for node in options["nodelist"][:_MEMBERS_ASKED_MAX])
-    return _told([_Cause(f"{{}} refuses {who}", where, "a user that exists, its password, and its authSource")])
+    return _error_of([_Cause(f"{{}} refuses {who}", where, "a user that exists, its password, and its authSource")])
 
 
 def require_replica_set(hello: Mapping[str, Any], address: tuple[str, int] | None) -> None:
     """Raise `InvalidInput` if the server that answered ``hello`` has no change stream."""
     cause = _of_hello(hello, _address(address or ("the server", None)), None)
     if cause is not None and cause.stays:
-        raise _told([cause]).mistake
+        raise _error_of([cause]).mistake
 
 
 async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str, Any]) -> _Cause | None:
@@ -169,11 +171,11 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
     except socket.gaierror:
         return _no_address(host)
     except ConnectionRefusedError:
-        return _Cause("nothing listens at {}", where, "the address of a mongod that runs")
+        return _Cause("nothing listens at {}", where, "the address of a running mongod")
     except TimeoutError:
-        return _Cause("{} does not answer", where, "the address of a mongod that runs, and no firewall before it")
+        return _Cause("{} does not answer", where, "the address of a running mongod, and no firewall in between")
     except OSError as error:
-        return _Cause(f"{{}} can't be reached ({error.strerror})", where, "the address of a mongod that runs")
+        return _Cause(f"{{}} can't be reached ({error.strerror})", where, "the address of a running mongod")
     client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
         host,
         port,
@@ -200,23 +202,23 @@ def _of_failure(error: Exception | None, where: str, *, with_tls: bool) -> _Caus
     words = " ".join(words.removeprefix(_HANDSHAKE).removeprefix(f"{where}:").split())[:_WORDS_MAX]
     match error:
         case None | NetworkTimeout():
-            problem, expected = "takes the connection, but does not answer", "a mongod that is not stuck"
+            problem, expected = "accepts the connection, but does not answer", "a mongod that responds"
         case OperationFailure():
             problem, expected = f"answers with an error: {described(error)}", "a mongod that answers `hello`"
         case ConfigurationError():
-            problem, expected = f"can't be used: {words}", "a version of MongoDB that is supported"
+            problem, expected = f"can't be used: {words}", "a supported version of MongoDB"
         case ConnectionFailure() if "CERTIFICATE_VERIFY_FAILED" in words:
-            problem = f"shows a certificate that is not trusted here: {words}"
-            expected = "the authority that issued it, as the CA file, and a host that it names"
+            problem = f"has a certificate that this process does not trust: {words}"
+            expected = "the CA file of its issuer, and a host that the certificate names"
         case ConnectionFailure() if "[SSL" in words:
-            problem, expected = f"does not speak TLS as this process does: {words}", "tls=true only if mongod has TLS"
+            problem, expected = f"can't agree on TLS with this process: {words}", "tls=true only if mongod uses TLS"
         case ConnectionFailure() if handshake or with_tls:
-            problem = f"closes the connection in the handshake of TLS or after it{words and f': {words}'}"
-            expected = "a mongod with TLS, and the certificate that it wants to see"
+            problem = f"closes the connection during or after the TLS handshake{words and f': {words}'}"
+            expected = "a mongod with TLS, and the client certificate that it requires"
         case ConnectionFailure():
-            problem, expected = f"closes the connection: {words}", "a mongod, and tls=true in the URI if it has TLS"
+            problem, expected = f"closes the connection: {words}", "a mongod, and tls=true in the URI if it uses TLS"
         case _:
-            problem, expected = f"does not speak MongoDB's protocol: {words}", "the address of a mongod"
+            problem, expected = f"does not speak the MongoDB protocol: {words}", "the address of a mongod"
     return _Cause(f"{{}} {problem}", where, expected)
 
 
@@ -236,7 +238,7 @@ def _of_hello(hello: Mapping[str, Any], where: str, name: str | None) -> _Cause 
         return None
     if own is None and hello.get("isreplicaset"):
         return _Cause(
-            "{} waits for its replica set to be initiated", where, "rs.initiate() there, or `hascheduler bootstrap`"
+            "the replica set of {} is not initiated", where, "rs.initiate() there, or `hascheduler bootstrap`"
         )
     if own is None:
         start = f"mongod with --replSet {name or 'rs0'}"
@@ -254,7 +256,9 @@ def _of_hello(hello: Mapping[str, Any], where: str, name: str | None) -> _Cause 
             stays=True,
         )
     if not hello.get("isWritablePrimary") and not hello.get("primary"):
-        return _Cause(f"the replica set {own!r} has no primary, says {{}}", where, "a majority of its members, running")
+        return _Cause(
+            f"the replica set {own!r} has no primary, according to {{}}", where, "a majority of its members running"
+        )
     return None
 
 

@@ -18,13 +18,13 @@ class ScanBounds:
     It compares the newest ``times_max`` times of at most ``compared_max`` schedules with their verdicts, and reads the
     newest ``entries_max`` journal entries of each name and the first ``pending_max`` pending jobs. If tenants have
     places, it checks those of ``placed_max`` schedules, and as many jobs of each of ``tenants_max`` tenants. What may
-    be in motion is checked again after ``look_again_s``.
+    be in motion is checked again after ``recheck_after_s``.
     """
 
     batch: int
     pause_s: float
     times_max: int
-    look_again_s: float = 6.0
+    recheck_after_s: float = 6.0
     limit_s: float | None = None
     compared_max: int | None = None
     entries_max: int | None = None
@@ -46,11 +46,11 @@ LIGHT = ScanBounds(
     placed_max=2_000,
     tenants_max=200,
 )
-"""For a leader beside its work; schedules and tenants take turns."""
+"""For a leader at work; schedules and tenants take turns."""
 
 
 class InvariantScan(Protocol):
-    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+    async def run(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         """Return what is broken.
 
         A scan only reads, and finishes whatever is stored. Raise `StoreUnavailable` if there was no answer.

@@ -32,7 +32,7 @@ class Gauges:
     term: int | None
     stream_lag_ms: int | None
     loop_age_ms: int
-    """Time since the dispatch loop last turned."""
+    """Time since the dispatch loop last ran."""
     quarantined: int
     broker_accepting: bool
     jobs: Mapping[str, int]
@@ -64,7 +64,7 @@ class Gauges:
     dependencies: int = 0
     """How many jobs and batches all jobs together still wait for."""
     mirrors_differ: int = 0
-    """Replicas whose mirrors differ from this one's, or did a moment ago."""
+    """Replicas whose mirrors differ from this one's, now or within the last minute."""
     pause: StandingPause | None = None
     """The pause of everything, if there is one."""
 
@@ -111,13 +111,13 @@ class Cluster:
     silent: Collection[str] = ()
     """The ids of replicas whose heartbeats have stopped: their last report is out of date."""
     differing: Sequence[str] = ()
-    """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""
+    """The ids of replicas whose mirrors differ from this one's, now or within the last minute."""
     pause: StandingPause | None = None
     """The pause of everything, if there is one."""
     drains: Mapping[str, StandingPause] = field(default_factory=dict)
     """By the name of the drained processors."""
     rests: Mapping[str, Rest] = field(default_factory=dict)
-    """By the id of processors that did not take up the last jobs sent to them."""
+    """By the id of processors that did not start the last jobs sent to them."""
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]

@@ -52,7 +52,7 @@ def own_request(scope: Scope, method: str, path: str, query: str = "", *, caller
 
 async def _stay() -> Message:
     await asyncio.Event().wait()
-    raise AssertionError("nobody ends that")
+    raise AssertionError("an event that is never set")
 
 
 def replayed(body: bytes = b"", receive: Receive = _stay) -> Receive:
@@ -161,7 +161,7 @@ def refusal_in(answers: Sequence[Body | WholeAnswer]) -> WholeAnswer | None:
 
 
 def unfit(
-    detail: str = "the answers of the shards don't fit together: are all replicas of one release?",
+    detail: str = "the shards' answers don't match: do all replicas run the same release?",
 ) -> WholeAnswer:
     return whole(problem(HTTPStatus.SERVICE_UNAVAILABLE, "shard-unanswered", detail, headers={"Retry-After": "2"}))
 
@@ -215,32 +215,32 @@ async def cluster(_: Layout, places: Sequence[Place], _body: Any, exchange: Exch
     await answer.send(send)
 
 
-def cluster_as_one(names: Sequence[str], told: Sequence[Body | None], served: Sequence[Body | None]) -> Body:
+def cluster_as_one(names: Sequence[str], own: Sequence[Body | None], served: Sequence[Body | None]) -> Body:
     """Return the cluster of all shards; raise `KeyError` if the home does not answer.
 
-    ``told`` has each shard's answer about itself, ``served`` about its processors; None if it does not answer.
+    ``own`` has each shard's answer about itself, ``served`` about its processors; None if it does not answer.
     """
-    home: Body = told[0] or {}
+    home: Body = own[0] or {}
     own_name = next((each["name"] for each in home["replicas"] if each["id"] == home["replica_id"]), None)
-    known = [each if each is not None and each.keys() >= _READ else None for each in told]
+    known = [each if each is not None and each.keys() >= _READ else None for each in own]
     rows = [_row(*each, own_name) for each in zip(names, known, served, strict=True)]
     answered = [each for each in known if each is not None]
-    looked = [each["findings"] for each in answered if each["findings"] is not None]
-    counts = {"counts": sums(each["counts"] for each in looked)}
+    scanned = [each["findings"] for each in answered if each["findings"] is not None]
+    counts = {"counts": sums(each["counts"] for each in scanned)}
     return {
         **home,
         "leading": any(row["leading"] for row in rows),
         "counts": {**sums(each["counts"] for each in answered), "definitions": home["counts"].get("definitions", 0)},
-        "findings": {"at": min(each["at"] for each in looked), **counts} if looked else None,
+        "findings": {"at": min(each["at"] for each in scanned), **counts} if scanned else None,
         "mirrors_differ": sorted({name for each in answered for name in each["mirrors_differ"]}),
         "quarantine": [document for each in answered for document in each["quarantine"]][:_QUARANTINE_MAX],
         "shards": rows,
     }
 
 
-def _row(name: str, told: Body | None, served: Body | None, own_name: object) -> Body:
-    followers = [] if told is None else [each["name"] for each in told["replicas"] if each["alive"]]
-    shown = told or {**dict.fromkeys(_OF_ROW), "unready_reason": _UNANSWERED}
+def _row(name: str, own: Body | None, served: Body | None, own_name: object) -> Body:
+    followers = [] if own is None else [each["name"] for each in own["replicas"] if each["alive"]]
+    shown = own or {**dict.fromkeys(_OF_ROW), "unready_reason": _UNANSWERED}
     is_here = own_name in followers
     return {
         **{field: shown[field] for field in _OF_ROW},
@@ -274,34 +274,34 @@ def failovers(answers: Sequence[Body], limit: int) -> Body:
     return {"items": sorted(items, key=lambda item: str(item["deciding_at"]), reverse=True)[:limit]}
 
 
-def picture_as_one(names: Sequence[str], told: Sequence[Body | None]) -> Body:
-    """Return the live picture of all shards; None in ``told`` is a missing or old picture, `KeyError` if the home's."""
-    home: Body = told[0] or {}
-    answered = [each for each in told if each is not None]
-    served = [each and each["processors"] for each in told]
+def picture_as_one(names: Sequence[str], answers: Sequence[Body | None]) -> Body:
+    """Return the live picture of all shards; None stands for a missing or old one, `KeyError` if the home's."""
+    home: Body = answers[0] or {}
+    answered = [each for each in answers if each is not None]
+    served = [each and each["processors"] for each in answers]
     return {
         **home,
-        "cluster": cluster_as_one(names, [each and each["cluster"] for each in told], served),
+        "cluster": cluster_as_one(names, [each and each["cluster"] for each in answers], served),
         "processors": home["processors"] and processors([each for each in served if each is not None]),
         "slots": sums(each["slots"] for each in answered),
-        "alerts": _alerts(names, told),
+        "alerts": _alerts(names, answers),
         "numbers": sums(each["numbers"] for each in answered),
         "lanes": _busiest([each["lanes"] for each in answered]),
         "tenants": _busiest([each["tenants"] for each in answered]),
     }
 
 
-def _alerts(names: Sequence[str], told: Sequence[Body | None]) -> Sequence[Body]:
+def _alerts(names: Sequence[str], answers: Sequence[Body | None]) -> Sequence[Body]:
     """Return each alert once, the most urgent first; the text of a shard's own alert begins with its name."""
     found: dict[str, Body] = {}
-    for index, (name, each) in enumerate(zip(names, told, strict=True)):
+    for index, (name, each) in enumerate(zip(names, answers, strict=True)):
         if each is None:
-            text = f"No replica that hosts shard {name} answers: what is of its tenants is not shown."
+            text = f"No replica that hosts shard {name} answers: its jobs and schedules are not shown."
             found[text] = {"severity": "page", "runbook": _NO_LEADER_OF_SHARD, "text": text}
             continue
         for alert in each["alerts"]:
             if index and alert["runbook"] == _NO_LEADER:
-                text = f"No replica leads shard {name}: nothing of its tenants fires or starts."
+                text = f"No replica leads shard {name}: its schedules do not fire and its jobs do not start."
                 found[text] = {**alert, "runbook": _NO_LEADER_OF_SHARD, "text": text}
             elif alert["text"] not in found:
                 text = f"Shard {name}: {alert['text']}" if index else alert["text"]
@@ -309,9 +309,9 @@ def _alerts(names: Sequence[str], told: Sequence[Body | None]) -> Sequence[Body]
     return sorted(found.values(), key=lambda alert: alert["severity"] != "page")
 
 
-def _busiest(told: Sequence[Body | None]) -> Body | None:
-    known = [each for each in told if each is not None]
-    if len(known) < len(told):
+def _busiest(answers: Sequence[Body | None]) -> Body | None:
+    known = [each for each in answers if each is not None]
+    if len(known) < len(answers):
         return None
     by_name: dict[str, dict[str, Any]] = {}
     for item in (item for each in known for item in each["items"]):

@@ -5,7 +5,7 @@ in the home. A restore of one database alone, or of a backup into the wrong one,
 If a schedule or job is in two shards, at least one is out of place; only two jobs of different tenants are not found.
 
 A scan reads only the tenants of jobs, by jumps in the index: its cost grows with the number of tenants, not of jobs. A
-second scan, by a layout that is read anew, leaves out what was just being moved. A moving partition is left out.
+second scan, by a newly read layout, drops what was just being moved. A moving partition is not scanned.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ async def deployment_report(
     scans: Mapping[str, InvariantScan], bounds: ScanBounds, progress: ScanProgress
 ) -> CheckReport:
     """Return one report of the scans of all shards, by their names."""
-    return merged_report({shard: await scan.look(bounds, progress) for shard, scan in scans.items()})
+    return merged_report({shard: await scan.run(bounds, progress) for shard, scan in scans.items()})
 
 
 class PlacedScan:
@@ -59,17 +59,17 @@ class PlacedScan:
         self._index = index
         self._after_tenant = self._after_schedule = ""
 
-    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
-        report, found = await self._own.look(bounds, progress), FindingCollector()
+    async def run(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+        report, found = await self._own.run(bounds, progress), FindingCollector()
         pace = ScanPace(bounds, progress)
-        is_complete = await self._look(None, bounds, pace, found)
+        is_complete = await self._check(None, bounds, pace, found)
         if any(found.suspects.values()):
-            await asyncio.sleep(bounds.look_again_s)
+            await asyncio.sleep(bounds.recheck_after_s)
             again = FindingCollector()
             suspects = {document for of_kind in found.suspects.values() for document in of_kind}
             second = ScanPace(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None)
-            is_complete &= await self._look(suspects, bounds, second, again)
-            found.second_look(finding for of_kind in again.suspects.values() for finding in of_kind.values())
+            is_complete &= await self._check(suspects, bounds, second, again)
+            found.confirm(finding for of_kind in again.suspects.values() for finding in of_kind.values())
         return replace(
             report,
             findings=(*report.findings, *found.listed()),
@@ -78,7 +78,7 @@ class PlacedScan:
             complete=report.complete and is_complete and not found.overflowed,
         )
 
-    async def _look(self, only: set[str] | None, bounds: ScanBounds, pace: ScanPace, into: FindingCollector) -> bool:
+    async def _check(self, only: set[str] | None, bounds: ScanBounds, pace: ScanPace, into: FindingCollector) -> bool:
         """Scan everything, or ``only`` these documents; return True if there was time for all."""
         layout = await self._layout(into)
         if layout is None:
@@ -170,17 +170,17 @@ class PlacedScan:
         if not isinstance(tenant, str) or not tenant or len(name) > NAME_CHARACTERS_MAX:
             return  # unreadable, which the shard's own scan reports
         document, partition = f"{Collection.SCHEDULES}/{name}", partition_of(tenant)
-        again = "and it fires", "make it again (hascheduler schedule put)"
+        again = "but it fires", "create it again (hascheduler schedule put)"
         if layout.shard_of[partition] != self._index:
             yield from self._misplaced(layout, document, tenant, *again)
         elif bound.get(name) != partition and layout.is_at_rest(partition):
-            whose = "nobody" if bound.get(name) is None else f"tenants of partition {bound[name]}"
+            whose = "no tenant" if bound.get(name) is None else f"tenants of partition {bound[name]}"
             yield Finding(
                 FindingKind.NAME_UNRESERVED,
                 document,
-                f"its tenant is {quoted(tenant)}, of partition {partition}, and its name is reserved for {whose}",
-                "the API may show it only in lists, and others may take its name: delete the one that is not wanted in"
-                f" MongoDB; then in the home's database db.names.updateOne({{_id: {name!r}}}, {{$set: {{partition:"
+                f"its tenant {quoted(tenant)} is in partition {partition}, but its name is reserved for {whose}",
+                "the API may show it only in lists, and others may take its name: delete the unwanted schedule in"
+                f" MongoDB; then run in the home's database db.names.updateOne({{_id: {name!r}}}, {{$set: {{partition:"
                 f" {partition}, use: 1, at_ms: 0}}}}, {{upsert: true}})",
                 witness=f"{short_id(schedule.get('created_at_ms'))} {tenant} {bound.get(name)}",
             )
@@ -193,8 +193,8 @@ class PlacedScan:
             yield Finding(
                 FindingKind.MISPLACED,
                 document,
-                f"it is in shard {here}, and what is tenant {quoted(tenant)}'s in shard {right}",
-                f"the lists of its tenant leave it out, {harm}: delete it in MongoDB from the database"
+                f"it is in shard {here}, but its tenant {quoted(tenant)} belongs to shard {right}",
+                f"the lists of its tenant omit it, {harm}: delete it in MongoDB from the database"
                 f" {self._database.name}; then, if shard {right} does not have it, {again}",
                 witness=f"{tenant} {layout.epoch}",
             )
@@ -202,12 +202,12 @@ class PlacedScan:
 
 def _wrong_layout(layout: Layout | None, shards: Sequence[str]) -> Finding:
     if layout is None:
-        what = "there is none, so no process knows which shard has what"
-        hint = "put it back from a backup of the home's database; in a new deployment the first replica makes it"
+        what = "there is no layout, so no process knows the shard of a tenant"
+        hint = "restore it from a backup of the home's database; in a new deployment the first replica creates it"
         return Finding(FindingKind.UNREADABLE, _LAYOUT, what, hint)
-    what = f"it has the shards {short_id(', '.join(layout.shards))}, and the settings {', '.join(shards)}"
+    what = f"it names the shards {short_id(', '.join(layout.shards))}, but the settings name {', '.join(shards)}"
     set_to = f"HASCHEDULER_SHARDS={len(layout.shards)} and HASCHEDULER_SHARD={short_id(layout.shards[0])}"
-    return Finding(FindingKind.UNKNOWN_SHARD, _LAYOUT, what, f"set {set_to}, as the replicas have it")
+    return Finding(FindingKind.UNKNOWN_SHARD, _LAYOUT, what, f"set {set_to}, as on the replicas")
 
 
 def _ids(documents: set[str], collection: Collection) -> list[str]:

@@ -47,7 +47,7 @@ async def copy(home: Database, shard: Database, collection: Collection, name: st
     """Make the shard's document of that name equal to the home's; False if others kept writing it meanwhile."""
     originals, copies = home[collection.value], shard[collection.value]
     for _ in range(_TRIES):
-        with faults("copy what people define"):
+        with faults("copy a definition or another noun"):
             there = await copies.find_one({"_id": name})
             wanted = await originals.find_one({"_id": name})
             if wanted == there:

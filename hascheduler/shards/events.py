@@ -129,7 +129,7 @@ async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> A
             for piece in each.taken():
                 with suppress(*STRANGE):
                     (last if piece.type == "picture" else histories)[name] = orjson.loads(piece.data)
-            if loop.time() - each.heard_s >= _PICTURE_OLD_S:
+            if loop.time() - each.received_s >= _PICTURE_OLD_S:
                 last.pop(name, None)
         now_s = loop.time()
         is_whole = len(last) == len(followed) or now_s - began_s >= HELD_BACK_MAX_S

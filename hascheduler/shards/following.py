@@ -37,7 +37,7 @@ _PASSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABL
 
 
 class Piece(NamedTuple):
-    """One server-sent event as it came; without a type if it only tells how far its shard is."""
+    """One server-sent event as it came; without a type if it only reports the shard's position."""
 
     id: str
     type: str
@@ -57,7 +57,7 @@ class FollowedShard:
     position: str = ""
     """Every event up to this position is, or was, in ``kept``."""
     kept: asyncio.Queue[Piece] = field(default_factory=lambda: asyncio.Queue(_KEPT_MAX))
-    heard_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    received_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     refusal: WholeAnswer | None = None
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once it has sent something, or was refused."""
@@ -72,14 +72,14 @@ class FollowedShard:
         loop = asyncio.get_running_loop()
         pause_s, is_final = _AGAIN_S, False
         while True:
-            before_s = self.heard_s
+            before_s = self.received_s
             self.refusal = await self._follow(loop)
             if self.refusal is not None:
                 self.begun.set()
                 is_final = self.refusal.status not in _PASSES
-            if is_final or loop.time() - self.heard_s >= self.patience_s:
+            if is_final or loop.time() - self.received_s >= self.patience_s:
                 break
-            pause_s = _AGAIN_S if self.heard_s > before_s else min(2 * pause_s, _AGAIN_MAX_S)
+            pause_s = _AGAIN_S if self.received_s > before_s else min(2 * pause_s, _AGAIN_MAX_S)
             await asyncio.sleep(pause_s)
         self.is_over = True
         self.news.set()
@@ -101,7 +101,7 @@ class FollowedShard:
                 if piece.type:
                     await self.kept.put(piece)
                 self.position = max(self.position, piece.id)
-                self.heard_s = loop.time()
+                self.received_s = loop.time()
                 self.begun.set()
                 self.news.set()
             limit.reschedule(loop.time() + _SILENT_S_MAX)
@@ -114,7 +114,7 @@ class FollowedShard:
     def _pieces_in(self, more: bytes) -> Iterator[Piece]:
         *texts, self._rest = (self._rest + more).split(b"\n\n")
         if len(self._rest) > _PIECE_BYTES_MAX:
-            raise ValueError("an event without an end")
+            raise ValueError("an event is too large")
         for text in texts:
             lines = [line for line in text.split(b"\n") if b": " in line and not line.startswith(b":")]
             fields = dict(line.split(b": ", 1) for line in lines)
@@ -125,7 +125,7 @@ class FollowedShard:
 async def _never() -> Message:
     """Wait forever: when the client leaves, everything is cancelled."""
     await asyncio.get_running_loop().create_future()
-    raise AssertionError("nobody ends that")
+    raise AssertionError("a future that is never set")
 
 
 Pieces = Callable[[Sequence[FollowedShard], asyncio.Event], AsyncGenerator[bytes, None]]

@@ -186,7 +186,7 @@ class Gateway:
         """Search the shards for an id without a partition; return its partition, or None if the request is answered.
 
         Such ids are from a deployment that had one shard then. A shard may have a worthless copy of what moves, so the
-        found document only tells whose it is.
+        found document only names its tenant.
         """
         path = "/".join((*asked.route.pattern.split("/")[:3], asked.parameter))
         for index in range(len(self.places)) if asked.only is None else (asked.only,):
@@ -230,7 +230,7 @@ class Gateway:
             return {layout.shard_of[partition] for partition in partitions} == {asked.only}
 
         if asked.only is not None and not is_there(self.layout.now) and not is_there(await self._newest()):
-            raise _moving("this is not of the shard that the request is for")
+            raise _moving("this is not in the shard that the header names")
 
     async def _newest(self) -> Layout:
         try:
@@ -241,14 +241,14 @@ class Gateway:
     def _index_of(self, shard: str, path: str) -> int:
         names = [place.name for place in self.places]
         if shard not in names:
-            raise InvalidInput((path,), f"{quoted(shard)} is no shard", f"one of {', '.join(names)}")
+            raise InvalidInput((path,), f"there is no shard {quoted(shard)}", f"one of {', '.join(names)}")
         return names.index(shard)
 
     # Shared by all shards
 
     async def _at_home(self, asked: _Asked) -> None:
         if asked.only not in (None, 0):
-            raise InvalidInput((ONE_SHARD.decode(),), "this is of no single shard", "no such header")
+            raise InvalidInput((ONE_SHARD.decode(),), "this is shared by all shards", "no such header")
         await self._ask(asked, 0)
 
     async def _noun(self, asked: _Asked) -> None:
@@ -340,7 +340,7 @@ class Gateway:
         if not isinstance(name, str) or not NAME.match(name):  # it is refused, with the reason
             await self._of_partition(asked, partition)
             return
-        taken = Conflict(f"there is a schedule {name!r} already, or jobs of one; take another name")
+        taken = Conflict(f"a schedule {name!r}, or jobs of one, already exist; use another name")
         await self._require_there(asked, {partition})
         with self._writing(asked, {partition}):
             place = self.places[self.layout.now.shard_of[partition]]
@@ -426,8 +426,8 @@ class Gateway:
         processor = str(asked.parameter or asked.field_at("processor"))
         index = {place.name: index for index, place in enumerate(self.places)}.get(shard_in(processor) or "", 0)
         is_idle = asked.route.pattern == FETCH and not asked.field_at("running")
-        says_nothing = asked.route.pattern == HEARTBEAT and not asked.field_at("running")
-        if not says_nothing and await self.registrations.lets_go(processor, index, asked.scope, is_idle=is_idle):
+        is_idle_heartbeat = asked.route.pattern == HEARTBEAT and not asked.field_at("running")
+        if not is_idle_heartbeat and await self.registrations.released(processor, index, asked.scope, is_idle=is_idle):
             raise not_registered(processor)
         await self._ask(asked, index)
 
@@ -455,7 +455,7 @@ def _moving(detail: str) -> ProblemError:
 def _require_partition(owner: str, partition: int) -> None:
     """Raise `InvalidInput` if this tenant may not own a schedule of that partition."""
     if partition_of(owner) != partition:
-        reason = f"{quoted(owner)} may be in another shard than the tenant of the schedule, which stays"
+        reason = f"{quoted(owner)} may be in another shard, and a schedule can't change its shard"
         raise InvalidInput(("job", "tenant"), reason, "the same tenant, or a schedule of another name")
 
 

@@ -22,7 +22,7 @@ from hascheduler.shards.repeating import repeat
 log = structlog.get_logger(__name__)
 
 _BEAT_S = 1.0
-_LOOK_S, _BUSY_LOOK_S = 0.5, 0.02
+_CHECK_EVERY_S, _BUSY_CHECK_EVERY_S = 0.5, 0.02
 """How often it checks for a newer epoch to publish."""
 _LIVES_FOR = timedelta(seconds=5)
 _KEPT_FOR = timedelta(minutes=2)
@@ -60,7 +60,7 @@ class GatewayBoard:
     def __post_init__(self) -> None:
         self._gateways = self.home["gateways"].with_options(write_concern=MAJORITY)
         self._replicas = self.home[Collection.REPLICAS.value]
-        self._told = 0
+        self._published = 0
         self._beat: tuple[datetime, float] | None = None
         """When the last heartbeat was written, by the server's clock and by this process's."""
         self._known_at: dict[int, float] = {}
@@ -73,28 +73,28 @@ class GatewayBoard:
     async def run(self) -> None:
         """Send a heartbeat once a second, and at once if there is a newer epoch to publish."""
 
-        async def tell() -> None:
-            if self._beat is None or self._told != self.acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
+        async def publish() -> None:
+            if self._beat is None or self._published != self.acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
                 await self.beat()
 
-        await repeat(tell, lambda: _BUSY_LOOK_S if self.watch.is_busy else _LOOK_S, "gateway_untold")
+        await repeat(publish, lambda: _BUSY_CHECK_EVERY_S if self.watch.is_busy else _CHECK_EVERY_S, "gateway_untold")
 
     async def beat(self) -> datetime:
         """Publish what this replica knows; return when, by the server's clock."""
         epoch, began_s = self.acknowledged(), _now_s()
         known = {"$set": {"shards": self.shards, "epoch": epoch}, "$currentDate": {"at": True}}
-        with faults("tell what this gateway knows"):
+        with faults("publish the epoch of this gateway"):
             written = await self._gateways.find_one_and_update(
                 {"_id": self.replica_id}, known, ["at"], upsert=True, return_document=_AFTER
             )
         assert written is not None, "an upsert returned no document"
         at: datetime = written["at"]
-        self._told, self._beat = epoch, (at, began_s)
+        self._published, self._beat = epoch, (at, began_s)
         return at
 
     async def leave(self) -> None:
         """Delete the document of this replica, which answers no more requests: no mover waits for it."""
-        with faults("tell that this gateway has left"):
+        with faults("delete the document of this gateway"):
             await self._gateways.delete_one({"_id": self.replica_id})
 
     async def all_know(self, index: int) -> bool:
@@ -106,7 +106,7 @@ class GatewayBoard:
         if _now_s() - self._known_at.get(index, -_KNOWN_FOR_S) < _KNOWN_FOR_S:
             return True
         now = await self._server_now()
-        with faults("read what gateways know"):
+        with faults("read the shards that gateways know"):
             await self._gateways.delete_many({"at": {"$lt": now - _KEPT_FOR}})
             know, living = [
                 {each["_id"] for each in await self._gateways.find(which, ["_id"]).to_list(None)}
@@ -126,7 +126,7 @@ class GatewayBoard:
         if self._asked[0] != epoch:
             self._asked = epoch, _now_s()
         since = await self._server_now() - _LIVES_FOR
-        with faults("read which layout gateways have"):
+        with faults("read the epochs of gateways"):
             behind = await self._gateways.find_one({"at": {"$gte": since}, "epoch": {"$lt": epoch}}, ["_id"])
         if behind is None:
             return True

@@ -22,7 +22,7 @@ from hascheduler.shards.names import Names, slices
 from hascheduler.shards.repeating import repeat
 
 _SETTING = ("HASCHEDULER_SHARDS",)
-_LOOK_S, _BUSY_LOOK_S = 0.5, 0.05
+_READ_EVERY_S, _BUSY_READ_EVERY_S = 0.5, 0.05
 
 
 class LayoutStore:
@@ -39,7 +39,7 @@ class LayoutStore:
         try:
             return None if found is None else decode_layout(found)
         except InvalidInput as error:
-            where = f"{error.problem}, in the layout that the database {quoted(self.database)} has"
+            where = f"{error.problem}, in the layout of the database {quoted(self.database)}"
             raise InvalidInput(("layout", *error.path), where, error.expected) from None
 
     async def create(self, layout: Layout) -> bool:
@@ -76,7 +76,7 @@ class LayoutWatch:
         return self.now
 
     async def run(self) -> None:
-        await repeat(self.read_again, lambda: _BUSY_LOOK_S if self.is_busy else _LOOK_S, "layout_unread")
+        await repeat(self.read_again, lambda: _BUSY_READ_EVERY_S if self.is_busy else _READ_EVERY_S, "layout_unread")
 
 
 async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[], WallMs]) -> Layout | None:
@@ -103,7 +103,7 @@ async def agreed_layout(home: Database, shards: Sequence[str], now: Callable[[],
     _require_as_many(stored, len(shards), home.name)
     if stored is not None and stored.shards != tuple(shards):
         first = stored.shards[0]
-        problem = f"{quoted(shards[0])}, and the deployment in the database {quoted(home.name)} calls its first shard"
+        problem = f"{quoted(shards[0])}, but the deployment in the database {quoted(home.name)} calls its first shard"
         raise InvalidInput(("HASCHEDULER_SHARD",), f"{problem} {quoted(first)}", first)
     return stored
 
@@ -116,7 +116,7 @@ async def stored_layout(store: LayoutStore, shards: int) -> Layout | None:
     """
     layout = await store.get()
     if layout is None and shards > 1:
-        raise StoreUnavailable(f"the database {quoted(store.database)} has no layout yet; a replica makes it")
+        raise StoreUnavailable(f"the database {quoted(store.database)} has no layout yet; a replica creates it")
     _require_as_many(layout, shards, store.database)
     return layout
 
@@ -125,12 +125,12 @@ def _require_as_many(layout: Layout | None, shards: int, database: str) -> None:
     there = 1 if layout is None else len(layout.shards)
     if there != shards:
         has = f"{there} shard{'s' if there > 1 else ''}"
-        problem = f"{shards}, and the deployment in the database {quoted(database)} has {has}"
+        problem = f"{shards}, but the deployment in the database {quoted(database)} has {has}"
         raise InvalidInput(_SETTING, problem, f"{there}")
 
 
 async def _is_unused(home: Database) -> bool:
-    with faults("look for jobs and schedules"):
+    with faults("find jobs and schedules"):
         found = [await home[each.value].find_one({}, ["_id"]) for each in (Collection.JOBS, Collection.SCHEDULES)]
     return found == [None, None]
 
@@ -148,8 +148,8 @@ async def require_keepable(home: Database, shards: int) -> None:
             except InvalidInput:
                 continue  # an unreadable one limits nothing, in one shard or several
             if broken is not None:
-                problem = f"{shards}, and the definition {quoted(stored['_id'])} has a {broken.path[0]} that several"
-                raise InvalidInput(_SETTING, f"{problem} shards can't keep: {broken.problem}", broken.expected)
+                problem = f"{shards}, but the definition {quoted(stored['_id'])} has a {broken.path[0]} that several"
+                raise InvalidInput(_SETTING, f"{problem} shards can't enforce: {broken.problem}", broken.expected)
 
 
 def why_not_keepable(definition: Definition, shards: int) -> InvalidInput | None:
@@ -161,8 +161,8 @@ def why_not_keepable(definition: Definition, shards: int) -> InvalidInput | None
     rate = definition.rate_limit
     if rate is not None and rate.count < shards:
         problem = f"{rate.count} can't be divided between {shards} shards"
-        return InvalidInput(("rate_limit", "count"), problem, f"{shards} or more: each keeps one at least")
+        return InvalidInput(("rate_limit", "count"), problem, f"{shards} or more, at least one for each shard")
     if definition.conflict_group is not None and definition.conflict_scope is ConflictScope.SHARED:
-        problem = f"jobs of different tenants may be in different ones of {shards} shards, which do not exclude each"
+        problem = f"jobs of different tenants may be in different ones of {shards} shards, and can't exclude each"
         return InvalidInput(("conflict_scope",), f"{problem} other", "tenant")
     return None

@@ -229,7 +229,7 @@ class Hosting:
         if self.home.view.unready_reason or self._is_settled:
             return self.home.view.unready_reason
         if any(shard.is_wanted is None for shard in self.shards):
-            return "it does not know yet which shards it should host"
+            return "it does not know yet which shards to host"
         unready = next((shard.name for shard in self.shards if shard.is_wanted and not shard.is_ready), "")
         self._is_settled = not unready
         return f"shard {unready}: it is not ready here yet" if unready else ""

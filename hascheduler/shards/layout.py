@@ -81,7 +81,7 @@ class Layout:
         for partition in moves:
             if not self.is_at_rest(partition):
                 there = self.shards[self.goal_of(partition)]
-                raise InvalidInput(("--partition",), f"{partition} moves to {there}", "one that is at rest")
+                raise InvalidInput(("--partition",), f"{partition} already moves to {there}", "one that is at rest")
         epoch = self.epoch + 1
         begun = {each: PartitionMove(to, epoch) for each, to in moves.items() if self.shard_of[each] != to}
         return replace(self, epoch=epoch, moving={**self.moving, **begun})

@@ -21,7 +21,7 @@ What must hold, and why it does:
   was released and all gateways refused writes. A stalled request may still write into the source afterwards: its
   document is found by its version when it is taken out, and a newer version is copied first.
 * *Nothing is doubled.* A live document leaves the source, by its version, before the target opens.
-* *A mover that was asleep does nothing.* It reads the holds before the layout, each batch is written in one transaction
+* *A mover that stalled does nothing.* It reads the holds before the layout, each batch is written in one transaction
   with the hold that it read, and both holds are put again before the deciding pass, after the layout has changed, and
   when the partition comes to rest. So no earlier batch and no earlier hold goes through afterwards.
 
@@ -53,8 +53,8 @@ from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 
-_LOOK_S, _STEP_S = 0.5, 0.02
-_LOOKS_A_SWEEP = 4
+_CHECK_EVERY_S, _STEP_S = 0.5, 0.02
+_CHECKS_A_SWEEP = 4
 _AT_ONCE_MAX = 4
 _BATCH = 500
 _BATCHES_A_STEP = 20
@@ -85,7 +85,7 @@ class _FromTo(NamedTuple):
     began: int
 
 
-class _LastLook(NamedTuple):
+class _LastPass(NamedTuple):
     """The result of the last pass over a partition: the next one leaves out what ended long before."""
 
     live: Collection[Key]
@@ -117,18 +117,18 @@ class PartitionMover:
     late_ms: int
 
     def __post_init__(self) -> None:
-        self._seen: dict[int, _LastLook] = {}
+        self._seen: dict[int, _LastPass] = {}
         self._carried: set[int] = set()
         self._handing_over = asyncio.Lock()
         """Hand over one partition at a time: another change of the layout would force a new pass."""
-        self._looks = 0
+        self._checks = 0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            await repeat(partial(self._look, tasks), lambda: _LOOK_S, "move_failed")
+            await repeat(partial(self._check, tasks), lambda: _CHECK_EVERY_S, "move_failed")
 
-    async def _look(self, tasks: asyncio.TaskGroup) -> None:
-        self._looks += 1
+    async def _check(self, tasks: asyncio.TaskGroup) -> None:
+        self._checks += 1
         layout = await self._known_layout() if self.home.leading else None
         if layout is None:
             return
@@ -138,8 +138,8 @@ class PartitionMover:
         for partition in [*leaving, *[each for each in layout.moving if each not in self._carried][:room]]:
             self._carried.add(partition)
             tasks.create_task(self._carry(partition), name=f"move-{partition:02x}")
-        if self._looks % _LOOKS_A_SWEEP == 0:
-            await self.sweep(layout, self._looks // _LOOKS_A_SWEEP % len(layout.shards))
+        if self._checks % _CHECKS_A_SWEEP == 0:
+            await self.sweep(layout, self._checks // _CHECKS_A_SWEEP % len(layout.shards))
 
     def is_moving(self) -> bool:
         """Return True if this replica is moving a partition."""
@@ -185,7 +185,7 @@ class PartitionMover:
                 except (StoreUnavailable, InvalidInput) as error:
                     if reminders.is_due(str(error), self.clock.mono_ms()):
                         log.warning("move_failed", error=str(error), partition=partition)
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(_CHECK_EVERY_S)
         finally:
             self._carried.discard(partition)
             self._seen.pop(partition, None)
@@ -256,7 +256,7 @@ class PartitionMover:
         if left_out:  # the pass missed that an earlier job lost its key: the next pass is full
             self._seen.pop(way.partition, None)
         elif len(now) == len(differing):
-            self._seen[way.partition] = _LastLook(
+            self._seen[way.partition] = _LastPass(
                 [key for key, each in wanted.items() if each.is_live], began_ms, len(differing)
             )
         return len(differing), not late and not left_out and len(now) == len(differing)

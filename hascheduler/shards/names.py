@@ -91,7 +91,7 @@ class Names:
     async def sweep(self, read_layout: ReadLayout, shards: Sequence[Database]) -> int:
         """Free the unused ones of the next thousand names; return how many."""
         layout = await read_layout()
-        with faults("look for unused names"):
+        with faults("find unused names"):
             found = self._names.find({"_id": {"$gt": self._swept}}).sort("_id", ASCENDING).limit(_AT_ONCE)
             read = await found.to_list(None)
         self._swept = read[-1]["_id"] if len(read) == _AT_ONCE else ""
@@ -130,11 +130,11 @@ def bound_partition(stored: Mapping[str, Any]) -> int | None:
 
 async def _unused(shard: Database, names: Iterable[str]) -> Sequence[str]:
     """Return those names of which the shard has neither the schedule nor a job."""
-    with faults("look for the schedules of names"):
+    with faults("find the schedules of names"):
         found = await shard[Collection.SCHEDULES.value].find({"_id": {"$in": [*names]}}, ["_id"]).to_list(None)
     unused = []
     for name in {*names} - {each["_id"] for each in found}:
-        with faults("look for jobs of a name"):
+        with faults("find jobs of a name"):
             if await shard[Collection.JOBS.value].find_one({"schedule": name}, ["_id"]) is None:
                 unused.append(name)
     return unused

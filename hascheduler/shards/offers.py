@@ -16,7 +16,7 @@ holds; if room is short, it goes to the shards that were without the longest. So
 offered slot, and if jobs wait there, it is filled: nobody has to ask. The offers may exceed the free slots, so that a
 burst in one shard finds them at once: attempts that arrive at the same moment in two shards wait, or are given back.
 
-While jobs wait in one shard alone, it gets all slots. While they wait in several, none of these goes without forever,
+While jobs wait in one shard alone, it gets all slots. While they wait in several, each of these gets slots in the end,
 however few slots there are and however long jobs take. Nothing changes while nothing runs.
 """
 
@@ -51,7 +51,7 @@ class SlotOffers:
         self._slots = slots
         self._yields: int | None = None
         """The shard that must not fill the next free slot."""
-        self._looks = 0
+        self._checks = 0
         """How often others were offered that slot."""
         self._turned_at_ms: int | None = None
         self._without_since_ms: dict[int, int] = {}
@@ -66,7 +66,7 @@ class SlotOffers:
         room = self._slots + freed - held
         if room <= 0:
             offers = self._without_room(now_ms, loads, self._slots + freed)
-        elif self._yields is not None and self._looks < 2:
+        elif self._yields is not None and self._checks < 2:
             offers = self._in_turn(now_ms, self._yields, loads)
         else:
             self._yields = None
@@ -102,8 +102,8 @@ class SlotOffers:
         return offers
 
     def _without_room(self, now_ms: int, loads: _Loads, most: int) -> dict[int, int]:
-        if self._looks:
-            self._yields, self._looks = None, 0  # a shard took it
+        if self._checks:
+            self._yields, self._checks = None, 0  # a shard took it
         turned_at_ms = self._turned_at_ms
         if self._yields is None and len(loads) > 1 and (turned_at_ms is None or now_ms - turned_at_ms >= TURN_MS):
             self._turned_at_ms = now_ms
@@ -120,10 +120,10 @@ class SlotOffers:
     def _in_turn(self, now_ms: int, yields: int, loads: _Loads) -> dict[int, int]:
         """Offer the slot to the shard that was without the longest; at the second check to all but the yielding one."""
         others = [shard for shard in self._longest_without(loads) if shard != yields]
-        if self._looks == 0:
+        if self._checks == 0:
             others = others[:1]
             self._without_since_ms[others[0]] = now_ms
-        self._looks += 1
+        self._checks += 1
         kept = {shard: min(load.offered, load.held) for shard, load in loads.items()}
         return kept | {shard: loads[shard].held + 1 for shard in others}
 
@@ -145,18 +145,18 @@ class ResourceRound:
         self._users: set[tuple[str, int]] | None = None
         """The attempts that came before they were withdrawn; None until all of these have come."""
 
-    def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], told: bool) -> int | None:
+    def next(self, now_ms: int, shards: int, *, users: Collection[tuple[str, int]], is_registered: bool) -> int | None:
         """Return the place of the shard that is offered them; None while none is.
 
-        ``users`` are the attempts at the last place; ``told`` is True if its leader can read the offer, or gets no
-        answer from here.
+        ``users`` are the attempts at the last place; ``is_registered`` is True if its leader can read the offer, or
+        gets no answer from here.
         """
         if not self._withdrawn:
             if now_ms - self._since_ms < TURN_MS:
                 return self.place
             self._withdrawn, self._since_ms = True, now_ms
             return None
-        if not told:
+        if not is_registered:
             self._since_ms = now_ms
         if now_ms - self._since_ms < _ON_THE_WAY_MS:
             return None

@@ -226,8 +226,8 @@ class Peers:
 
 def in_doubt(shard: str, scope: Scope) -> Response:
     """Return 503 for a request that may have been carried out."""
-    because = f"a replica that hosts shard {shard} broke off"
-    return outcome_unknown(scope, because) or unanswered(shard, "a replica that hosts it broke off")
+    because = f"the connection to a replica of shard {shard} was lost"
+    return outcome_unknown(scope, because) or unanswered(shard, "the connection to a replica that hosts it was lost")
 
 
 def unanswered(shard: str, why: str = "no replica that hosts it answers") -> Response:
@@ -251,7 +251,7 @@ async def _send_on(answer: httpx.Response, send: Send) -> None:
         async for piece in answer.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     except httpx.HTTPError as error:
-        raise ConnectionAbortedError("another replica broke off its answer") from error
+        raise ConnectionAbortedError("the connection to another replica was lost") from error
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -36,8 +36,8 @@ from hascheduler.shards.offers import ResourceRound, ShardLoad, SlotOffers
 log = structlog.get_logger(__name__)
 
 SERVED_MAX = 8
-_LOOK_S = 1.0
-_LOOKS_A_ROUND = 15
+_CHECK_EVERY_S = 1.0
+_CHECKS_A_ROUND = 15
 
 BeginInShard = Callable[[str, int, int, Resources, ProcessSlots], Processor]
 """Makes the processor of a shard from (id, shard, slots to offer at first, resources, slots of the process)."""
@@ -74,12 +74,12 @@ class ManyShardProcessor:
             chosen = await self._chosen()
             for shard in chosen:
                 self._serve(shard, tasks, offered=max(self.slots // min(len(chosen), 2), 1))
-            looks = 0
+            checks = 0
             while not self._draining.is_set():
-                await in_time(self._draining.wait(), _LOOK_S)
-                self._look()
-                looks += 1
-                if looks % _LOOKS_A_ROUND == 0 and len(self._served) < len(self.shards):
+                await in_time(self._draining.wait(), _CHECK_EVERY_S)
+                self._offer()
+                checks += 1
+                if checks % _CHECKS_A_ROUND == 0 and len(self._served) < len(self.shards):
                     await self._serve_another(tasks)
 
     def drain(self) -> None:
@@ -90,7 +90,7 @@ class ManyShardProcessor:
 
     # Slots
 
-    def _look(self) -> None:
+    def _offer(self) -> None:
         freed, self._freed = self._free.freed - self._freed, self._free.freed
         loads = {
             shard: ShardLoad(processor.offered, processor.load, processor.take_most_load())
@@ -109,8 +109,8 @@ class ManyShardProcessor:
             return shards[0]
         here = self._served[shards[self._round.place]]
         users = here.held if here.health.fence_open or here.load else ()
-        told = here.offer_is_registered or not here.health.fence_open
-        place = self._round.next(now_ms, len(shards), users=users, told=told)
+        is_registered = here.offer_is_registered or not here.health.fence_open
+        place = self._round.next(now_ms, len(shards), users=users, is_registered=is_registered)
         return None if place is None else shards[place]
 
     # Shards

@@ -48,10 +48,10 @@ class Registrations:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
-        self._told: dict[tuple[int, str], tuple[float, Any]] = {}
+        self._answers: dict[tuple[int, str], tuple[float, Any]] = {}
         self._sent: dict[int, tuple[float, int]] = {}
         self._idle_since_s: dict[str, float] = {}
-        self._looked_at_s = -_FRESH_S
+        self._checked_at_s = -_FRESH_S
 
     async def shard_for(self, body: Any, scope: Scope) -> int:
         """Return the index of the shard that most lacks a worker with this registration."""
@@ -70,7 +70,7 @@ class Registrations:
         at_s, slots = self._sent.get(index, (-_FRESH_S, 0))
         return slots if asyncio.get_running_loop().time() - at_s < _FRESH_S else 0
 
-    async def lets_go(self, processor: str, index: int, scope: Scope, *, is_idle: bool) -> bool:
+    async def released(self, processor: str, index: int, scope: Scope, *, is_idle: bool) -> bool:
         """Return True if that shard's idle worker was deregistered because another shard lacks it.
 
         The worker's request shows whether it is idle. At most one worker a second is checked.
@@ -82,9 +82,9 @@ class Registrations:
         if len(self._idle_since_s) >= _KEPT_MAX:
             self._idle_since_s.clear()
         since_s = self._idle_since_s.setdefault(processor, now_s)
-        if now_s - since_s < IDLE_S or now_s - self._looked_at_s < _FRESH_S:
+        if now_s - since_s < IDLE_S or now_s - self._checked_at_s < _FRESH_S:
             return False
-        self._looked_at_s = now_s
+        self._checked_at_s = now_s
         there = await self._get(index, _PROCESSORS, "", scope) or {"items": ()}
         known = next((item for item in there["items"] if item["id"] == processor), None)
         if known is None or known["occupied"]:
@@ -119,10 +119,10 @@ class Registrations:
     async def _get(self, index: int, path: str, query: str, scope: Scope) -> Any:
         """Return the shard's answer, at most a second old; None if it does not answer."""
         key, now_s = (index, f"{path}?{query}"), asyncio.get_running_loop().time()
-        if key not in self._told or now_s - self._told[key][0] >= _FRESH_S:
+        if key not in self._answers or now_s - self._answers[key][0] >= _FRESH_S:
             asked = own_request(scope, "GET", path, query, caller=_ASKS)
             answer = await answer_of(self._places[index], asked, replayed(), _FRESH_S)
-            if len(self._told) >= _KEPT_MAX:
-                self._told.clear()
-            self._told[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None
-        return self._told[key][1]
+            if len(self._answers) >= _KEPT_MAX:
+                self._answers.clear()
+            self._answers[key] = now_s, orjson.loads(answer.body) if answer.status == HTTPStatus.OK else None
+        return self._answers[key][1]

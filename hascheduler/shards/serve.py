@@ -28,7 +28,7 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.errors import Overloaded, WorldError
 from hascheduler.model.collection import Collection as Stored
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.holds import LeftTransactions, MongoHoldStore
+from hascheduler.mongo.holds import MongoHoldStore, OrphanedTransactions
 from hascheduler.mongo.replicas import ready_replicas
 from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.tenants import MongoTenantStore
@@ -168,11 +168,11 @@ class Ring:
         background tasks: a mover counts on this gateway for as long as it answers.
         """
         async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(each, name=name) for name, each in self._beside()]
+            background = [tasks.create_task(each, name=name) for name, each in self._background()]
             await self._hosting.run()
             answering.cancel()
             await asyncio.wait([answering])
-            for task in beside:
+            for task in background:
                 task.cancel()
         with suppress(WorldError):
             await self._board.leave()
@@ -213,7 +213,7 @@ class Ring:
             peer_key=self._key,
         )
 
-    def _beside(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    def _background(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         settings, databases, hosting, clock = self._settings, self._databases.all, self._hosting, self._process.clock
         names, holds = settings.shard_names, [MongoHoldStore(database) for database in databases]
         tenants = [MongoTenantStore(database, settings.job_retention_ms) for database in databases]
@@ -241,7 +241,7 @@ class Ring:
         yield "names", self._names.run(lambda: self._board.leading, self._layouts.get, databases)
         yield "placement", placement.run()
         yield "moves", mover.run()
-        yield "left-transactions", LeftTransactions(databases, mover.is_moving, clock).run()
+        yield "left-transactions", OrphanedTransactions(databases, mover.is_moving, clock).run()
         yield "turns", turns.run()
         for shard in hosting.shards[1:]:
             copier = Copier(databases[0], databases[shard.index], hosting, shard)

@@ -16,7 +16,7 @@ named the shard as owner. The document can't have passed r + 1 (*giving*) by the
 r + 1, the hold of r + 1 is put before that, and from then on the store refuses one of r. So the shard of a lifted hold
 is the owner in the document. The owner changes only after the release: nothing that counts against the cap runs there
 or is promised, and no leader of that shard starts any until a later revision lifts the hold. Revisions come from the
-document alone, which changes by compare-and-set: a process that was asleep, or leads no more, puts an earlier one. So
+document alone, which changes by compare-and-set: a process that stalled, or no longer leads, puts an earlier one. So
 neither documents nor holds are ever deleted; there are as many as there ever were caps that small.
 
 *Nobody waits forever.* Those who want the cap get it in the order of shards. The owner gives it at once if none of its
@@ -89,7 +89,7 @@ class MongoTurnStore:
         """Add the shard to those that want the cap; ``first`` is the owner if nobody wanted it until now."""
         made = {"rev": 1, "owner": first, "giving": False}
         change: dict[str, Any] = {"$setOnInsert": made, "$addToSet": {"wanted": shard}}
-        with faults("want a cap"):
+        with faults("request a cap"):
             for _ in range(2):  # the first try may race with another insert
                 with suppress(DuplicateKeyError):
                     await self._turns.update_one({"_id": key}, change, upsert=True)
@@ -102,7 +102,7 @@ class MongoTurnStore:
         """
         now = {"rev": after.rev, "owner": after.owner, "giving": after.is_giving}
         change = {"$set": now} if after.owner == before.owner else {"$set": now, "$pull": {"wanted": after.owner}}
-        with faults("change whose turn it is with a cap"):
+        with faults("change the owner of a cap"):
             done = await self._turns.update_one({"_id": before.key, "rev": before.rev}, change)
         return done.matched_count == 1
 
@@ -233,6 +233,6 @@ def _counted(
 async def _running(shard: Database) -> Mapping[str, int]:
     """Return how many jobs of each definition have a slot."""
     with_slot: list[Any] = [{"$match": {"state": {"$in": sorted(OCCUPYING)}}}, {"$sortByCount": "$definition"}]
-    with faults("count what runs"):
+    with faults("count running jobs"):
         cursor = await awaited(shard[Stored.JOBS.value].aggregate(with_slot))
         return {str(each["_id"]): int(each["count"]) for each in await cursor.to_list(None)}

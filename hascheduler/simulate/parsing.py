@@ -42,13 +42,13 @@ _Value = TypeVar("_Value")
 
 def _amount_name(name: str) -> str:
     if name == SLOTS:
-        raise wrong("no name for a resource", "another name: every job takes one slot")
+        raise wrong("not a name for a resource", "another name: every job takes one slot")
     return name
 
 
 def _thousandths(value: float) -> float:
     if value != round(value, 3):
-        raise wrong(f"{quoted(value)} is too exact", "at most three decimals")
+        raise wrong(f"{quoted(value)} has too many decimals", "at most three")
     return value
 
 
@@ -203,7 +203,7 @@ def scenario_of(document: object) -> Scenario:
     known: set[str] = set()
     for index, processor in enumerate(processors):
         if processor.id in known:
-            raise InvalidInput(("processors", index, "id"), f"{quoted(processor.id)} is there twice", "another id")
+            raise InvalidInput(("processors", index, "id"), f"{quoted(processor.id)} occurs twice", "another id")
         known.add(processor.id)
     for index, cost in enumerate(file.learned_costs):
         _demand_defined(cost.definition, definitions, ("learned_costs", index, "definition"))
@@ -211,7 +211,7 @@ def scenario_of(document: object) -> Scenario:
     for index, item in enumerate(file.jobs):
         for job in item.jobs(("jobs", index), _MANY - len(jobs), definitions):
             if jobs.setdefault(job.id, job) is not job:
-                raise InvalidInput(("jobs", index, "id"), f"{quoted(job.id)} is there twice", "another id")
+                raise InvalidInput(("jobs", index, "id"), f"{quoted(job.id)} occurs twice", "another id")
     return Scenario(
         policy=file.scenario_policy(says_bonus=isinstance(document, dict) and "on_demand_bonus_max" in document),
         definitions=tuple(definitions.values()),
@@ -238,7 +238,7 @@ def _read(text: str) -> Any:
         except json.JSONDecodeError:
             pass  # an object of YAML may begin like one of JSON
         except (ValueError, RecursionError):
-            raise InvalidInput((), "nested too deeply, or a number of too many digits", "JSON") from None
+            raise InvalidInput((), "nested too deeply, or a number with too many digits", "JSON") from None
     if len(text) > _YAML_CHARACTERS_MAX:
         raise InvalidInput((), "too large", f"at most {_YAML_CHARACTERS_MAX >> 20} MiB of YAML, or JSON")
     try:
@@ -257,6 +257,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise InvalidInput((), f"{quoted(key)} twice in one object", "each key once")
+            raise InvalidInput((), f"{quoted(key)} occurs twice in one object", "each key once")
         found[key] = value
     return found

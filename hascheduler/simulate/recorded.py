@@ -136,7 +136,7 @@ class _Load:
             id for id, each in self.jobs.items() if not each.was_cancelled and each.due_at_ms > self.ends_at_ms
         )
         counts = [f"{len(due_later):,} due after its end"] if due_later else []
-        counts += [f"{len(cancelled):,} cancelled before they began"] if cancelled else []
+        counts += [f"{len(cancelled):,} cancelled before they started"] if cancelled else []
         work = [each for id, each in self.jobs.items() if id not in {*cancelled, *due_later}]
         for each in work:
             self.definitions.setdefault(each.job.definition, Definition(name=each.job.definition))
@@ -148,7 +148,7 @@ class _Load:
             processors=tuple(self.processors.values()),
             learned_costs=tuple(row[:3] for row in self.accounts.learned),
             jobs=tuple(sorted(map(self._job, work), key=lambda job: (job.submit_at_ms, job.id))),
-            note=f"as recorded of {heading.replica}{'; without jobs: ' if counts else ''}{', '.join(counts)}",
+            note=f"as recorded by {heading.replica}{'; jobs left out: ' if counts else ''}{', '.join(counts)}",
             recorded_ms=self.ends_at_ms - self.at_ms,
             left_out={"due_later": due_later, "cancelled": cancelled},
         )

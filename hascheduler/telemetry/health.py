@@ -3,7 +3,7 @@
 =========  ======================================================================  ====================
 question   no means                                                                who asks
 =========  ======================================================================  ====================
-alive      its loops no longer turn: only a restart helps                          a supervisor
+alive      its loops have stalled: only a restart helps                            a supervisor
 ready      not now: ask others, or give it no work; it may recover                 a load balancer
 leading    another replica decides, which is normal                                people, and scripts
 =========  ======================================================================  ====================
@@ -16,10 +16,10 @@ from typing import Protocol
 
 from hascheduler.ports import ClusterView
 
-NOT_TURNING = "the loops no longer turn"
+NOT_TURNING = "the loops have stalled"
 WAITING_FOR_DATABASE = "waiting for MongoDB"
-ABOUT_TO_END = "it is about to end"
-NOT_LEADING = "another replica leads, or none"
+ABOUT_TO_END = "shutting down"
+NOT_LEADING = "this replica does not lead"
 
 
 class Health(Protocol):

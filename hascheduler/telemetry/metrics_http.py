@@ -9,16 +9,16 @@ from hascheduler.telemetry.registry import MetricsOwner
 REASONS = ("starting", "tenant_pending", "total_pending", "dependencies", "rate", "never", "overload")
 """Why a submit is rejected.
 
-Nothing is known yet, too many jobs wait, they come too fast, there are too many at once, or the leader is late.
+The replica is starting, too many jobs wait, they come too fast, the batch is too large, or the leader is overloaded.
 """
 POOLS = (
     "connections", "in_flight", "waits", "fetches", "followers", "viewers", "recordings", "changes", "forwarded",
     "large_bodies",
 )  # fmt: skip
 CROWDED_OUT = ("token_share", "address_share", "full")
-"""Why a request or a connection is rejected: the share of its token or address is used up, or the pool is."""
+"""Why a request or a connection is rejected: the share of its token or address is used up, or the pool is full."""
 CUTS = ("slow_reader", "idle")
-"""Why a connection was closed that its client would have kept."""
+"""Why a connection was closed against its client's will."""
 LEFT_OUT = ("stranger", "refusal", "queue")
 """Why a request left no audit record: no caller was identified, its caller was refused too often, or too many wait."""
 _NO_ANSWER = 499
@@ -35,22 +35,22 @@ class HttpMetrics(MetricsOwner):
         super().__init__(registry)
         self._requests = self._counter(
             "http_requests",
-            "Requests by status; 499 if the client left before the answer",
+            "Requests by status; 499 if the client disconnected before the response",
             "method",
             "route",
             "status",
         )
         self._seconds = self._histogram(
             "http_request_duration_seconds",
-            "Time from a request's head to the end of its answer",
+            "Time from a request's head to the end of its response",
             _BUCKETS_S,
             "method",
             "route",
         )
-        self._refusals = self._counter("submit_rejections", "Submits that were rejected", "reason", values=REASONS)
+        self._refusals = self._counter("submit_rejections", "Rejected submits", "reason", values=REASONS)
         self._crowded_out = self._counter(
             "http_rejections",
-            "Requests and connections rejected because a pool, or the caller's share of it, was used up",
+            "Requests and connections rejected because a pool, or the caller's share of it, was full",
             "pool",
             "reason",
         )
@@ -58,13 +58,13 @@ class HttpMetrics(MetricsOwner):
             self._crowded_out.labels(pool, why)
         self._left_out = self._counter(
             "audit_records_lost",
-            "Changing requests without a record in the audit log",
+            "Write requests without an audit record",
             "reason",
             values=LEFT_OUT,
         )
         self._cuts = self._counter(
             "connections_closed",
-            "Connections closed because they were too slow, or idle when no room was left",
+            "Connections closed because they were slow, or idle while the pool was full",
             "reason",
             values=CUTS,
         )

@@ -12,8 +12,8 @@ from hascheduler.telemetry.registry import NAMESPACE, BoundedLabel, GuardedColle
 OUTCOMES = ("succeeded", "failed", "cancelled", "given_back", "lost_race", "late", "revoked", "unreadable")
 """How an attempt ended here.
 
-``lost_race``: another attempt was first; ``late``: it no longer held the attempt when that ended; ``revoked``: it
-learned so before; ``unreadable``: the job could not be read.
+``lost_race``: another attempt was first; ``late``: the processor no longer held the attempt at its end; ``revoked``:
+the processor learned so earlier; ``unreadable``: the job could not be read.
 """
 NOT_KNOWN = "unknown"
 """The definition of an attempt that ended before the job was read."""
@@ -70,15 +70,13 @@ def _gauges(state: ProcessorState) -> Iterator[Metric]:
     yield GaugeMetricFamily(f"{NAMESPACE}_processor_slots_max", "Slots of this processor", value=slots)
     yield GaugeMetricFamily(
         f"{NAMESPACE}_processor_fence_open",
-        "1 while the fence is open: the leader takes this processor for alive",
+        "1 while the fence is open, so this processor may run jobs",
         value=state.fence_open,
     )
-    age = GaugeMetricFamily(
-        f"{NAMESPACE}_processor_heartbeat_age_seconds", "Time since the last written heartbeat began"
-    )
+    age = GaugeMetricFamily(f"{NAMESPACE}_processor_heartbeat_age_seconds", "Age of the last written heartbeat")
     if state.heartbeat_age_ms is not None:
         age.add_metric([], state.heartbeat_age_ms / 1_000)
     yield age
     yield CounterMetricFamily(
-        f"{NAMESPACE}_processor_messages_parked", "Messages parked because they could not be read", value=state.parked
+        f"{NAMESPACE}_processor_messages_parked", "Unreadable messages that were parked", value=state.parked
     )

@@ -1,6 +1,6 @@
 """Metrics that a replica counts while it leads, and its gauges.
 
-Counters stand still on replicas that do not lead; each of the daemon's loops moves its own, so this room has no loop.
+Counters do not grow on replicas that do not lead; each of the daemon's loops moves its own, so this room has no loop.
 Gauges of shared state are the same on all replicas: a dashboard takes the largest.
 """
 
@@ -52,7 +52,7 @@ _KINDS = {
     ReleaseHold: "release_hold",
 }
 SUSPICIONS = ("suspected", "right", "wrong")
-"""A leader was suspected; or one that lost its lease early was back soon, and the suspicion was right, or wrong."""
+"""A leader was suspected; when the old leader came back soon, the suspicion was judged right or wrong."""
 OUTCOMES = ("succeeded", "failed", "cancelled", "lost", "given_back")
 _SHORT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _LATE_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
@@ -64,7 +64,7 @@ class ReplicaMetrics(MetricsOwner):
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
-        self._gauge("zone_data_info", "1, with the version of the time-zone data", "version").labels(
+        self._gauge("zone_data_info", "Version of the time-zone data; always 1", "version").labels(
             ZONE_DATA_VERSION
         ).set(1)
         self._definitions = BoundedLabel()
@@ -76,10 +76,10 @@ class ReplicaMetrics(MetricsOwner):
         self._decisions = self._counter(
             "decisions", "Decisions written to the journal, by kind", "kind", values=_KINDS.values()
         )
-        self._claims_lost = self._counter("dispatch_conflicts", "Dispatches that lost to another change of their job")
+        self._claims_lost = self._counter("dispatch_conflicts", "Dispatches overtaken by another change of the job")
         self._attempts = self._counter("attempts", "Attempts that ended, by outcome", "definition", "outcome")
         self._attempts_lost = self._counter("attempts_lost", "Attempts lost with their processor")
-        self.step_seconds = self._histogram("core_step_seconds", "Time of one step of the core", _SHORT_S)
+        self.step_seconds = self._histogram("core_step_seconds", "Duration of one step of the core", _SHORT_S)
         self.journal_append_seconds = self._histogram(
             "journal_append_seconds", "Time to append one entry to the journal", _SHORT_S
         )
@@ -87,15 +87,16 @@ class ReplicaMetrics(MetricsOwner):
             "journal_apply_seconds", "Time to apply one journal entry", _SHORT_S
         )
         self._takeover = self._gauge(
-            "takeover_seconds", "The last takeover by this replica, from winning the lease to deciding"
+            "takeover_seconds", "Duration of this replica's last takeover, from winning the lease to deciding"
         )
         self._failovers = self._counter("failovers", "Takeovers by this replica, by cause", "cause", values=Cause)
         self._failover = self._gauge(
-            "failover_seconds", "The last takeover by this replica, from the old leader's last sign to deciding"
+            "failover_seconds",
+            "Duration of this replica's last takeover, from the old leader's last sign to deciding",
         )
         self._suspicions = self._counter(
             "leader_suspicions",
-            "Stalled leaders as suspected here, by outcome",
+            "Suspicions of a stalled leader by this replica, by outcome",
             "outcome",
             values=SUSPICIONS,
         )
@@ -103,7 +104,7 @@ class ReplicaMetrics(MetricsOwner):
             "publishes", "Messages to processors, by outcome", "outcome", values=(*Confirm, "dropped")
         )
         self.publish_confirm_seconds = self._histogram(
-            "publish_confirm_seconds", "Time from sending a batch of messages to its last confirm", _SHORT_S
+            "publish_confirm_seconds", "Time from sending a batch of messages to its last confirmation", _SHORT_S
         )
 
     def journaled(self, decisions: Iterable[Decision]) -> None:
@@ -184,7 +185,7 @@ class ReplicaGauges(GuardedCollector):
 
 
 class _Shown:
-    """Owner of the names of one shard that are shown, as there may be more than the bound."""
+    """Owner of the names of one shard that are shown; their number is bounded."""
 
     def __init__(self) -> None:
         self._definitions = BoundedRows()
@@ -195,18 +196,18 @@ class _Shown:
         yield _one("is_leader", "1 on the leader", now.leading)
         yield _one("ready", "1 while the mirror is complete and fresh", now.ready)
         yield _one("term", "The newest term known to this replica", now.term)
-        yield _one("stream_lag_seconds", "How far the change stream is behind", _seconds(now.stream_lag_ms))
-        yield _one("dispatch_loop_age_seconds", "Time since the dispatch loop last turned", _seconds(now.loop_age_ms))
+        yield _one("stream_lag_seconds", "Lag of the change stream", _seconds(now.stream_lag_ms))
+        yield _one("dispatch_loop_age_seconds", "Time since the dispatch loop last ran", _seconds(now.loop_age_ms))
         yield _one(
             "decision_lag_seconds",
-            "Time from a decision of the leader to its effect, while it decides",
+            "Time from a decision to its effect, on the leader",
             _seconds(now.decision_lag_ms),
         )
-        yield _one("quarantined_documents", "Documents that can't be read and are set aside", now.quarantined)
+        yield _one("quarantined_documents", "Unreadable documents in quarantine", now.quarantined)
         yield _one("broker_accepting", "1 while the broker accepts messages from this replica", now.broker_accepting)
         yield _by(
             "paused",
-            "1 while everything is paused, by what: schedules, dispatches",
+            "1 while everything is paused, for schedules and for dispatches",
             "what",
             {
                 "schedules": now.pause is not None,
@@ -216,13 +217,13 @@ class _Shown:
         yield _by("jobs", "Live jobs by state", "state", {state: now.jobs.get(state, 0) for state in _LIVE})
         yield _one(
             "unschedulable_jobs",
-            "Pending jobs that no live processor could ever run, up to some thousands",
+            "Pending jobs that no live processor could ever run, at most 10,000",
             now.unschedulable,
         )
         yield _one("job_dependencies", "Jobs and batches that waiting jobs depend on", now.dependencies)
         for name, rows, table, known in (
             ("definition", self._definitions, now.jobs_of_definition, now.definitions),
-            # The default lane is there, defined or not.
+            # The default lane exists, defined or not.
             ("lane", self._lanes, now.jobs_of_lane, (DEFAULT_LANE, *now.lanes)),
             ("tenant", self._tenants, now.jobs_of_tenant, now.tenants),
         ):
@@ -236,22 +237,22 @@ class _Shown:
         if now.wait_bound_ms is not None:
             yield _one(
                 "wait_bound_seconds",
-                "How long a job waits at most before later ones of its lane, tier and key can't overtake it",
+                "Wait after which no later job of the same lane, tier and key overtakes a job",
                 _seconds(now.wait_bound_ms),
             )
-        yield _by("schedules", "Schedules", "state", now.schedules)
-        yield _one("definitions", "Definitions", len(now.definitions))
+        yield _by("schedules", "Schedules by state", "state", now.schedules)
+        yield _one("definitions", "Number of definitions", len(now.definitions))
         yield _by("processors", "Registered processors by state", "state", now.processors)
         yield _by(
             "unavailable_processors",
-            "Live processors that get few jobs or none: they do not consume, or did not start their last jobs",
+            "Live processors that get few or no jobs, because they do not consume or did not start their last jobs",
             "reason",
             now.unable,
         )
         yield _by("processor_slots", "Slots of live processors, occupied or free", "state", now.slots)
         yield _one(
             "mirror_mismatches",
-            "Replicas whose mirrors differ from this one's, or did a moment ago",
+            "Replicas whose mirrors differ from this one's, now or within the last minute",
             now.mirrors_differ,
         )
         yield _by(

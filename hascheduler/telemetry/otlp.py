@@ -36,7 +36,7 @@ from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, Attribute, Span, 
 log = structlog.get_logger(__name__)
 
 CLOSE_LIMIT_S = 2.0
-_SPOKEN = "http/protobuf"
+_SUPPORTED = "http/protobuf"
 _KINDS = {
     SpanKind.SUBMIT: trace.SpanKind.SERVER,
     SpanKind.FIRE: trace.SpanKind.INTERNAL,
@@ -116,9 +116,9 @@ def otlp_tracer(
     their own. The ``OTEL_…`` variables take precedence over ``service``; a mistake in them raises `InvalidInput`.
     """
     for variable in (OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL):
-        wanted = os.environ.get(variable, _SPOKEN)
-        if wanted != _SPOKEN:
-            raise InvalidInput((variable,), f"{wanted[:64]!r} is not spoken here", _SPOKEN)
+        wanted = os.environ.get(variable, _SUPPORTED)
+        if wanted != _SUPPORTED:
+            raise InvalidInput((variable,), f"{wanted[:64]!r} is not supported", _SUPPORTED)
     try:
         provider = TracerProvider(resource=_resource(service, instance), shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(Exporter(OTLPSpanExporter())))
@@ -143,7 +143,7 @@ class Exporter(SpanExporter):
             result = SpanExportResult.FAILURE
         if result is not SpanExportResult.SUCCESS:
             if not self._lost:
-                log.warning("span_export_failed", reason="the collector does not take them; they are dropped")
+                log.warning("span_export_failed", reason="the collector does not accept spans; they are dropped")
             self._lost += len(spans)
         elif self._lost:
             log.info("span_export_recovered", dropped=self._lost)

@@ -31,14 +31,14 @@ NAMESPACE = "hascheduler"
 
 def new_registry() -> CollectorRegistry:
     """Return a registry with what every process shows: its version, and its use of the machine."""
-    # When each counter began is a second series for each, and of no use.
+    # The creation time of each counter would be a second series of no use.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
-    Gauge("build_info", "1, with the running version", ["version"], NAMESPACE, registry=registry).labels(
-        __version__
-    ).set(1)
+    Gauge("build_info", "Running version; always 1", ["version"], NAMESPACE, registry=registry).labels(__version__).set(
+        1
+    )
     return registry
 
 
@@ -49,7 +49,7 @@ class MetricsOwner:
         self.registry = new_registry() if registry is None else registry
 
     def _counter(self, name: str, documentation: str, *labels: str, values: Iterable[str] = ()) -> Counter:
-        """Return a counter; ``values`` of its one label exist from the start, so that rates over them do."""
+        """Return a counter; ``values`` of its one label exist from the start, so that their rates do."""
         counter = Counter(name, documentation, labels, NAMESPACE, registry=self.registry)
         for value in values:
             counter.labels(value)
@@ -82,7 +82,7 @@ class GuardedCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         try:
             yield from list(self._read())
-        except Exception:  # a figure must not cost the others, nor the process
+        except Exception:  # one gauge must not cost the others, nor the process
             self._failures += 1
             log.exception("gauges_read_failed", gauges=self._name)
         yield CounterMetricFamily(
@@ -123,7 +123,7 @@ class BoundedRows:
     ) -> list[tuple[str, Mapping[str, int]]]:
         """Return the rows of ``table`` within the bound, then zeros for ``idle`` names.
 
-        The rest of ``totals`` comes last, as `OTHER`. It looks at no more than twice as many names as the bound,
+        The rest of ``totals`` comes last, as `OTHER`. It reads no more than twice as many names as the bound,
         however many there are.
         """
         names: dict[str, None] = {}

@@ -76,8 +76,9 @@ async def _ip(*arguments: str) -> None:
     await run("ip", *arguments)
 
 
-async def run(*command: str) -> None:
+async def run(*command: str, input: str = "") -> None:
     """A command that fails says why."""
-    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-    _, told = await process.communicate()
-    assert process.returncode == 0, f"{' '.join(command)}: {told.decode()}"
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stderr=pipe)
+    _, error = await process.communicate(input.encode())
+    assert process.returncode == 0, f"{' '.join(command)}: {error.decode()}"

@@ -5,17 +5,16 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from hascheduler.gc_tuning import collect_seldom
 from tests.cluster_simulation.faults import FAULTS
 from tests.cluster_simulation.following import FOLLOWING_TROUBLES, run_following
-from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
-from tests.cluster_simulation.many_shards import REPLICAS, Grown, grown
 from tests.cluster_simulation.mutants import PLANTED, Planted
 from tests.cluster_simulation.run import Result, run_seed
-from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
+from tests.cluster_simulation.shard_mutants import PLANTED_IN_FOLLOWING, PLANTED_IN_SHARDS
 from tests.cluster_simulation.shards import TROUBLES, run_shards
 
 
@@ -48,8 +47,6 @@ def main() -> int:
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
     collect_seldom()
-    if options.grow:
-        return _run_grown(options)
     faults = tuple(options.faults.split(",")) if options.faults else ()
     story = _story(options)
     known = _STORIES[story].faults
@@ -91,25 +88,6 @@ def _run_many(seeds: range, run: "_Run", jobs: int) -> int:
             "replay one with: python -m tests.cluster_simulation --seed N\n"
         )
     return 1 if failed else 0
-
-
-def _run_grown(options: argparse.Namespace) -> int:
-    """What one shard does, and what so many do."""
-    runs = [(shards, options.replicas, options.seed or 0, options.cores) for shards in (1, options.grow)]
-    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
-        one, many = pool.starmap(_grown, runs, chunksize=1)
-    for each in (one, many):
-        sys.stdout.write(
-            f"{each.shards} shards, {each.replicas} replicas: {each.jobs_per_s:.1f} jobs/s, {each.doubled} doubled;"
-            f" a replica leads at most {each.led_most} and hosts {each.hosted_most};"
-            f" leaders are where they should be after {each.spread_s:.0f} s\n"
-        )
-    sys.stdout.write(f"{many.jobs_per_s / one.jobs_per_s:.2f} times as many jobs, of {many.shards}\n")
-    return 0
-
-
-def _grown(shards: int, replicas: int, seed: int, cores: bool) -> Grown:
-    return grown(shards, replicas, seed, cores=cores)
 
 
 def _run_planted(names: list[str], jobs: int) -> int:
@@ -166,15 +144,8 @@ def _tell(result: Result) -> None:
 
 
 def _tell_figures(results: Sequence[Result]) -> None:
-    obligations, effects, terms, needless, moves, layouts, begun, left = (
-        sum(getattr(result, name) for result in results)
-        for name in ("obligations", "effects", "terms", "needless", "moves", "layouts", "begun", "left")
-    )
-    sys.stdout.write(
-        f"{obligations} obligations, {effects} effects, {terms} terms, {needless} leaders followed needlessly"
-        + (f", {moves} times caps passed on, {layouts} changes of the layout" if moves else "")
-        + (f", {begun} times a shard was begun with, {left} times left\n" if begun else "\n")
-    )
+    figures = sum((result.figures for result in results), Counter[str]())
+    sys.stdout.write(", ".join(f"{count} {what}" for what, count in figures.items()) + "\n")
 
 
 def _options() -> argparse.Namespace:
@@ -186,9 +157,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="replay this one, with its transcript")
     parser.add_argument("--shards", action="store_true", help="several shards, and caps over all of them")
     parser.add_argument("--following", action="store_true", help="of the other shards two replicas host each")
-    parser.add_argument("--grow", type=int, default=0, help="instead: what so many shards do, and what one does")
-    parser.add_argument("--replicas", type=int, default=REPLICAS, help="of --grow")
-    parser.add_argument("--cores", action="store_true", help="of --grow: the leaders of one replica take turns")
     parser.add_argument("--faults", default="", help="only these, with commas")
     parser.add_argument("--planted", default="", help="run these planted bugs instead, with commas, or all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")

@@ -73,30 +73,23 @@ class Bugs:
     processor: Callable[[Processor], None] = lambda processor: None
 
 
+@dataclass
 class Cluster:
     """Owner of the processes. ``say`` hears what happens to them."""
 
-    def __init__(  # noqa: PLR0917  # each is of its own type
-        self,
-        loop: SimLoop,
-        network: Network,
-        server: Server,
-        broker: SimBroker,
-        handlers: Callable[[str], Handlers],
-        say: Callable[[str], None],
-        bugs: Bugs,
-    ) -> None:
-        self._loop = loop
-        self._network = network
-        self._server = server
-        self._broker = broker
-        self._handlers = handlers
-        self._say = say
-        self._bugs = bugs
-        self._starts = 0
-        self._shard = "default"
-        self._dispatch = DispatchConfig(start_timeout_ms=START_TIMEOUT_MS, policy=PolicyConfig())
-        self.lives: list[Life] = []
+    _loop: SimLoop
+    _network: Network
+    _server: Server
+    _broker: SimBroker
+    _handlers: Callable[[str], Handlers]
+    _say: Callable[[str], None]
+    _bugs: Bugs
+    lives: list[Life] = field(default_factory=list, init=False)
+    _starts: int = field(default=0, init=False)
+    _shard: str = field(default="default", init=False)
+    _dispatch: DispatchConfig = field(
+        default_factory=lambda: DispatchConfig(start_timeout_ms=START_TIMEOUT_MS, policy=PolicyConfig()), init=False
+    )
 
     def up(self, kind: str) -> list[Life]:
         """Those that run now; ``kind`` is the first letter of the host."""

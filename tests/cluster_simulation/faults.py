@@ -6,6 +6,7 @@ host's name and as another process.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from random import Random
 from typing import Any
@@ -17,7 +18,6 @@ from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.testing.memory.database import MemoryConnection
 from hascheduler.testing.memory.leadership import MemoryLeaseStore
 from hascheduler.testing.memory.resources import MemoryResourceStore
-from tests.checkers.evidence import Evidence
 from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import Cluster, Life
 from tests.cluster_simulation.database import Server
@@ -30,27 +30,28 @@ HOSTS = ("r1", "r2", "r3", "p1", "p2", "p3")
 """Of replicas and processors."""
 
 
+_LEADER = "leader"
+
+
+def _on(whom: str, what: Callable[..., Coroutine[Any, Any, None]], *how: str) -> Callable[["Faults"], Any]:
+    """Return a fault that hits the leader, or some process whose host has one of these first letters."""
+
+    async def fault(self: "Faults") -> None:
+        await what(self, self._cluster.leader() if whom == _LEADER else self._some(whom), *how)
+
+    return fault
+
+
+@dataclass
 class Faults:
-    def __init__(  # noqa: PLR0917  # each is of its own type
-        self,
-        cluster: Cluster,
-        network: Network,
-        server: Server,
-        broker: SimBroker,
-        evidence: Evidence,
-        chance: Random,
-        say: Callable[[str], None],
-        hosts: Sequence[str] = HOSTS,
-    ) -> None:
-        self._cluster = cluster
-        self._network = network
-        self._server = server
-        self._broker = broker
-        self._evidence = evidence
-        self._chance = chance
-        self._say = say
-        self._hosts = hosts
-        self._offsets: dict[str, int] = {}
+    _cluster: Cluster
+    _network: Network
+    _server: Server
+    _broker: SimBroker
+    _chance: Random
+    _say: Callable[[str], None]
+    _hosts: Sequence[str] = HOSTS
+    _offsets: dict[str, int] = field(default_factory=dict)
 
     async def run(self, until_s: float, only: tuple[str, ...]) -> None:
         """Begin faults until then, and end them all."""
@@ -65,22 +66,64 @@ class Faults:
                     under_way.append(tasks.create_task(FAULTS[name](self), name=name))
         self._network.mend()
 
+    # What hits one process
+
+    async def _down(self, life: Life | None, how: str) -> None:
+        if life is None or life.process.is_paused:
+            return
+        getattr(self._cluster, how)(life)
+        await self._wait(0.2, 5)
+        self._start_if_gone(life.host)
+
+    async def _paused(self, life: Life | None) -> None:
+        if life is None or life.process.is_paused:
+            return
+        self._cluster.pause(life)
+        await self._wait(0.3, 8)
+        if life.is_up and life.process.is_paused:
+            self._cluster.resume(life)
+
+    async def _starved(self, life: Life | None) -> None:
+        """It gets no CPU for a while, again and again."""
+        if life is None or life.process.is_paused:
+            return
+        self._say(f"{life.id} is short of CPU")
+        end_s = self._network.loop.now_s + self._chance.uniform(3, 12)
+        life.is_starved = True
+        while life.is_up and self._network.loop.now_s < end_s and not life.process.is_paused:
+            life.process.is_paused = True
+            await self._wait(0.1, 1.3)
+            life.process.is_paused = False
+            await self._wait(0.02, 0.3)
+        life.is_starved = False
+
+    async def _cut(self, life: Life | None, other: str) -> None:
+        if life is None or life.host == other:
+            return
+        ways = self._chance.choice(
+            (((life.host, other),), ((other, life.host),), ((life.host, other), (other, life.host)))
+        )
+        self._say(f"nothing gets through: {', '.join(f'{one} to {two}' for one, two in ways)}")
+        for one, two in ways:
+            self._network.cut(one, two)
+        await self._wait(0.3, 8)
+        self._network.mend()
+
+    kill = _on("r", _down, "kill")
+    kill_leader = _on(_LEADER, _down, "kill")
+    terminate_leader = _on(_LEADER, _down, "terminate")
+    kill_processor = _on("p", _down, "kill")
+    terminate_processor = _on("p", _down, "terminate")
+    pause = _on("r", _paused)
+    pause_leader = _on(_LEADER, _paused)
+    pause_processor = _on("p", _paused)
+    starve = _on("r", _starved)
+    starve_leader = _on(_LEADER, _starved)
+    cut_from_database = _on("rp", _cut, "db")
+    cut_leader_from_database = _on(_LEADER, _cut, "db")
+    cut_from_broker = _on("rp", _cut, "broker")
+
     # Processes
-
-    async def kill(self) -> None:
-        await self._down(self._cluster.kill, self._some("r"))
-
-    async def kill_leader(self) -> None:
-        await self._down(self._cluster.kill, self._cluster.leader())
-
-    async def terminate_leader(self) -> None:
-        await self._down(self._cluster.terminate, self._cluster.leader())
-
-    async def kill_processor(self) -> None:
-        await self._down(self._cluster.kill, self._some("p"))
-
-    async def terminate_processor(self) -> None:
-        await self._down(self._cluster.terminate, self._some("p"))
 
     async def kill_everything(self) -> None:
         lives = self._cluster.up("r") + self._cluster.up("p")
@@ -89,19 +132,6 @@ class Faults:
         await self._wait(0.5, 6)
         for life in lives:
             self._start(life.host)
-
-    async def pause(self) -> None:
-        await self._paused(self._some("r"))
-
-    async def pause_leader(self) -> None:
-        await self._paused(self._cluster.leader())
-
-    async def pause_processor(self) -> None:
-        await self._paused(self._some("p"))
-
-    async def starve_leader(self) -> None:
-        """It gets no CPU for a while, again and again."""
-        await self._starved(self._cluster.leader())
 
     async def leader_loop_hangs(self) -> None:
         """Its dispatch loop does not come round, while all else in it goes on."""
@@ -120,9 +150,6 @@ class Faults:
         await self._wait(0.3, 8)
         inbox.wait = wait
         going_on.set()
-
-    async def starve(self) -> None:
-        await self._starved(self._some("r"))
 
     # Clocks
 
@@ -146,12 +173,6 @@ class Faults:
 
     # Network
 
-    async def cut_from_database(self) -> None:
-        await self._cut(self._some("rp"), "db")
-
-    async def cut_leader_from_database(self) -> None:
-        await self._cut(self._cluster.leader(), "db")
-
     async def leader_off_one_way(self) -> None:
         """Nothing of the leader's host gets out, or nothing gets in; neither from the servers nor from the others."""
         life = self._cluster.leader()
@@ -173,9 +194,6 @@ class Faults:
         self._network.hung.add((life.host, MemoryLeaseStore.__name__))
         await self._wait(1, 8)
         self._network.hung.discard((life.host, MemoryLeaseStore.__name__))
-
-    async def cut_from_broker(self) -> None:
-        await self._cut(self._some("rp"), "broker")
 
     async def cut_replicas_apart(self) -> None:
         other = self._some("r")
@@ -320,46 +338,6 @@ class Faults:
         """As a cluster does: on each host whose process is gone, another one."""
         for host in self._hosts:
             self._start_if_gone(host)
-
-    async def _down(self, how: Callable[[Life], None], life: Life | None) -> None:
-        if life is None or life.process.is_paused:
-            return
-        how(life)
-        await self._wait(0.2, 5)
-        self._start_if_gone(life.host)
-
-    async def _paused(self, life: Life | None) -> None:
-        if life is None or life.process.is_paused:
-            return
-        self._cluster.pause(life)
-        await self._wait(0.3, 8)
-        if life.is_up and life.process.is_paused:
-            self._cluster.resume(life)
-
-    async def _starved(self, life: Life | None) -> None:
-        if life is None or life.process.is_paused:
-            return
-        self._say(f"{life.id} is short of CPU")
-        end_s = self._network.loop.now_s + self._chance.uniform(3, 12)
-        life.is_starved = True
-        while life.is_up and self._network.loop.now_s < end_s and not life.process.is_paused:
-            life.process.is_paused = True
-            await self._wait(0.1, 1.3)
-            life.process.is_paused = False
-            await self._wait(0.02, 0.3)
-        life.is_starved = False
-
-    async def _cut(self, life: Life | None, other: str) -> None:
-        if life is None or life.host == other:
-            return
-        ways = self._chance.choice(
-            (((life.host, other),), ((other, life.host),), ((life.host, other), (other, life.host)))
-        )
-        self._say(f"nothing gets through: {', '.join(f'{one} to {two}' for one, two in ways)}")
-        for one, two in ways:
-            self._network.cut(one, two)
-        await self._wait(0.3, 8)
-        self._network.mend()
 
     async def _fails_over(self) -> int:
         self._say("the primary is lost")

@@ -188,7 +188,7 @@ class _HostingStory(ShardStory):
         await super().tell(only)
         watching.cancel()
         self._result.violations.update(watch.wrong)
-        self._result.begun, self._result.left = watch.begun, watch.left
+        self._result.figures |= {"times a shard was begun with": watch.begun, "times left": watch.left}
 
     def _what_is_not_well(self) -> str:
         trouble = super()._what_is_not_well()

@@ -3,7 +3,7 @@ handlers that leave their effects."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -74,29 +74,24 @@ def handlers_that_tell(evidence: Evidence, loop: SimLoop, chance: Random) -> Cal
     return make
 
 
+@dataclass
 class Load:
     """One client, whose requests go to the database as the API's do. What was acknowledged is an obligation."""
 
-    def __init__(
-        self,
-        network: Network,
-        server: Server,
-        evidence: Evidence,
-        chance: Random,
-        say: Callable[[str], None],
-        *,
-        jobs: Callable[[Any], Any] = lambda store: store,
-    ) -> None:
-        link = Link(network, server, "client")
-        connection = MemoryConnection(server.database)
+    _network: Network
+    _server: Server
+    _evidence: Evidence
+    _chance: Random
+    _say: Callable[[str], None]
+    _planted: Callable[[Any], Any] = lambda store: store
+
+    def __post_init__(self) -> None:
+        link, connection = Link(self._network, self._server, "client"), MemoryConnection(self._server.database)
         self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, document_of), link)
         self._calendars = Remote(MemoryResourceStore(connection, Collection.CALENDARS, document_of), link)
         self._schedules = Remote(MemoryScheduleStore(connection), link)
-        self._jobs = Remote(jobs(MemoryJobStore(connection, RETENTION_MS)), link)
-        self._loop = network.loop
-        self._evidence = evidence
-        self._chance = chance
-        self._say = say
+        self._jobs = Remote(self._planted(MemoryJobStore(connection, RETENTION_MS)), link)
+        self._loop = self._network.loop
 
     async def prepare(self) -> None:
         """The definitions and the schedules; before anything goes wrong."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -42,22 +43,13 @@ PEACE_S = 60.0
 
 @dataclass
 class Result:
-    """``violations`` by checker; ``transcript`` is what happened, line by line; equal digests are equal runs."""
+    """``violations`` by checker; ``transcript`` is what happened, line by line; equal digests are equal runs.
+    ``figures`` are how often what happened."""
 
     seed: int
     violations: dict[str, list[str]] = field(default_factory=dict)
     transcript: list[str] = field(default_factory=list)
-    obligations: int = 0
-    terms: int = 0
-    needless: int = 0
-    effects: int = 0
-    moves: int = 0
-    """How often a cap that one of several shards has at a time went to the next."""
-    layouts: int = 0
-    """How often the layout of several shards changed."""
-    begun: int = 0
-    left: int = 0
-    """How often a replica began to host a shard, and left one."""
+    figures: Counter[str] = field(default_factory=Counter)
 
     @property
     def digest(self) -> str:
@@ -151,8 +143,8 @@ class _Story:
         self._broker = SimBroker(network)
         handlers = handlers_that_tell(self._evidence, loop, chance)
         self._cluster = Cluster(loop, network, self._server, self._broker, handlers, say, bugs)
-        self._load = Load(network, self._server, self._evidence, chance, say, jobs=bugs.jobs)
-        self._faults = Faults(self._cluster, network, self._server, self._broker, self._evidence, chance, say)
+        self._load = Load(network, self._server, self._evidence, chance, say, bugs.jobs)
+        self._faults = Faults(self._cluster, network, self._server, self._broker, chance, say)
 
     async def tell(self, only: tuple[str, ...]) -> None:
         loop, evidence = self._loop, self._evidence
@@ -185,11 +177,13 @@ class _Story:
             found = checker(evidence)
             if found:
                 violations[name] = found
-        self._result.obligations = obligations_of(evidence)
-        self._result.needless = len(self._evidence.needless)
-        self._result.effects = len(evidence.effects)
         leases = self._server.database.find(Collection.LEASES, "default")
-        self._result.terms = leases["term"] if leases else 0
+        self._result.figures |= {
+            "obligations": obligations_of(evidence),
+            "effects": len(evidence.effects),
+            "terms": leases["term"] if leases else 0,
+            "leaders followed needlessly": len(evidence.needless),
+        }
 
     async def _watch(self) -> None:
         """Who believes to lead, looked at again and again."""

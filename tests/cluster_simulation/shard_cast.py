@@ -5,7 +5,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,6 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.partition import Hold, partition_of
 from hascheduler.model.values.instants import WallMs
-from hascheduler.processor import Handlers
 from hascheduler.shards.hosting import HostedShard, Hosting
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.moves import PartitionMover, ShardDocuments
@@ -28,11 +27,10 @@ from hascheduler.testing.memory.claims import apply_time_outcomes
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.state_updates import dispatched
 from tests.checkers.evidence import Evidence
-from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import RETENTION_MS, Bugs, Cluster, Life
 from tests.cluster_simulation.database import Server
-from tests.cluster_simulation.loop import Process, SimClock, SimLoop
-from tests.cluster_simulation.network import Link, Network, Remote
+from tests.cluster_simulation.loop import Process, SimClock
+from tests.cluster_simulation.network import Link, Remote
 from tests.doubles.holds import MemoryHoldStore
 from tests.doubles.layouts import MemoryLayoutStore
 from tests.doubles.tenants import MemoryTenantStore
@@ -276,30 +274,17 @@ class ShardedProcess:
         return self
 
 
+@dataclass
 class ShardedCluster(Cluster):
     """Replicas of the shards, and a processor for each. ``candidates`` is how many host each shard but the home; 0: all
     do. ``begun`` is told of each process, before it runs."""
 
-    def __init__(  # noqa: PLR0917  # each is of its own type
-        self,
-        loop: SimLoop,
-        network: Network,
-        shards: Sequence[Shard],
-        broker: SimBroker,
-        handlers: Callable[[str], Handlers],
-        say: Callable[[str], None],
-        bugs: ShardBugs,
-        candidates: int = 0,
-        cap: int | None = CAP,
-    ) -> None:
-        super().__init__(loop, network, shards[0].server, broker, handlers, say, bugs)
-        self._shards = shards
-        self._planted = bugs
-        self._candidates = candidates
-        self._cap = cap
-        self.begun: Callable[[Life], None] = lambda life: None
-        self.turns = MemoryTurnStore()
-        self.board: Board = {}
+    _bugs: ShardBugs
+    _shards: Sequence[Shard]
+    _candidates: int = 0
+    begun: Callable[[Life], None] = field(default_factory=lambda: lambda life: None, init=False)
+    turns: MemoryTurnStore = field(default_factory=MemoryTurnStore, init=False)
+    board: Board = field(default_factory=dict, init=False)
 
     def leader(self) -> Life | None:
         """One of those that believe that they lead some shard."""
@@ -339,12 +324,12 @@ class ShardedCluster(Cluster):
             for shard, link in zip(self._shards, links, strict=True)
         ]
         tenants: list[Any] = [
-            SimTenants(shard, link, self._planted.tenants) for shard, link in zip(self._shards, links, strict=True)
+            SimTenants(shard, link, self._bugs.tenants) for shard, link in zip(self._shards, links, strict=True)
         ]
-        home: Any = SimHome(hosting, links[0], self.board, always=self._planted.moved_by_all)
-        mover = self._planted.mover(
+        home: Any = SimHome(hosting, links[0], self.board, always=self._bugs.moved_by_all)
+        mover = self._bugs.mover(
             home,
-            self._planted.layouts(self.layouts(host)),
+            self._bugs.layouts(self.layouts(host)),
             [ShardDocuments(*both) for both in zip(tenants, holds, strict=True)],
             keeps_to_parts=keeps_to_parts,
             clock=clock,
@@ -360,15 +345,15 @@ class ShardedCluster(Cluster):
             after_ms=REBALANCED_MS,
             candidates=self._candidates,
         )
-        self._planted.turns(turns)
-        self._planted.hosting(hosting)
+        self._bugs.turns(turns)
+        self._bugs.hosting(hosting)
         life = Life(host, id, process, ShardedProcess(hosting, mover, turns, placement), sources[0])
         self.begun(life)
         return life
 
     def _replica_of(self, index: int, host: str, id: str, process: Process) -> Life:
         """The replica of one shard in that process."""
-        shard, policy = self._shards[index], PolicyConfig(max_concurrency=self._cap)
+        shard, policy = self._shards[index], PolicyConfig(max_concurrency=CAP)
         self._server, self._shard = shard.server, shard.name
         self._dispatch = replace(self._dispatch, part=(index, len(self._shards)), policy=policy)
         return super()._replica(host, id, process)

@@ -167,12 +167,12 @@ class ShardStory:
         network = self._network = Network(loop, chance)
         self._shards = [self._shard(name) for name in SHARDS]
         self._broker = SimBroker(network)
+        home = self._shards[0].server
         self._cluster = ShardedCluster(
-            loop, network, self._shards, self._broker, self._handlers, say, bugs, self.candidates
+            loop, network, home, self._broker, self._handlers, say, bugs, self._shards, self.candidates
         )
         server: Any = _AnyServer(self._shards, chance)
-        home = self._shards[0].evidence
-        self._faults = Faults(self._cluster, network, server, self._broker, home, chance, say, hosts=self.hosts)
+        self._faults = Faults(self._cluster, network, server, self._broker, chance, say, self.hosts)
         self._links = [Link(network, shard.server, "client") for shard in self._shards]
         self._layouts = self._cluster.layouts("client")
         self._gateways = [
@@ -376,7 +376,6 @@ class ShardStory:
 
     def _what_is_not_well(self) -> str:
         layout = self._layout
-        self._result.layouts = layout.epoch
         if layout.moving or layout.leaving:
             return f"partitions have not arrived: {layout.moving}, or not wholly: {layout.leaving}"
         schedules = [(shard.name, each) for shard in self._shards for each in shard.documents(Collection.SCHEDULES)]
@@ -408,7 +407,7 @@ class ShardStory:
             for checker in OF_EACH:
                 self._found(checker.__name__, [f"{shard.name}: {text}" for text in checker(evidence)])
             lease = shard.server.database.find(Collection.LEASES, shard.name)
-            self._result.terms += lease["term"] if lease else 0
+            self._result.figures["terms"] += lease["term"] if lease else 0
         self._judge_all()
 
     def _judge_all(self) -> None:
@@ -430,10 +429,12 @@ class ShardStory:
         self._found("live_in_one_shard", self._doubled)
         back = self._deleted & {id for id in evidence.documents[Collection.SCHEDULES] if isinstance(id, str)}
         self._found("gone_for_good", [f"{name} was deleted and is there" for name in sorted(back)])
-        result = self._result
-        result.obligations = obligations_of(evidence)
-        result.effects = len(evidence.effects)
-        result.moves = sum(turn.rev // 2 for turn in self._cluster.turns.stored.values())
+        self._result.figures |= {
+            "obligations": obligations_of(evidence),
+            "effects": len(evidence.effects),
+            "times caps passed on": sum(turn.rev // 2 for turn in self._cluster.turns.stored.values()),
+            "changes of the layout": self._layout.epoch,
+        }
 
     def _found(self, checker: str, found: Sequence[str]) -> None:
         if found:

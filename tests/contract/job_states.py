@@ -4,13 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Settlement
-from hascheduler.model.job import JobState
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import AttemptOutcome, CancelAnswer, FinishAnswer
+from hascheduler.model.verdict import Verdict
+from hascheduler.ports import AttemptOutcome, CancelAnswer, FinishAnswer, VerdictRecord
 from tests.contract.backends import Backend
 from tests.factories import NOW, make_job
 
 SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED, result={"ok": 1})
+TICK = ScheduleId("tick", "tenant", NOW)
+
+
+def at(second: int) -> WallMs:
+    return WallMs(NOW + 1_000 * second)
 
 
 async def dispatch(backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1") -> None:
@@ -57,6 +63,14 @@ async def stored(backend: Backend, job_id: str = "a") -> Mapping[str, Any]:
     job = await backend.jobs.get(job_id)
     assert job is not None
     return job
+
+
+async def records(
+    backend: Backend, *verdicts: Verdict, schedule: ScheduleId = TICK, before: int = 10**6, limit: int = 100
+) -> list[VerdictRecord]:
+    """The verdicts on the times of the schedule, the newest first."""
+    which = frozenset(verdicts or Verdict)
+    return list(await backend.verdicts.list(schedule, which, at(-100), at(before), limit))
 
 
 async def stored_schedule(backend: Backend, name: str = "tick") -> Mapping[str, Any]:

@@ -13,8 +13,8 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     Settlement,
     decode_decisions,
-    encode_beside,
     encode_decisions,
+    encode_extras,
 )
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
@@ -26,7 +26,7 @@ from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, REFUSED, UNKNOWN, applied, raced
-from tests.contract.job_states import bring_to, dispatch, stored, stored_schedule
+from tests.contract.job_states import at, bring_to, dispatch, records, stored, stored_schedule
 from tests.factories import NOW, make_fire, make_schedule, make_template
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
@@ -34,9 +34,8 @@ pytestmark = on("memory", "mongomock", "pymongo", "motor")
 FIRST, SECOND, THIRD = (make_fire(second) for second in (1, 2, 3))
 
 
-async def cursor_of(backend: Backend, name: str = "tick") -> int:
-    document = await stored_schedule(backend, name)
-    return int(document["cursor_ms"])
+async def cursor_of(backend: Backend) -> int:
+    return int((await stored_schedule(backend))["cursor_ms"])
 
 
 async def test_a_fire_inserts_the_job_that_the_core_expects(backend: Backend) -> None:
@@ -161,7 +160,6 @@ async def test_a_job_id_taken_by_a_submitted_job_counts_as_fired(backend: Backen
     assert await cursor_of(backend) == FIRST.nominal_ms, "as after a crash between the insert and the cursor"
 
 
-HOUR_MS = 3_600_000
 EARLIER = WallMs(NOW - 10_000)
 
 
@@ -174,13 +172,9 @@ async def of_stored(backend: Backend, tenant: str, created_at_ms: int) -> dict[s
     return document
 
 
-def after(seconds: int) -> WallMs:
-    return WallMs(NOW + 1_000 * seconds)
-
-
 def a_fire(created_at_ms: int, second: int, tally: FireCounts | None = None) -> Fire:
     """Of a schedule that was created then, and decided nothing yet; both schedules have the same times in force."""
-    return Fire("tick", after(second), basis_of(created_at_ms), tally or FireCounts(fired=1))
+    return Fire("tick", at(second), basis_of(created_at_ms), tally or FireCounts(fired=1))
 
 
 def basis_of(created_at_ms: int) -> Basis:
@@ -188,13 +182,13 @@ def basis_of(created_at_ms: int) -> Basis:
 
 
 def a_run(created_at_ms: int, because_of: str | None = None) -> RecordVerdict:
-    run = VerdictRun("tick", Verdict.SKIPPED, after(1), after(1), 1, because_of)
+    run = VerdictRun("tick", Verdict.SKIPPED, at(1), at(1), 1, because_of)
     return RecordVerdict(run, basis_of(created_at_ms), FireCounts(skipped=1))
 
 
 def journaled(*decisions: Decision) -> tuple[Decision, ...]:
     """As a successor reads them."""
-    return decode_decisions(encode_decisions(decisions), encode_beside(decisions).get("creations"))
+    return decode_decisions(encode_decisions(decisions), encode_extras(decisions).get("creations"))
 
 
 @pytest.mark.parametrize("decision", [a_fire(EARLIER, 1), a_run(EARLIER, "fire:tick:1")], ids=["fire", "pass over"])
@@ -203,7 +197,7 @@ async def test_decisions_about_the_old_schedule_are_lost_on_the_new_one(backend:
     new = await of_stored(backend, "beta", NOW)
     assert await applied(backend.claims, *journaled(decision)) == [LOST]
     assert await backend.schedules.get("tick") == new
-    assert await backend.jobs.get(fire_job_id("tick", after(1))) is None
+    assert await backend.jobs.get(fire_job_id("tick", at(1))) is None
 
 
 @pytest.mark.parametrize("pause_at_ms", [None, NOW], ids=["count", "pause"])
@@ -225,10 +219,9 @@ async def test_a_fire_whose_id_a_job_of_the_old_schedule_has_does_not_count_that
     assert await applied(backend.claims, replace(first, basis=basis)) == [DONE]
     await of_stored(backend, "beta", NOW)
     assert await applied(backend.claims, a_fire(NOW, 1)) == [Settlement.REFUSED]
-    job = await backend.jobs.get(first.job_id)
-    assert job is not None
+    job = await stored(backend, first.job_id)
     assert (job["tenant"], job["payload"]) == ("acme", {"of": "acme"})
-    assert await applied(backend.claims, replace(a_fire(NOW, 2), basis=replace(basis_of(NOW), cursor_ms=after(1)))) == [
+    assert await applied(backend.claims, replace(a_fire(NOW, 2), basis=replace(basis_of(NOW), cursor_ms=at(1)))) == [
         DONE
     ]
 
@@ -239,10 +232,8 @@ async def test_a_record_replaces_one_of_the_old_schedule(backend: Backend) -> No
     basis = replace(old.basis, cursor_ms=EARLIER, since_ms=EARLIER)
     assert await applied(backend.claims, replace(old, basis=basis)) == [DONE]
     await of_stored(backend, "beta", NOW)
-    before_ms = WallMs(NOW + HOUR_MS)
     beta = ScheduleId("tick", "beta", NOW)
-    assert await backend.verdicts.list(beta, frozenset(Verdict), EARLIER, before_ms, 9) == []
+    assert await records(backend, schedule=beta) == []
     for _ in range(2):
         assert await applied(backend.claims, a_run(NOW)) == [DONE]
-    [shown] = await backend.verdicts.list(beta, frozenset(Verdict), EARLIER, before_ms, 9)
-    assert shown.run == a_run(NOW).run
+    assert [record.run for record in await records(backend, schedule=beta)] == [a_run(NOW).run]

@@ -10,7 +10,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job, fired_on, graph_job_ids
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
-from hascheduler.model.job import JobState, ScheduleId
+from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
@@ -25,7 +25,7 @@ from tests.contract.checks import (
     raced,
     too_large_when_filled,
 )
-from tests.contract.job_states import stored, stored_schedule
+from tests.contract.job_states import at, records, stored, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
 pytestmark = on("memory", "pymongo", "motor")
@@ -142,17 +142,13 @@ async def _changed(backend: Backend, collection: Collection, id: str, **fields: 
 LARGE_FIRST, LARGE_SECOND = (make_fire(second, tally=FireCounts(fired=second)) for second in (1, 2))
 
 
-async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:
-    document = await stored_schedule(backend, name)
+async def counted(backend: Backend) -> tuple[int, Any, int]:
+    document = await stored_schedule(backend)
     return document["cursor_ms"], document["tally"][0], document.get("unstorable", 0)
 
 
-async def verdicts(backend: Backend, name: str = "tick") -> list[tuple[Verdict, int]]:
-    """Newest first."""
-    records = await backend.verdicts.list(
-        ScheduleId(name, "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 100
-    )
-    return [(record.run.verdict, (record.run.first_ms - NOW) // 1_000) for record in records]
+def unstorable(second: int) -> VerdictRecord:
+    return VerdictRecord(VerdictRun("tick", Verdict.UNSTORABLE, at(second), at(second), 1))
 
 
 async def test_no_fire_is_done_without_its_job(backend: Backend) -> None:
@@ -163,10 +159,7 @@ async def test_the_verdict_is_unstorable_and_the_cursor_goes_on(backend: Backend
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
     assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
     assert await backend.jobs.get(LARGE_FIRST.job_id) is None
-    run = VerdictRun("tick", Verdict.UNSTORABLE, LARGE_FIRST.nominal_ms, LARGE_FIRST.nominal_ms, 1)
-    assert await backend.verdicts.list(
-        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
-    ) == [VerdictRecord(run)]
+    assert await records(backend) == [unstorable(1)]
     assert await counted(backend) == (LARGE_FIRST.nominal_ms, 1, 1)
 
 
@@ -175,7 +168,7 @@ async def test_an_unstorable_fire_applied_by_many_leaders_is_counted_once(backen
     answers = await raced(applied(backend.claims, LARGE_FIRST, LARGE_SECOND) for _ in range(10))
     assert answers == [[REFUSED, REFUSED]] * 10
     assert await applied(backend.claims, LARGE_FIRST) == [REFUSED]
-    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.UNSTORABLE, 1)]
+    assert await records(backend) == [unstorable(2), unstorable(1)]
     assert await counted(backend) == (LARGE_SECOND.nominal_ms, 2, 2)
 
 

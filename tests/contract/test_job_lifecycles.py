@@ -188,12 +188,6 @@ async def test_of_many_retries_under_one_key_one_revives(backend: Backend) -> No
 # Many at once
 
 
-async def _some_of_each(backend: Backend) -> None:
-    for state in JobState:
-        for n in range(2):
-            await bring_to(backend, state, f"{state}{n}")
-
-
 async def _states(backend: Backend) -> list[str]:
     return sorted(str(job["state"]) for job in (await backend.jobs.list(JobSelection(), None, 100)).documents)
 
@@ -208,10 +202,11 @@ async def test_the_jobs_of_tenants_that_are_left_out_match_nothing(backend: Back
 
 
 async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backend) -> None:
-    await _some_of_each(backend)
-    assert await backend.jobs.retry_some(JobSelection(target="target"), WallMs(0), 10) == 0
-    assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 2
-    assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 0
+    for state in JobState:
+        for n in range(2):
+            await bring_to(backend, state, f"{state}{n}")
+    for at_ms, count in ((WallMs(0), 0), (AT, 2), (AT, 0)):
+        assert await backend.jobs.retry_some(JobSelection(target="target"), at_ms, 10) == count
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
     assert await backend.jobs.retry_some(JobSelection(states=(JobState.CANCELLED,), target="target"), AT, 10) == 2
     assert "cancelled" not in await _states(backend)

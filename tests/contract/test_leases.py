@@ -1,5 +1,6 @@
 """`LeaseStore`: who leads, by name; every write is one compare-and-set."""
 
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.values.instants import WallMs
+from hascheduler.ports import LeaseStore
 from tests.contract.backends import Backend, on
 from tests.contract.checks import (
     RACERS,
@@ -43,8 +45,13 @@ async def test_an_update_replaces_the_version_it_expects(backend: Backend, propo
 
 
 @each_store
-async def test_an_update_of_another_version_changes_nothing(backend: Backend) -> None:
-    await an_update_of_another_version_changes_nothing(backend.leases)
+@pytest.mark.parametrize(
+    "check", [an_update_of_another_version_changes_nothing, of_racing_creates_one_wins, of_racing_updates_one_wins]
+)
+async def test_each_write_compares_and_sets(
+    backend: Backend, check: Callable[[LeaseStore], Coroutine[Any, Any, None]]
+) -> None:
+    await check(backend.leases)
 
 
 @each_store
@@ -67,16 +74,6 @@ async def test_names_do_not_meet(backend: Backend) -> None:
     await backend.leases.create(make_lease("r1", name="a"))
     assert await backend.leases.create(make_lease("r2", name="b")) is True
     assert await backend.leases.get("a") == make_lease("r1", name="a")
-
-
-@each_store
-async def test_of_fifty_racing_creates_one_wins(backend: Backend) -> None:
-    await of_racing_creates_one_wins(backend.leases)
-
-
-@each_store
-async def test_of_fifty_racing_updates_one_wins(backend: Backend) -> None:
-    await of_racing_updates_one_wins(backend.leases)
 
 
 # An unreadable document in the place of a lease needs no repair by hand. In the cluster, a schema keeps it out.

@@ -10,7 +10,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.documents.leadership import encode_hold
 from hascheduler.mongo.connection import Client, Database, open_database, transaction
-from hascheduler.mongo.holds import LeftTransactions
+from hascheduler.mongo.holds import OrphanedTransactions
 from hascheduler.mongo.identities import require_known_database, require_own_database
 from hascheduler.mongo.replicas import MongoReplicaBoard, ready_replicas
 from hascheduler.mongo.tenants import MongoTenantStore
@@ -37,12 +37,12 @@ async def test_the_home_remembers_the_first_database_of_a_shard_and_takes_no_oth
     for new in ("a", "b", "c"):
         await require_own_database(home, own, "0001", new)
     with pytest.raises(
-        InvalidInput, match=r"HASCHEDULER_SHARD_MONGODB_URIS: .* is another one than that of shard 0001"
+        InvalidInput, match=r"HASCHEDULER_SHARD_MONGODB_URIS: .* is not the one that shard 0001 has used"
     ):
         await require_own_database(home, other, "0001", "d")
     assert await other["identities"].count_documents({}) == 0, "nothing is written into a stranger's database"
     await require_own_database(home, other, "0002", "e")
-    with pytest.raises(InvalidInput, match="of shard 0002"):
+    with pytest.raises(InvalidInput, match="shard 0002"):
         await require_own_database(home, own, "0002", "f")
 
 
@@ -73,7 +73,7 @@ async def test_who_has_no_right_to_write_compares_and_waits_until_a_replica_has_
     await require_own_database(home, own, "0001", "a")
     await require_known_database(home, own, "0001")
     for new in (False, True):
-        with pytest.raises(InvalidInput, match="is another one than that of shard 0001"):
+        with pytest.raises(InvalidInput, match="is not the one that shard 0001"):
             await require_known_database(home, other, "0001", new=new)
     assert await other["identities"].count_documents({}) == 0
 
@@ -157,7 +157,7 @@ async def test_one_that_a_mover_left_open_is_ended_and_its_owner_writes_nothing(
         with pytest.raises(StoreUnavailable, match="WriteConflict"):
             await store.take(HOLD, {})
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(LeftTransactions([database], lambda: True, SystemClock()).run())
+            running = tasks.create_task(OrphanedTransactions([database], lambda: True, SystemClock()).run())
             assert await put_in_the_end(store) == set()
             running.cancel()
         with pytest.raises(OperationFailure, match="aborted"):

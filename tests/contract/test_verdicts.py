@@ -6,25 +6,18 @@ import pytest
 
 from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import encode_fire_counts
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
 from hascheduler.model.documents.verdict import verdict_document
-from hascheduler.model.job import ScheduleId
-from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.job import JobState
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
-from hascheduler.ports import ListPosition, VerdictPage, VerdictRecord, VerdictSelection
+from hascheduler.ports import ListPosition, VerdictRecord, VerdictSelection
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, applied, raced
-from tests.contract.job_states import stored_schedule
+from tests.contract.job_states import at, dispatch, records, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
 of_one = on("memory", "mongomock", "pymongo", "motor")
-
-TICK = ScheduleId("tick", "tenant", NOW)
-
-
-def at(seconds: int) -> WallMs:
-    return WallMs(NOW + seconds * 1_000)
 
 
 def passed(
@@ -33,11 +26,6 @@ def passed(
     """Each second from ``first`` through ``last``."""
     run = VerdictRun(schedule, verdict, at(first), at(last), last - first + 1, because_of)
     return RecordVerdict(run, Basis(at(first - 1), NOW), FireCounts(missed=last))
-
-
-async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, limit: int = 100) -> list[VerdictRecord]:
-    before_ms = WallMs(min(at(before), LATEST_MS))
-    return list(await backend.verdicts.list(TICK, frozenset(verdicts or Verdict), NOW, before_ms, limit))
 
 
 @of_one
@@ -96,8 +84,7 @@ async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_th
     await backend.jobs.submit(make_job(make_fire(1).job_id))
     await backend.schedules.edit("tick", 1, {"since_ms": at(2)})
     assert await applied(backend.claims, make_fire(1), make_fire(2)) == [DONE, LOST]
-    schedule = await stored_schedule(backend)
-    assert schedule["cursor_ms"] == at(1)
+    assert (await stored_schedule(backend))["cursor_ms"] == at(1)
 
 
 @of_one
@@ -154,7 +141,8 @@ async def three_schedules(backend: Backend) -> None:
     await decided(backend, "c", 4, 30)
 
 
-def shown(page: VerdictPage) -> list[tuple[str, str]]:
+async def of_schedules(backend: Backend, **which: Any) -> list[tuple[str, str]]:
+    page = await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, **which), None, 9)
     return [(one.run.schedule, one.run.verdict.value) for one in page.verdicts]
 
 
@@ -196,22 +184,18 @@ async def test_a_record_of_an_earlier_schedule_by_that_name_is_of_no_tenant(back
     await three_schedules(backend)
     await backend.schedules.delete("a")
     await backend.schedules.create({**schedule("a", "other"), "created_at_ms": at(5)})
-    assert ("a", "missed") not in shown(
-        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="other"), None, 9)
-    )
-    assert ("a", "missed") not in shown(
-        await backend.verdicts.of_all(VerdictSelection(verdicts=EACH, tenant="acme"), None, 9)
-    )
-    assert ("a", "missed") in shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9))
+    for tenant in ("other", "acme"):
+        assert ("a", "missed") not in await of_schedules(backend, tenant=tenant)
+    assert ("a", "missed") in await of_schedules(backend)
 
 
 @of_all
 async def test_an_unstorable_one_that_has_a_job_after_all_has_fired(backend: Backend) -> None:
     await backend.schedules.create(schedule("a"))
     await decided(backend, "a", 1, 10, Verdict.UNSTORABLE)
-    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == [("a", "unstorable")]
+    assert await of_schedules(backend) == [("a", "unstorable")]
     await backend.jobs.submit(make_job(f"fire:a:{at(1)}", schedule="a", tenant="acme"))
-    assert shown(await backend.verdicts.of_all(VerdictSelection(verdicts=EACH), None, 9)) == []
+    assert await of_schedules(backend) == []
 
 
 @of_all
@@ -220,5 +204,42 @@ async def test_a_record_that_was_broken_by_hand_is_left_out(backend: Backend, br
     await three_schedules(backend)
     run = VerdictRun("a", Verdict.MISSED, at(7), at(7), 1)
     await backend.behind.insert(Collection.VERDICTS, {**verdict_document(run, at(40), NOW), **broken})
-    for which in (VerdictSelection(verdicts=EACH), VerdictSelection(verdicts=EACH, tenant="acme")):
-        assert len((await backend.verdicts.of_all(which, None, 9)).verdicts) in (5, 3)
+    assert len(await of_schedules(backend)) == 5
+    assert len(await of_schedules(backend, tenant="acme")) == 3
+
+
+@of_one
+async def test_fired_times_are_read_from_their_jobs_and_all_verdicts_come_newest_first(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await backend.schedules.create(make_schedule("tick-other"))
+    skipped = passed(3, 3, Verdict.SKIPPED, because_of="fire:tick:x")
+    await applied(backend.claims, passed(1, 1), make_fire(2), skipped, make_fire(4))
+    await applied(backend.claims, passed(1, 1, schedule="tick-other"), make_fire(2, schedule="tick-other"))
+    await dispatch(backend, make_fire(2).job_id)
+    found = await records(backend)
+    assert [record.run.first_ms for record in found] == [at(4), at(3), at(2), at(1)]
+    assert [record.run.verdict for record in found] == ["fired", "skipped", "fired", "missed"]
+    assert [record.job_state for record in found] == [JobState.PENDING, None, JobState.DISPATCHED, None]
+    assert found[1].run == skipped.run
+    assert await records(backend, Verdict.SKIPPED, Verdict.MISSED) == [found[1], found[3]]
+    assert await records(backend, Verdict.FIRED) == [found[0], found[2]]
+    assert await records(backend, before=3, limit=1) == [found[2]]
+    assert await records(backend, limit=2) == found[:2]
+
+
+@of_one
+async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    full: dict[str, Any] = {"verdict": Verdict.THROTTLED, "because_of": "max_pending"}
+    decisions = [passed(1, 3, **full), passed(4, 5), passed(6, 9, **full)]
+    for _ in range(2):
+        assert await applied(backend.claims, *decisions) == [DONE] * 3
+    assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
+    document = await stored_schedule(backend)
+    assert decode_schedule("tick", document).tally == FireCounts(missed=2, throttled=8)
+    throttled = await records(backend, Verdict.THROTTLED)
+    assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
+        ("throttled", "max_pending", 1), ("throttled", "max_pending", 4), ("throttled", "max_pending", 3),
+    ]  # fmt: skip
+    assert [record.run.count for record in await records(backend, Verdict.MISSED)] == [2]
+    assert len(await records(backend, Verdict.MISSED, Verdict.THROTTLED)) == 4

@@ -1,6 +1,6 @@
 """`WorkStore`: heartbeats, starts and stop requests; how attempts end, and the trace that they run in."""
 
-import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -79,12 +79,13 @@ async def test_a_start_makes_the_job_running_and_returns_what_the_handler_needs(
     assert await stored(backend) == {**before, **started}
 
 
-async def test_an_old_attempt_can_not_start(backend: Backend) -> None:
-    await an_old_attempt_can_not_start(backend.work, backend.claims, backend.jobs)
-
-
-async def test_of_fifty_racing_starts_one_moves_the_job(backend: Backend) -> None:
-    await of_racing_starts_one_moves_the_job(backend.work, backend.claims, backend.jobs)
+@pytest.mark.parametrize(
+    "check", [an_old_attempt_can_not_start, an_old_attempt_can_not_finish, of_racing_starts_one_moves_the_job]
+)
+async def test_a_start_or_finish_moves_only_the_attempt_that_it_names(
+    backend: Backend, check: Callable[..., Coroutine[Any, Any, None]]
+) -> None:
+    await check(backend.work, backend.claims, backend.jobs)
 
 
 async def test_a_racing_start_and_cancel_agree_on_who_was_first(backend: Backend) -> None:
@@ -177,18 +178,14 @@ async def test_the_newest_three_attempts_keep_their_tracebacks_as_they_were_told
         if number > 1:
             await dispatch(backend, "a", number, "p1")
             assert await backend.work.start("a", number, "p1", AT) is not None
-        told = None if number == 1 else f"$state {number}"
+        traceback = None if number == 1 else f"$state {number}"
         retry_at_ms = LATER if number < 5 else None
-        failed = AttemptOutcome(JobState.FAILED, error="no", retry_at_ms=retry_at_ms, traceback=told)
+        failed = AttemptOutcome(JobState.FAILED, error="no", retry_at_ms=retry_at_ms, traceback=traceback)
         assert await backend.work.finish("a", number, "p1", failed, AT) is FinishAnswer.DONE
     records = (await stored(backend))["attempts"]
     assert [record.get("traceback") for record in records] == [None, None, "$state 3", "$state 4", "$state 5"]
     assert ["traceback" in record for record in records] == [False, False, True, True, True]
     assert [record["error"] for record in records] == ["no"] * 5
-
-
-async def test_an_old_attempt_can_not_finish(backend: Backend) -> None:
-    await an_old_attempt_can_not_finish(backend.work, backend.claims, backend.jobs)
 
 
 async def test_a_late_finish_is_late_however_often_and_kept_once(backend: Backend) -> None:
@@ -248,13 +245,6 @@ async def test_a_job_that_is_given_back_waits_for_its_next_attempt(backend: Back
     assert await backend.work.give_back("a", 1, "p1", "$draining", LATER) is True
     assert await stored(backend) == after
     await dispatch(backend, attempt=2)
-
-
-JOBS = [f"job-{number:02}" for number in range(20)]
-
-
-async def started(backend: Backend) -> list[StartedJob | None]:
-    return await asyncio.gather(*(backend.work.start(id, 1, "p1", WallMs(AT + n)) for n, id in enumerate(JOBS)))
 
 
 # The trace of a job: stored with it, read when its message is sent and when each of its attempts starts

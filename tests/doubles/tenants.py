@@ -94,7 +94,7 @@ class MemoryTenantStore(RetainingStore):
 def require_hold(database: MemoryDatabase, hold: Hold) -> None:
     stored = database.find(Collection.HOLDS, hold.key) or {}
     if (stored.get("rev"), stored.get("held")) != (hold.rev, hold.is_held):
-        raise StoreUnavailable(f"another hold was put on {hold.key}")
+        raise StoreUnavailable(f"the hold on {hold.key} has changed")
 
 
 def _documents(database: MemoryDatabase) -> Iterator[tuple[Key, StoredDocument]]:

@@ -103,6 +103,7 @@ MEMBERS = f"{BOOTSTRAP} pod initContainers 0 env 0 value"
 COMPONENT, VERSION = "app.kubernetes.io/component", "app.kubernetes.io/version"
 LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]}
+NO_SERVICE = {"name": "scheduler", "port": {"number": 8080}}
 TOKEN_AS_A_VARIABLE = {
     "name": "HASCHEDULER_ADMIN_TOKEN",
     "valueFrom": {"secretKeyRef": {"name": "hascheduler-scheduler", "key": "admin-token"}},
@@ -203,23 +204,11 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
     },
     references.routes_lead_to_services: {
         "a route to no service": create(
-            "HTTPRoute", "api", spec={"rules": [{"backendRefs": [{"name": "scheduler", "port": 8080}]}]}
+            "Ingress", "api", spec={"rules": [{"http": {"paths": [{"backend": {"service": NO_SERVICE}}]}}]}
         ),
         "a route over HTTP/2": all_of(
             put("Service/hascheduler spec ports 0 appProtocol", "kubernetes.io/h2c"),
-            create(
-                "Ingress",
-                "api",
-                spec={
-                    "rules": [
-                        {
-                            "http": {
-                                "paths": [{"backend": {"service": {"name": "hascheduler", "port": {"number": 8080}}}}]
-                            }
-                        }
-                    ]
-                },
-            ),
+            create("HTTPRoute", "api", spec={"rules": [{"backendRefs": [{"name": "hascheduler", "port": 8080}]}]}),
         ),
     },
     references.owners_are_there: {
@@ -274,11 +263,6 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
         "denies nothing": remove("NetworkPolicy", "default-deny"),
         "denies only what comes in": put("NetworkPolicy/default-deny spec policyTypes", ["Ingress"]),
     },
-    network.policies_select_pods_and_ports: {
-        "about nobody": put("NetworkPolicy/rabbitmq spec podSelector matchLabels", {"app": "rabbitmq"}),
-        "a port that is not there": put("NetworkPolicy/to-mongodb spec egress 0 ports 0 port", 27018),
-        "a rule that its types leave out": put("NetworkPolicy/scheduler spec policyTypes", ["Ingress"]),
-    },
     lifecycle.graces_suffice: {
         "killed before the lease is given back": put(f"{SCHEDULER} pod terminationGracePeriodSeconds", 10),
         "killed while jobs end": setting("HASCHEDULER_DRAIN_GRACE", "5m"),
@@ -327,10 +311,6 @@ PLANTED: dict[Rule, dict[str, Spoil]] = {
         "rights for an account of another namespace": create(
             "RoleBinding", "scheduler", subjects=[{"kind": "ServiceAccount", "name": "scheduler", "namespace": "jobs"}]
         ),
-    },
-    naming.labels_say_what_it_is: {"no component": drop(f"{BOOTSTRAP} metadata labels {COMPONENT}")},
-    naming.objects_are_told_once: {
-        "the same twice": lambda objects: objects.all.append(objects.get("Service", "rabbitmq")),
     },
 }
 """By the rule that must find them."""

@@ -24,9 +24,9 @@ class BlockResponse(Part):
 
     rule: BlockReason = Field(examples=["rate_limit"])
     """The kind of reason, for programs"""
-    because: str = Field(examples=["'repack' is limited to 100 in 60 s"])
+    because: str = Field(examples=["'repack' is limited to 100 per 60 s"])
     """The reason in a sentence, for people"""
-    unblocked_by: str = Field(examples=["when the next one may go"])
+    unblocked_by: str = Field(examples=["when the next one may start"])
     """What would unblock the job"""
     numbers: dict[str, int | str | list[str]] = Field(examples=[{"count": 100, "per_ms": 60_000}])
     """The numbers, names and lists in the sentence, by name"""
@@ -73,7 +73,7 @@ class WhyResponse(Part):
     """The state of the job; only a `pending` one has reasons to wait"""
     seen: bool = Field(examples=[True])
     """True if this replica has it in its mirror of live jobs; false: the response is from the stored job"""
-    summary: str = Field(examples=["it waits: 'repack' is limited to 100 in 60 s"])
+    summary: str = Field(examples=["it waits: 'repack' is limited to 100 per 60 s"])
     """The explanation in one sentence, for people"""
     processor: str | None = Field(examples=[None])
     """Its processor, while dispatched or running"""

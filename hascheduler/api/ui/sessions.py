@@ -50,7 +50,7 @@ LOGIN = ("POST", SESSION_PATH)
 """The request that needs no caller: it has its token in the body."""
 _BODY_BYTES_MAX = 4 * 1024
 _TOKEN_LENGTH_MAX = 1_024
-_LOOKS_MAX = 250
+_POLLS_MAX = 250
 _POLL_S = 0.02
 
 
@@ -165,7 +165,7 @@ def _session(secret: str, parent_digest: str, parent: Caller, pages: PageTerms, 
 
 async def _comes_true(is_so: Callable[[], bool]) -> bool:
     """Return True if ``is_so`` holds within some five seconds. Logins are rare enough to poll."""
-    for _ in range(_LOOKS_MAX):
+    for _ in range(_POLLS_MAX):
         if is_so():
             return True
         await asyncio.sleep(_POLL_S)

@@ -113,13 +113,13 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
     from hascheduler.schema.noun import normal_form, read_answer
     from hascheduler.schema.schedule_bodies import ScheduleFields
 
-    said = _said(body)
-    if said.get("paused") is False:
-        del said["paused"]
+    given = _given(body)
+    if given.get("paused") is False:
+        del given["paused"]
     try:
-        normal = normal_form(read_answer(ScheduleFields, said))
+        normal = normal_form(read_answer(ScheduleFields, given))
     except ValidationError:
-        return said
+        return given
     normal = {name: normal[name] for name in dict.fromkeys(("name", *normal)) if name in normal}
     normal["trigger"] = _trigger(normal["trigger"])
     if "jobs" in normal:
@@ -131,7 +131,7 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
     return normal
 
 
-def _said(document: Mapping[str, Any]) -> dict[str, Any]:
+def _given(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in ANSWERED and value is not None}
 
 
@@ -145,9 +145,9 @@ def requested(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the normal form of a noun in a file; raise an `InvalidInput` if every replica would refuse it."""
     from hascheduler.schema.noun import answer_of, read_request
 
-    said = {name: value for name, value in document.items() if name != "name" and value is not None}
-    whole = answer_of(read_request(body_class(kind), said))
-    return _normal_noun(kind, {"name": document["name"], **{name: whole[name] for name in said}})
+    given = {name: value for name, value in document.items() if name != "name" and value is not None}
+    whole = answer_of(read_request(body_class(kind), given))
+    return _normal_noun(kind, {"name": document["name"], **{name: whole[name] for name in given}})
 
 
 def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,14 +156,14 @@ def _normal_noun(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
     from hascheduler.schema.noun import answer_of, normal_form, read_answer
 
-    said = _said(document)
-    head = {name: said.pop(name) for name in ("name",) if name in said}
+    given = _given(document)
+    head = {name: given.pop(name) for name in ("name",) if name in given}
     try:
-        body = read_answer(body_class(kind), said)
+        body = read_answer(body_class(kind), given)
     except ValidationError:
-        return head | said
+        return head | given
     # A replacement that leaves out the scope keeps it, so the scope is written; without a group it means nothing.
-    scoped = {name: said[name] for name in body.kept if name in said and "conflict_group" in said}
+    scoped = {name: given[name] for name in body.kept if name in given and "conflict_group" in given}
     normal = {name: value for name, value in normal_form(body).items() if name not in body.kept} | scoped
     return head | {name: normal[name] for name in answer_of(body) if name in normal}
 
@@ -180,19 +180,19 @@ def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
 
 def _trigger(trigger: dict[str, Any]) -> dict[str, Any]:
     """Return ``trigger`` as the replica stores it: an interval for `@every 90s`."""
-    said = {name: _short(value) for name, value in trigger.items()}
-    if said["type"] == "any":
-        return {**said, "of": [_trigger(part) for part in said["of"]]}
-    if said["type"] != "cron":
-        return said
+    given = {name: _short(value) for name, value in trigger.items()}
+    if given["type"] == "any":
+        return {**given, "of": [_trigger(part) for part in given["of"]]}
+    if given["type"] != "cron":
+        return given
     from hascheduler.schema.trigger import Cron
     from hascheduler.triggers import read_pattern
 
-    pattern = read_pattern(said.pop("expression"), said.pop("timezone", "UTC"), WallMs(0))
-    del said["type"]
+    pattern = read_pattern(given.pop("expression"), given.pop("timezone", "UTC"), WallMs(0))
+    del given["type"]
     if not isinstance(pattern, Cron):
-        return {"type": "interval", "every": format_duration(pattern.every_ms), **said}
-    return {"type": "cron", "expression": pattern.expression, "timezone": pattern.timezone, **said}
+        return {"type": "interval", "every": format_duration(pattern.every_ms), **given}
+    return {"type": "cron", "expression": pattern.expression, "timezone": pattern.timezone, **given}
 
 
 def _short(written: Any) -> Any:

@@ -69,7 +69,7 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
     """
     if owner is not None:
         check_name(owner, ("--owner",))
-    said: set[str] = set()
+    owners: set[str] = set()
     found: dict[tuple[str, str], tuple[Manifest, str]] = {}
     faults: list[InvalidInput] = []
     for source, text in _texts(sources):
@@ -79,9 +79,9 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
                     continue  # nothing but a comment
                 try:
                     if isinstance(document, Mapping) and document.get("kind") == "Apply":
-                        said.add(read_request(_ApplyDocument, document).owner)
-                        if len(said) > 1 and owner is None:
-                            raise InvalidInput(("owner",), f"{' and '.join(sorted(said))}", "one owner, or --owner")
+                        owners.add(read_request(_ApplyDocument, document).owner)
+                        if len(owners) > 1 and owner is None:
+                            raise InvalidInput(("owner",), f"{' and '.join(sorted(owners))}", "one owner, or --owner")
                         continue
                     manifest = _manifest(document, now_ms)
                     where = f"{source}, document {number}"
@@ -96,9 +96,9 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
             faults.append(error)  # not even a document
     if faults:
         raise CallerError(first_of(list(map(str, faults))))
-    if not found and not said:
+    if not found and not owners:
         raise InvalidInput(("-f",), "contains no documents", "documents with a kind and a name")
-    owner = owner or next(iter(said), None)
+    owner = owner or next(iter(owners), None)
     manifests = [manifest for manifest, _ in found.values()]
     if owner is not None:
         manifests = [replace(one, body=owned_by(one.kind, one.body, owner)) for one in manifests]
@@ -113,8 +113,8 @@ def first_of(lines: Sequence[str]) -> str:
 
 def owner_of(kind: str, document: Mapping[str, Any]) -> str | None:
     """Return the owner for whom `apply` wrote that document, stored or wanted."""
-    said = document.get("labels", {}).get(OWNER) if kind == "schedule" else document.get("owner")
-    return said if isinstance(said, str) else None
+    owner = document.get("labels", {}).get(OWNER) if kind == "schedule" else document.get("owner")
+    return owner if isinstance(owner, str) else None
 
 
 def owned_by(kind: str, document: Mapping[str, Any], owner: str) -> dict[str, Any]:
@@ -151,11 +151,11 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
     if not isinstance(document, dict):
         raise InvalidInput((), f"{quoted(document)} is not an object", "a mapping")
     fields = dict(document)
-    said = fields.pop("kind", None)
+    given = fields.pop("kind", None)
     name = fields.get("name")
-    kind = _KINDS.get(said) if isinstance(said, str) else None
+    kind = _KINDS.get(given) if isinstance(given, str) else None
     if kind is None:
-        raise InvalidInput(("kind",), "missing" if said is None else f"{str(said)[:64]!r}", _KINDS_EXPECTED)
+        raise InvalidInput(("kind",), "missing" if given is None else f"{str(given)[:64]!r}", _KINDS_EXPECTED)
     if not isinstance(name, str):
         raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not text", "a text")
     check_name(name, ("name",))

@@ -41,7 +41,10 @@ _STYLES = {
 
 
 _ONLY: Options = {
-    "types": Annotated[list[EventType] | None, typer.Option("--type", help="Only events of this type; repeatable")],
+    "types": Annotated[
+        list[EventType] | None,
+        typer.Option("--type", metavar="|".join(EventType), help="Only events of this type; repeatable"),
+    ],
     "job": text_option("--job", of="JOB", help="Only events of this job"),
     **options_of(JobAttributes, {*JobAttributes.model_fields} - {"definition", "schedule", "tenant"}),
 }

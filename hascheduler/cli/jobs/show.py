@@ -100,7 +100,9 @@ def ended_job(job: Job) -> Shown:
     return Shown(job, parts, EXIT_STATUSES.get(state, NOT_ENDED_STATUS))
 
 
-_Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest submission first")]
+_Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many, newest submission first")
+]
 
 
 @example(

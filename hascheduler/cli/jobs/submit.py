@@ -70,8 +70,8 @@ def submit(
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
     key = sendable_key(idempotency_key)
-    said = body_of(SubmitJobBody, given, _ARGUMENT)
-    job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **said)
+    fields = body_of(SubmitJobBody, given, _ARGUMENT)
+    job = scheduler.submit(definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **fields)
     done = "already submitted: " if job.replayed else "submitted "
     if job.is_duplicate:
         done = f"{_DUPLICATE.format(definition)} of "

@@ -215,9 +215,9 @@ def _outcome(steps: Sequence[PlanStep], failures: Failures, how: str) -> Text:
 
 
 def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
-    said = {"kind": step.kind, "name": step.name, "change": step.change.value, "difference": step.difference}
+    planned = {"kind": step.kind, "name": step.name, "change": step.change.value, "difference": step.difference}
     problem = str(failures[step.noun]) if step.noun in failures else None
-    return {**said, "warnings": list(step.warnings), "problem": problem}
+    return {**planned, "warnings": list(step.warnings), "problem": problem}
 
 
 def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:

@@ -172,7 +172,7 @@ Planned = Mapping[str, Mapping[str, Any] | None]
 _LIVE = [state for state in JobState if state not in TERMINAL]
 _OF_JOBS = ("definition", "lane", "tenant")
 _UNSAID = {"lane": DEFAULT_LANE, "tenant": DEFAULT_TENANT}
-LOOKED_AT_MAX = 10_000
+CHECKED_JOBS_MAX = 10_000
 """How many live jobs are checked to find one of a lane, because jobs can't be listed by lane."""
 
 
@@ -184,9 +184,9 @@ def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[
     for kind, name in nouns:
         if (kind, name) in found or kind == "calendar":  # only schedules name a calendar
             continue
-        said = _live_job(scheduler, kind, name) or (_token(scheduler, name) if kind == "tenant" else None)
-        if said is not None:
-            found[kind, name] = said
+        user = _live_job(scheduler, kind, name) or (_token(scheduler, name) if kind == "tenant" else None)
+        if user is not None:
+            found[kind, name] = user
     return found
 
 
@@ -210,14 +210,14 @@ def _still_used(more: int) -> str:
 
 
 def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:
-    said: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # jobs can't be listed by lane
-    looked_at = 0
-    for job in islice(scheduler.list(state=_LIVE, **said), LOOKED_AT_MAX):
-        looked_at += 1
+    condition: dict[str, Any] = {kind: name} if kind in ("definition", "tenant") else {}  # jobs can't be listed by lane
+    checked = 0
+    for job in islice(scheduler.list(state=_LIVE, **condition), CHECKED_JOBS_MAX):
+        checked += 1
         if getattr(job, kind) == name:
             return f"job {job.id}, which has not ended, uses it"
-    if looked_at == LOOKED_AT_MAX:
-        return f"{LOOKED_AT_MAX:,} jobs or more have not ended, too many to check whether one uses it"
+    if checked == CHECKED_JOBS_MAX:
+        return f"{CHECKED_JOBS_MAX:,} jobs or more have not ended, too many to check whether one uses it"
     return None
 
 

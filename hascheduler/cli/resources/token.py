@@ -72,8 +72,8 @@ def create(
     check_name(name)
     made = scheduler.tokens.create(name, role.value, tenant, expires_in=expires_in)
     if not output.is_for_programs:  # on standard error, so that standard output holds the secret alone
-        said = f"created {printable(made['id'])}: {role.value} of {tenant}; store the token, it is not shown again"
-        typer.echo(said, err=True)
+        message = f"created {printable(made['id'])}: {role.value} of {tenant}; store the token, it is not shown again"
+        typer.echo(message, err=True)
     return Shown(made, made["token"])
 
 

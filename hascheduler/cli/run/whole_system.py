@@ -42,16 +42,18 @@ class _Transport(StrEnum):
 TransportOrNone = Annotated[
     _Transport | None, typer.Option(help="How jobs reach processors; default: RabbitMQ if it is installed")
 ]
-Folder = Annotated[Path, typer.Option(help="Directory for the processes' logs")]
+Folder = Annotated[Path, typer.Option(metavar="DIR", help="Directory for the processes' logs")]
 
 
 def dev(
     *,
-    replicas: Annotated[int, typer.Option(min=1, max=9, help="How many replicas")] = 3,
-    processors: Annotated[int, typer.Option(min=0, max=9, help="How many processors")] = 2,
-    slots: Annotated[int, typer.Option(min=1, max=1_000, help="How many jobs each processor runs at once")] = 8,
+    replicas: Annotated[int, typer.Option(metavar="N", min=1, max=9, help="How many replicas")] = 3,
+    processors: Annotated[int, typer.Option(metavar="N", min=0, max=9, help="How many processors")] = 2,
+    slots: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1_000, help="How many jobs each processor runs at once")
+    ] = 8,
     transport: TransportOrNone = None,
-    shards: Annotated[int, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards")] = 1,
+    shards: Annotated[int, typer.Option(metavar="N", min=1, max=_SHARDS_SHOWN_MAX, help="How many shards")] = 1,
     folder: Folder = Path(".run"),
 ) -> None:
     """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
@@ -122,19 +124,26 @@ def demo(
     ] = False,
     transport: TransportOrNone = None,
     shards: Annotated[
-        int | None, typer.Option(min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False),
     ] = None,
     folder: Folder = Path(".run/demo"),
-    pause: Annotated[str, typer.Option(help="How long to wait between two kills")] = "5s",
+    pause: Annotated[str, typer.Option(metavar="SPAN", help="How long to wait between two kills")] = "5s",
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Run in a Kubernetes cluster with hascheduler, not on this machine")
     ] = False,
-    context: Annotated[str | None, typer.Option(help="Context of kubectl; default: the current one")] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Context of kubectl; default: the current one")
+    ] = None,
     namespace: Annotated[
-        str | None, typer.Option(help=f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help=f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False
+        ),
     ] = None,
     kills: Annotated[
-        int | None, typer.Option(min=1, max=100, help="How often to kill the leader's pod [3]", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, max=100, help="How often to kill the leader's pod [3]", show_default=False),
     ] = None,
 ) -> None:
     """Run a whole system, kill its leader repeatedly and a processor once, and report what happened.
@@ -145,7 +154,7 @@ def demo(
     leader's pod, found by its lease, is killed from inside, deleted, and deleted by force, in turn. The demo's
     schedules have their own names and are deleted at the end.
 
-    The exit status is 1 if a nominal time was missed or an effect was doubled, and 3 if that cannot be said yet because
+    The exit status is 1 if a nominal time was missed or an effect was doubled, and 3 if that is not known yet because
     jobs are late and have not run.
     """
     from rich.console import Console

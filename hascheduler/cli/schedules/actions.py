@@ -83,7 +83,9 @@ class ResetFrom(StrEnum):
 def reset(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    start: Annotated[ResetFrom, typer.Option("--from", help="Fire the times after this instant")] = ResetFrom.NOW,
+    start: Annotated[
+        ResetFrom, typer.Option("--from", metavar="now", help="Fire the times after this instant")
+    ] = ResetFrom.NOW,
     *,
     how: ChangeOfAll,
 ) -> Shown:

@@ -68,14 +68,14 @@ def new_trigger(given: Given) -> dict[str, Any]:
 def changed_trigger(given: Given) -> dict[str, Any]:
     """Return the given parts of a trigger as a merge patch; several patterns are one trigger."""
 
-    def said(*names: str) -> dict[str, Any]:
+    def patch_of(*names: str) -> dict[str, Any]:
         return {name: None if given[name] == NONE else given[name] for name in names if name in given}
 
     parts = _parts(given)
     trigger: dict[str, Any] = {"type": "any", "of": parts}
     if len(parts) < 2:
-        trigger = {**(parts[0] if parts else {}), **said("timezone", "anchor")}
-    trigger |= said("jitter", "start_at", "end_at")
+        trigger = {**(parts[0] if parts else {}), **patch_of("timezone", "anchor")}
+    trigger |= patch_of("jitter", "start_at", "end_at")
     if "max_fires" in given:
         trigger["max_fires"] = nullable(whole)("--max-fires", given["max_fires"])
     if "exclude" in given:
@@ -86,7 +86,7 @@ def changed_trigger(given: Given) -> dict[str, Any]:
         if option in given
     }
     if "days_of" in given:
-        calendars["timezone"] = said("days_of")["days_of"]
+        calendars["timezone"] = patch_of("days_of")["days_of"]
     if calendars:
         trigger["calendars"] = None if calendars == {"only": None, "except": None} else calendars
     return trigger

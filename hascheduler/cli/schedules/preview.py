@@ -87,7 +87,7 @@ def preview_schedule(
     return Shown(answer, preview_page(f"Next fires of {title}", answer))
 
 
-def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) -> Answer:
+def _computed(schedule: str, body: Answer, after_ms: WallMs | None, count: int) -> Answer:
     """Return the first ``count`` fires after ``after_ms`` or now, and the clock changes of the next 400 days.
 
     ``schedule`` is the name that decides the jitter.
@@ -95,7 +95,7 @@ def _computed(schedule: str, said: Answer, after_ms: WallMs | None, count: int) 
     from hascheduler.dispatch.schedules import previews
 
     now_ms = SystemClock().wall_ms()
-    trigger, after_ms = checked_trigger(said, now_ms), now_ms if after_ms is None else after_ms
+    trigger, after_ms = checked_trigger(body, now_ms), now_ms if after_ms is None else after_ms
     times = list(_times(schedule, trigger, after_ms, count))
     made = previews.finished(previews.make_preview(schedule, trigger, after_ms, times))
     # A trigger alone has no payload.
@@ -275,7 +275,7 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 @asks()
 def calendar(
     scheduler: Scheduler,
-    days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, including today")] = 7,
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=62, help="How many days, including today")] = 7,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
@@ -338,7 +338,7 @@ def _line(fire: dict[str, Any]) -> Text:
 @asks(watch_s=1)
 def timeline(
     scheduler: Scheduler,
-    hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How many hours to show")] = 24,
+    hours: Annotated[int, typer.Option("--hours", metavar="N", min=1, max=168, help="How many hours to show")] = 24,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,

@@ -172,8 +172,11 @@ def verdicts(
     scheduler: Scheduler,
     name: ScheduleName,
     *,
-    only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these verdicts; repeatable")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, newest first")] = 20,
+    only: Annotated[
+        list[Verdict] | None,
+        typer.Option("--verdict", metavar="|".join(Verdict), help="Only these verdicts; repeatable"),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="How many, newest first")] = 20,
 ) -> Shown:
     """Show what happened at each of a schedule's times.
 
@@ -242,7 +245,9 @@ def _all_verdicts_table(answer: Answer) -> RenderableType:
 @with_options("given", options_of(VerdictFilter))
 def all_verdicts(
     scheduler: Scheduler,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest decision first")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many, newest decision first")
+    ] = 50,
     *,
     given: Given,
 ) -> Answer:

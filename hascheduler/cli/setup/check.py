@@ -116,5 +116,5 @@ def _document(report: CheckReport, database: str) -> dict[str, object]:
         }
         for one in report.findings
     ]
-    said = {name: getattr(report, name) for name in ("complete", "looked_at", "counts")}
-    return {"database": database, "at": instant_or_ms(report.at_ms), **said, "findings": findings}
+    summary = {name: getattr(report, name) for name in ("complete", "looked_at", "counts")}
+    return {"database": database, "at": instant_or_ms(report.at_ms), **summary, "findings": findings}

@@ -22,12 +22,16 @@ _SETTINGS = (
     "mongodb_uri", "database", "shard", "shards", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms",
     "log_format", "log_level",
 )  # fmt: skip
-_LOOK_S = 0.3
+_POLL_S = 0.3
 
 Even = Annotated[bool, typer.Option("--even", help="Spread partitions evenly over all shards, with the fewest moves")]
-Tenants = Annotated[list[str] | None, typer.Option("--tenant", help="Partition of this tenant; repeatable")]
-Partitions = Annotated[list[int] | None, typer.Option("--partition", help="Partition, 0 to 255; repeatable")]
-To = Annotated[str, typer.Option("--to", help="Shard to move them to")]
+Tenants = Annotated[
+    list[str] | None, typer.Option("--tenant", metavar="NAME", help="Partition of this tenant; repeatable")
+]
+Partitions = Annotated[
+    list[int] | None, typer.Option("--partition", metavar="N", help="Partition, 0 to 255; repeatable")
+]
+To = Annotated[str, typer.Option("--to", metavar="SHARD", help="Shard to move them to")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Start the moves and return; they continue in the background")]
 
 
@@ -123,7 +127,7 @@ def _followed(settings: Settings, layout: Layout) -> Layout:
             return not left
 
         try:
-            return asyncio.run(assembly.follow_layout(settings, seen, _LOOK_S)) or layout
+            return asyncio.run(assembly.follow_layout(settings, seen, _POLL_S)) or layout
         except KeyboardInterrupt:
             raise WorldError("interrupted; the moves continue, see hascheduler shards plan") from None
 
@@ -135,12 +139,12 @@ def shown(layout: Layout, moves: Mapping[int, int]) -> Shown:
     for name, before, after in zip(layout.shards, now, then, strict=True):
         table.add_row(name, str(before), str(after))
     parts: list[RenderableType] = [table]
-    told = (
+    sentences = (
         ("moves now", "move now", layout.moving),
         ("has moved; its finished jobs follow", "have moved; their finished jobs follow", layout.leaving),
         ("would move", "would move", moves),
     )
-    for one, several, some in told:
+    for one, several, some in sentences:
         if some:
             what = f"1 partition {one}" if len(some) == 1 else f"{len(some)} partitions {several}"
             parts.append(what)

@@ -60,7 +60,7 @@ class FailoverReporter:
         if self._lease is not None and self._lease.holder == holder:
             self._last_sign_ms = self._clock.wall_ms()
 
-    def holder_stands_still(self, holder: str) -> None:
+    def holder_stalled(self, holder: str) -> None:
         """Note that the leader is suspected to have stalled, until it renews."""
         self._still = holder
 

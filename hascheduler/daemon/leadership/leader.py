@@ -135,7 +135,7 @@ class Leader:
         if self._committer is not None and not (self._trusted() and self._clock_trusted()):
             # The core stops now, and must not stay stopped in a term that a late renewal revives.
             self._committer = None
-            self._must_end = "lease lapsed" if self._clock_trusted() else "time unknown"
+            self._must_end = "lease lapsed" if self._clock_trusted() else "clock not trusted"
             self._news.set()
         return self._committer
 
@@ -156,17 +156,17 @@ class Leader:
         self._hurry()
         self._news.set()
 
-    def holder_stands_still(self, holder: str) -> None:
+    def holder_stalled(self, holder: str) -> None:
         """Note the suspicion: unless the holder renews, its lease may be challenged now."""
-        self._observer.holder_stands_still(holder)
-        self._elector.holder_stands_still(holder, self._clock.mono_ms())
+        self._observer.holder_stalled(holder)
+        self._elector.holder_stalled(holder, self._clock.mono_ms())
         self._hurry()
         self._news.set()
 
     def loop_hangs(self) -> None:
         """Note that the deciding loop hangs: another replica should lead, and need not wait for the lease."""
         if self._term is not None:
-            self._must_end = "dispatch loop hangs"
+            self._must_end = "dispatch loop stalled"
             self._news.set()
 
     def restarted(self) -> None:
@@ -242,9 +242,9 @@ class Leader:
             pass
         self._news.clear()
         if not self._elector.observed:
-            await self._first_look()
+            await self._first_read()
 
-    async def _first_look(self) -> None:
+    async def _first_read(self) -> None:
         """Read the lease if the snapshot had none: make sure that there is none, rather than wait for one."""
         if not self._can_lead():
             return
@@ -349,8 +349,8 @@ class Leader:
 
     async def _end_term(self, term: asyncio.Task[None], reason: str) -> None:
         if not term.done():
-            say = log.info if reason == _HANDED_OVER else log.warning
-            say("term_ended", term=self._elector.term, reason=reason)
+            write = log.info if reason == _HANDED_OVER else log.warning
+            write("term_ended", term=self._elector.term, reason=reason)
             term.cancel()
             await asyncio.wait({term}, timeout=_HANDOVER_S)
         self._term = None

@@ -39,11 +39,11 @@ class LeasePoller:
             if self.leader.in_term:
                 self._passed_on.clear()
             else:
-                await self.look()
+                await self.poll()
             leave_if_cancelled()
             await asyncio.sleep(self.retry_period_ms / 1_000)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         known = self.leader.lease
         try:
             found = await self.leases.get(self.name)

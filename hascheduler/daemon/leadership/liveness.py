@@ -5,7 +5,7 @@ Standbys watch the leader this way, and all replicas the processors (`haschedule
 **The server**, in every replica and processor: a port that greets with its id and then holds the connection. If the
 process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. A process with several
 registrations greets with the ids of all. A leader whose renewals of its lease go unanswered does not greet: it closes
-a new connection, so that standbys that have not heard of it for a while need not wait for its lease, and that proves no
+a new connection, so that standbys that see no sign of it need not wait for its lease, and that proves no
 death. At `CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no
 standby from its proof. A lost connection alone proves nothing to its peer, which connects again.
 
@@ -78,7 +78,7 @@ class LivenessServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def run(self) -> None:
-        assert self._server is not None, "bind comes first"
+        assert self._server is not None, "the endpoint is known once bound"
         try:
             await self._server.serve_forever()
         finally:

@@ -35,7 +35,7 @@ _QUESTIONS = 8
 """How many connections a threshold has time for, one after the other."""
 _HANG_MIN_MS = 2_000
 """The dispatch loop may wait a second for room in the journal, while the database is slow."""
-_HANG_LOOKS = 4
+_HANG_CHECKS = 4
 """Checks are further apart than the loop ever pauses while it leads; a follower's loop turns once a second or more."""
 
 
@@ -89,9 +89,9 @@ class StandstillWatch:
         """Forget that replica: its record was removed, or has expired."""
         self._suspicion.gone(replica_id)
 
-    def heard(self, heard_ms: MonoMs | None) -> None:
+    def stream_seen(self, seen_through_ms: MonoMs | None) -> None:
         """Note how far the stream is known to have brought everything."""
-        self._suspicion.heard(heard_ms, self.clock.mono_ms())
+        self._suspicion.stream_seen(seen_through_ms, self.clock.mono_ms())
         self._judge()
 
     def restarted(self) -> None:
@@ -142,7 +142,7 @@ class StandstillWatch:
 
     def _judge(self) -> None:
         now, lease = self.clock.mono_ms(), self._lease
-        if lease is None or self.leader.in_term or not self._suspicion.is_standing_still(now):
+        if lease is None or self.leader.in_term or not self._suspicion.is_stalled(now):
             return
         if lease.term != self._suspected_term:
             self._suspected_term = lease.term
@@ -154,19 +154,19 @@ class StandstillWatch:
                 threshold_ms=self._suspicion.threshold_ms(now),
             )
             self.metrics.suspected("suspected")
-        self.leader.holder_stands_still(lease.holder)
+        self.leader.holder_stalled(lease.holder)
 
     async def _watch_own_loop(self) -> None:
-        look_s = max(self.config.standstill_after_ms, _HANG_MIN_MS) / 1_000 / _HANG_LOOKS
+        check_s = max(self.config.standstill_after_ms, _HANG_MIN_MS) / 1_000 / _HANG_CHECKS
         seen, unchanged = self.rounds(), 0
         while True:
-            await asyncio.sleep(look_s)
+            await asyncio.sleep(check_s)
             rounds = self.rounds()
             unchanged = 0 if rounds != seen else unchanged + 1
             seen = rounds
-            if unchanged == _HANG_LOOKS:
+            if unchanged == _HANG_CHECKS:
                 log.error("dispatch_loop_stalled", leading=self.leader.in_term)
-            self.own_loop_hangs = unchanged >= _HANG_LOOKS
+            self.own_loop_hangs = unchanged >= _HANG_CHECKS
             if self.own_loop_hangs:
                 self.leader.loop_hangs()
 

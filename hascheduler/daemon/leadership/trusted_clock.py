@@ -69,12 +69,12 @@ class TrustedClock:
             behind_ms = -self._database_off_ms
             self._go_on(wall, f"the database's clock is {behind_ms} ms behind" if behind_ms else "")
         elif so_far is not None and not self._off(so_far):
-            self._go_on(so_far, f"the clock was set, and is {off_ms} ms ahead")
+            self._go_on(so_far, f"the clock was set, and is now {off_ms} ms ahead")
         elif self._may_learn(wall) and self._was_set(before):
             self._database_off_ms -= off_ms
-            self._go_on(wall, f"the database's clock was set, or another primary's is {off_ms} ms behind")
+            self._go_on(wall, f"the database's clock was set, or a new primary's clock is {off_ms} ms behind")
         else:
-            self.wrong_because = f"the clock is {off_ms} ms ahead of the database's"
+            self.wrong_because = f"this clock is {off_ms} ms ahead of the database's"
             self._log_change(self.wrong_because)
 
     def _go_on(self, level_ms: int, remark: str) -> None:

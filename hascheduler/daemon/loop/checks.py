@@ -62,7 +62,7 @@ class DigestCheck:
             self._own.popitem(last=False)
         if not self._feed.complete or mirror.ahead != self._ahead:
             self._ahead, self._ahead_at, self._passed = mirror.ahead, self._clock.mono_ms(), -1
-        elif self._feed.heard_ms is not None and self._feed.heard_ms > self._ahead_at:
+        elif self._feed.seen_through_ms is not None and self._feed.seen_through_ms > self._ahead_at:
             self._passed = mirror.ahead
 
     def seen(self, status: ReplicaStatus) -> None:
@@ -108,13 +108,13 @@ class InvariantChecker:
         while self._scan is not None and self._interval_ms is not None:
             await asyncio.sleep(self._interval_ms / 1_000)
             if self._leading():
-                await self.look(self._scan)
+                await self.check(self._scan)
             else:
                 self._last_check, self._known = None, frozenset()
 
-    async def look(self, scan: InvariantScan) -> None:
+    async def check(self, scan: InvariantScan) -> None:
         try:
-            report = await scan.look(LIGHT)
+            report = await scan.run(LIGHT)
         except StoreUnavailable as error:
             log.warning("check_unavailable", error=str(error))
             return

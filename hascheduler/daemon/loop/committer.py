@@ -173,7 +173,7 @@ class Committer:
         self._metrics.concluded(Verdict.UNSTORABLE, 1)
         self._unstorable += 1
         if self._unstorable.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
-            reason = "no database can hold the job; look at the payload of its schedule"
+            reason = "the job is too large to store; check the payload of its schedule"
             log.error("fire_rejected", job=fire.job_id, count=self._unstorable, reason=reason)
 
 

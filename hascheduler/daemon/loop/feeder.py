@@ -87,9 +87,9 @@ class Feeder:
         self.position = ""
 
     @property
-    def heard_ms(self) -> MonoMs | None:
-        """Return the moment before which everything written has come by in the stream."""
-        return self._heartbeat.heard_ms
+    def seen_through_ms(self) -> MonoMs | None:
+        """Return the moment before which the stream has brought everything written."""
+        return self._heartbeat.seen_through_ms
 
     def due_ms(self, fire: Fire) -> int:
         """Return when that fire was due, by its schedule in the mirror."""
@@ -113,7 +113,7 @@ class Feeder:
         for job_id in job_ids:
             self.mirror.want(Collection.JOBS, job_id)
 
-    def _tell(self, state: RetryCallState) -> None:
+    def _log_loss(self, state: RetryCallState) -> None:
         if state.attempt_number == 1:
             self._reminders.over()
         reason = str(_error_of(state))
@@ -125,7 +125,7 @@ class Feeder:
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type((StoreUnavailable, HistoryLost)),
             wait=wait_random_exponential(multiplier=0.1, max=2),
-            before_sleep=self._tell,
+            before_sleep=self._log_loss,
         ):
             with attempt:
                 try:

@@ -70,7 +70,7 @@ class Recorder:
                     async with asyncio.timeout_at(until):
                         step = await queue.get()
                 except TimeoutError:
-                    yield RecordingEnd("its time was over")
+                    yield RecordingEnd("its time is up")
                     return
                 yield step
                 if isinstance(step, RecordingEnd):

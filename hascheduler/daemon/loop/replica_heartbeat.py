@@ -26,7 +26,7 @@ _SENT_MAX = 64
 
 
 class ReplicaHeartbeat:
-    """Owner of the beats that were sent, of the newest that came back, and of when each replica's last came by."""
+    """Owner of the beats that were sent, of the newest that came back, and of when each replica's last was seen."""
 
     def __init__(self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock) -> None:
         self._config = config
@@ -38,9 +38,9 @@ class ReplicaHeartbeat:
         self._echoed_at: MonoMs | None = None
         self.lag_ms: int | None = None
         """From writing the last beat that came back to folding it; None before the first."""
-        self.heard_ms: MonoMs | None = None
-        """Everything written before then has come by in the stream: when the last beat that came back was sent."""
-        self._others_heard_at: dict[str, MonoMs] = {}
+        self.seen_through_ms: MonoMs | None = None
+        """When the last beat that came back was sent: the stream has brought everything written before."""
+        self._others_seen_at: dict[str, MonoMs] = {}
         self._zone_data: dict[str, str] = {}
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
@@ -60,7 +60,7 @@ class ReplicaHeartbeat:
 
     def seen(self, replica: ReplicaStatus) -> None:
         """Take a replica's record from the stream."""
-        self._others_heard_at[replica.id] = self._clock.mono_ms()
+        self._others_seen_at[replica.id] = self._clock.mono_ms()
         self._compare_zone_data(replica)
         if replica.id != self._config.replica_id or replica.beat <= self._echoed_beat:
             return
@@ -69,13 +69,13 @@ class ReplicaHeartbeat:
         sent_at = self._sent.pop(replica.beat, None)
         if sent_at is not None:
             self.lag_ms = self._echoed_at - sent_at
-            self.heard_ms = sent_at
+            self.seen_through_ms = sent_at
         for beat in [beat for beat in self._sent if beat < replica.beat]:
             del self._sent[beat]
 
     def gone(self, replica_id: str) -> None:
         """Forget a replica: its record was removed, or has expired, which takes a minute or more."""
-        self._others_heard_at.pop(replica_id, None)
+        self._others_seen_at.pop(replica_id, None)
         self._zone_data.pop(replica_id, None)
 
     def _compare_zone_data(self, replica: ReplicaStatus) -> None:
@@ -91,10 +91,10 @@ class ReplicaHeartbeat:
 
         If our own do not come back either, the stream is silent, and nothing is known about the others.
         """
-        heard_at = self._others_heard_at.get(replica_id)
-        if heard_at is None or replica_id == self._config.replica_id or not self.fresh:
+        seen_at = self._others_seen_at.get(replica_id)
+        if seen_at is None or replica_id == self._config.replica_id or not self.fresh:
             return False
-        return self._clock.mono_ms() - heard_at >= self._config.stale_after_ms
+        return self._clock.mono_ms() - seen_at >= self._config.stale_after_ms
 
     async def run(self, describe: Callable[[int], ReplicaStatus]) -> None:
         """Write, once a retry period, the status that ``describe`` returns for the beat of that number."""

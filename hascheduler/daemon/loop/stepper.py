@@ -67,16 +67,16 @@ class DecisionSink(Protocol):
     def settled(self, decisions: tuple[Decision, ...]) -> None: ...
 
 
-class Hearing(Protocol):
+class StreamProgress(Protocol):
     """How far the stream can be trusted to have delivered everything."""
 
     @property
     def listening(self) -> bool:
-        """Return True if the stream is not silent: new writes come by."""
+        """Return True if the stream is not silent: new writes arrive."""
         ...
 
     @property
-    def heard_ms(self) -> MonoMs | None:
+    def seen_through_ms(self) -> MonoMs | None:
         """Return the moment before which everything written is in the inbox, or was."""
         ...
 
@@ -98,7 +98,7 @@ class Stepper:
     recorder: Recorder
     clock: Clock
     active_committer: Callable[[], DecisionSink | None]
-    hearing: Hearing
+    stream: StreamProgress
     want: Callable[[Iterable[str]], None]
     seen: Callable[[Sequence[Input]], None]
     decided: Callable[[Sequence[Decision]], None]
@@ -176,8 +176,9 @@ class Stepper:
                     self.heartbeats.clear()
                 case _:
                     pass
-        silent = self.heartbeats.newly_lost(now, listening=self.hearing.listening, heard=self.hearing.heard_ms)
-        for processor_id, beat in silent:
+        stream = self.stream
+        lost = self.heartbeats.newly_lost(now, listening=stream.listening, seen_through=stream.seen_through_ms)
+        for processor_id, beat in lost:
             log.warning("processor_lost", processor=processor_id, beat=beat)
             inputs.append(ProcessorLost(processor_id, beat))
 

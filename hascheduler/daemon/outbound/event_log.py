@@ -49,7 +49,7 @@ _AHEAD_MAX_S = 60
 _COME_AGAIN_S = 5
 
 TOO_OLD = "this replica no longer has all events since then"
-NOT_YET_HERE = "this replica has not heard of that event, and should have"
+NOT_YET_HERE = "this replica should have received that event, but has not"
 RESYNCED = "this replica had to resync its mirror and may have missed events"
 
 
@@ -138,9 +138,9 @@ class EventLog:
     @contextmanager
     def follow(self, after: str | None, which: EventFilter) -> Iterator["LogFollower"]:
         if self.is_closed:
-            raise Overloaded("this replica is about to end", _COME_AGAIN_S)
+            raise Overloaded("this replica is shutting down", _COME_AGAIN_S)
         if self.followers >= FOLLOWERS_MAX:
-            raise Overloaded(f"{FOLLOWERS_MAX} follow the events of this replica already", _COME_AGAIN_S)
+            raise Overloaded(f"{FOLLOWERS_MAX} clients already follow the events of this replica", _COME_AGAIN_S)
         self.followers += 1
         try:
             yield LogFollower(self, after, which)
@@ -170,7 +170,7 @@ class LogFollower:
         until = loop.time() + wait_ms / 1_000
         while True:
             news = self._log.news
-            answer = self._look()
+            answer = self._next_answer()
             if answer is not None:
                 return answer
             try:
@@ -179,7 +179,7 @@ class LogFollower:
             except TimeoutError:
                 return NewEvents((), self._after)
 
-    def _look(self) -> NewEvents | Missed | Lagging | Closing | None:
+    def _next_answer(self) -> NewEvents | Missed | Lagging | Closing | None:
         """Return the next answer, or None; skip events that are not wanted."""
         events = self._log
         if events.is_closed:
@@ -220,7 +220,7 @@ class LogFollower:
 
 
 _OVERLAP_S = 5
-_LOOK_MS = 200
+_POLL_MS = 200
 _AGAIN_S = 0.2
 _AGAIN_MAX_S = 3.0
 
@@ -248,14 +248,14 @@ class EventPublisher:
     async def _publish_while_leading(self, exchange: EventExchange) -> None:
         while True:
             while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # leading is polled, not signalled
-                await asyncio.sleep(_LOOK_MS / 1_000)
+                await asyncio.sleep(_POLL_MS / 1_000)
             await self._publish_term(exchange)
 
     async def _publish_term(self, exchange: EventExchange) -> None:
         """Publish until this replica no longer leads, or its log has left the follower behind."""
         follower = LogFollower(self._log, self._begin_after(), EventFilter())
         while self._leading():
-            answer = await follower.next(_LOOK_MS)
+            answer = await follower.next(_POLL_MS)
             match answer:
                 case NewEvents(events, upto):
                     if not events or await self._publish(exchange, events):
@@ -264,7 +264,7 @@ class EventPublisher:
                     log.warning("events_publish_failed", reason=reason)
                     return
                 case Lagging(missed):
-                    log.warning("events_publish_failed", missed=missed, reason="the broker took them too slowly")
+                    log.warning("events_publish_failed", missed=missed, reason="the broker accepted them too slowly")
                     self._published_to = self._log.floor
                     return
                 case _:
@@ -306,7 +306,7 @@ class EventTail:
         self._some = asyncio.Event()
         self._seen_to = ""
 
-    def look(self, events: list[Event]) -> None:
+    def take(self, events: list[Event]) -> None:
         """Take the events of the latest fold of the mirror; leave out those from before it was complete."""
         position = self._fold.position
         if not self._fold.complete:

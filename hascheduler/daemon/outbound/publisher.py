@@ -73,7 +73,7 @@ class MessageSpans:
             if span is UNTRACED:
                 continue
             if f"{send.job_id}/{send.attempt}" in unconfirmed:
-                span.fail("unconfirmed", "the broker did not confirm the message; it is published again")
+                span.fail("unconfirmed", "the broker did not confirm the message, which is published again")
             span.end()
 
     def _span(self, send: Send, jobs: Mapping[str, TracedJob], term: int | None) -> Span:
@@ -131,7 +131,7 @@ class Publisher:
 
     @property
     def accepting(self) -> bool:
-        """Return True if the broker takes messages now."""
+        """Return True if the broker accepts messages now."""
         return self.transport.accepting
 
     async def drained(self, timeout_s: float) -> bool:
@@ -140,13 +140,13 @@ class Publisher:
 
     async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
         """Publish until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
-        self._look()
+        self._report_transport()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.transport.run(self._look), name="transport")
+            tasks.create_task(self.transport.run(self._report_transport), name="transport")
             tasks.create_task(self._publish(deciding_term), name="publish")
             tasks.create_task(self._publish_again(), name="publish-again")
 
-    def _look(self) -> None:
+    def _report_transport(self) -> None:
         """Put the state of the broker into the inbox, at first and after each change."""
         known, accepting = self._known, self.transport.accepting
         if accepting is known:

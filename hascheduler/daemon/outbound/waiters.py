@@ -45,9 +45,9 @@ class Waiters:
     def waiting(self, name: str) -> Iterator[StreamWaiter]:
         """Open a waiter that `notify` of that name wakes; raise `Overloaded` without room, or if this replica ends."""
         if not self._open:
-            raise Overloaded("this replica is about to end", retry_after_s=1)
+            raise Overloaded("this replica is shutting down", retry_after_s=1)
         if self._count >= WAITERS_MAX:
-            raise Overloaded(f"{WAITERS_MAX} requests wait at this replica already", retry_after_s=1)
+            raise Overloaded(f"{WAITERS_MAX} requests are already waiting at this replica", retry_after_s=1)
         waiter = StreamWaiter()
         self._count += 1
         self._by_name.setdefault(name, set()).add(waiter)

@@ -135,7 +135,7 @@ class AdmissionLimits:
         """Take a token of the definition's rate limit for a dispatched job."""
         if self._rules.definition(definition).rate_limit is not None:
             self._rates.take(definition, now)
-            self._look_at_rate(definition, now)
+            self._check_rate(definition, now)
 
     def rules_changed(self, now: int) -> None:
         """Recompute what depends on definitions, tenants and holds."""
@@ -149,7 +149,7 @@ class AdmissionLimits:
         self._dry_until_ms.clear()
         for name, definition in self._rules.definitions.items():
             if definition.rate_limit is not None:
-                self._look_at_rate(name, now)
+                self._check_rate(name, now)
         self._classes_seen = -1
 
     def in_use(self, key: str) -> int:
@@ -248,7 +248,7 @@ class AdmissionLimits:
     def _refill(self, now: int) -> None:
         for name, until_ms in list(self._dry_until_ms.items()) if self._dry_until_ms else ():
             if until_ms <= now:
-                self._look_at_rate(name, now)
+                self._check_rate(name, now)
 
     def _recount(self, rule: BlockReason, cause: str | int) -> None:
         self._close(rule, cause, is_full=self._is_full(rule, cause))
@@ -262,7 +262,7 @@ class AdmissionLimits:
                 del self._full[rule, cause]
             self._combine()
 
-    def _look_at_rate(self, definition: str, now: int) -> None:
+    def _check_rate(self, definition: str, now: int) -> None:
         at_ms = self._rates.next_at(definition, now)
         is_dry = at_ms is not None and at_ms > now
         if is_dry:

@@ -135,7 +135,7 @@ def _waited_for(schedule: ScheduleId | None) -> Locks:
         case ScheduleId(name, tenant, None):
             return (("serial", name, f"any of {tenant}"),)
         case ScheduleId(name, tenant, created_at_ms):
-            return (("serial", name, f"{created_at_ms}"), ("serial", name, f"unsaid of {tenant}"))
+            return (("serial", name, f"{created_at_ms}"), ("serial", name, f"unknown of {tenant}"))
 
 
 def _held_by_jobs_of(schedule: ScheduleId | None) -> Locks:
@@ -143,5 +143,5 @@ def _held_by_jobs_of(schedule: ScheduleId | None) -> Locks:
         case None:
             return _NONE
         case ScheduleId(name, tenant, created_at_ms):
-            said = f"unsaid of {tenant}" if created_at_ms is None else f"{created_at_ms}"
-            return (("serial", name, said), ("serial", name, f"any of {tenant}"))
+            which = f"unknown of {tenant}" if created_at_ms is None else f"{created_at_ms}"
+            return (("serial", name, which), ("serial", name, f"any of {tenant}"))

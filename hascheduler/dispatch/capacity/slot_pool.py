@@ -4,8 +4,8 @@ An inverted index leads from a definition to the `ProcessorProfile`s of processo
 free slot and the resources the most specialised goes first (fewest definitions; ``*`` counts as infinitely many), then
 the least busy, then the smaller id: versatile processors stay free for the jobs that only they can take.
 
-A processor that does not take up its jobs rests: it gets no jobs for a while, longer each time, and then one at a time
-until it takes one up. Every replica sees this alike, by the jobs: the count of attempts that were not taken up grows,
+A processor that does not start its jobs rests: it gets no jobs for a while, longer each time, and then one at a time
+until it starts one. Every replica sees this alike, by the jobs: the count of attempts that were not started grows,
 or the job starts.
 
 A job occupies its slot by id, even if its processor is not known (yet, or any more): releasing an unknown job is a
@@ -151,11 +151,11 @@ class SlotPool:
 
     @property
     def rests(self) -> Mapping[str, Rest]:
-        """Return the rests of processors that have yet to take up a job again; read only."""
+        """Return the rests of processors that have yet to start a job again; read only."""
         return self._rests
 
     def missed(self, processor_id: str) -> None:
-        """Record that it did not take up a job that it was given, unless it is draining or lost."""
+        """Record that it did not start a job that it was given, unless it is draining or lost."""
         processor = self._processors.get(processor_id)
         if processor is None or processor_id in self._lost or self.is_draining(processor):
             return

@@ -1,4 +1,4 @@
-"""The deadlines of jobs: when they expire, time out, or have been dispatched too often without being taken up.
+"""The deadlines of jobs: when they expire, time out, or have been dispatched too often without a start.
 
 Both one attempt and all attempts of a job may time out. The processor itself ends an attempt at its timeout; if it does
 not, the leader does so `timeout_grace_ms` later. If the processor reports that the attempt's thread goes on, the leader
@@ -15,9 +15,9 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.timers import Timers
 from hascheduler.model.job import UNSTARTED_MAX, JobRef, JobState
 
-EXPIRED = "expired before it could begin"
+EXPIRED = "expired before it started"
 TIMED_OUT_IN_ALL = f"{TIMED_OUT} in all"
-NEVER_TAKEN_UP = f"{NOT_STARTED}; {UNSTARTED_MAX} attempts were not taken up by their processors, as many as may be"
+NEVER_STARTED = f"{NOT_STARTED}; {UNSTARTED_MAX} attempts did not start, the most allowed"
 
 
 class Deadlines:
@@ -85,7 +85,7 @@ class Deadlines:
         grace_ms = self._config.timeout_grace_ms if job.state is JobState.RUNNING else 0
         ends: list[tuple[int, str]] = []
         if job.state is JobState.PENDING and job.unstarted >= UNSTARTED_MAX:
-            ends.append((0, NEVER_TAKEN_UP))
+            ends.append((0, NEVER_STARTED))
         end_ms = rules.end_of(job.first_started_at_ms)
         if end_ms is not None:
             ends.append((end_ms + grace_ms, TIMED_OUT_IN_ALL))

@@ -385,7 +385,7 @@ class LiveJobs:
         return notices
 
     def _learn_of_processor(self, known: JobRef | None, job: JobRef) -> None:
-        """Record if a processor took up the jobs that it was given."""
+        """Record if a processor started the jobs that it was given."""
         is_new = known is None or (known.state, known.attempt) != (job.state, job.attempt)
         if is_new and job.state is JobState.RUNNING and job.processor is not None:
             self._pool.took_up(job.processor)

@@ -59,9 +59,9 @@ def backfill_times(
             yield
     if len(times) > times_max:
         count = yield from count_in_steps(trigger, from_ms, to_ms)
-        problem = f"{count} nominal times, and at most {times_max} are made at once"
+        problem = f"{count} nominal times, but at most {times_max} at once"
         last_instant = format_instant(times[times_max] - 1)
-        raise InvalidInput(("to",), problem, f"at most {last_instant}, which makes {times_max}")
+        raise InvalidInput(("to",), problem, f"at most {last_instant} ({times_max} times)")
     return times
 
 

@@ -69,8 +69,8 @@ def _closed(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
     ]
     past = tuple(period for period in periods if _is_open(period, schedule))
     if len(past) > PAST_MAX:
-        problem = f"{PAST_MAX} edits wait for a leader to decide the times before them"
-        raise Conflict(f"{problem}; try again when there is one")
+        problem = f"{PAST_MAX} edits are waiting for a leader to decide the times before them"
+        raise Conflict(f"{problem}; try again once a replica leads")
     return replace(schedule, past=past, since_ms=end_ms)
 
 

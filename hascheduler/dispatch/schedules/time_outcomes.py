@@ -1,4 +1,4 @@
-"""The outcome of the due nominal times of one schedule: each fires, or gets a verdict that tells why it does not.
+"""The outcome of the due nominal times of one schedule: each fires, or gets a verdict that shows why it does not.
 
 The *backlog* is all that is due and undecided. While its first time is not later than the grace, every time of it
 fires, however many there are. Otherwise the catch-up policy draws one line through the backlog; times before the line

@@ -89,8 +89,8 @@ class FiredJobs:
         spans: dict[str, Span] = {}
         for fire, jobs in fires.items():
             if jobs:
-                said = {FIRED_ON: fired_on(fire.basis)}
-                before_last |= {(fire, job.id): self._document(job, spans) | said for job in jobs[:-1]}
+                marks = {FIRED_ON: fired_on(fire.basis)}
+                before_last |= {(fire, job.id): self._document(job, spans) | marks for job in jobs[:-1]}
                 claim = claims.get(fire.job_id)
                 document = self._document(jobs[-1], spans)
                 documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
@@ -143,7 +143,7 @@ class FiredJobs:
         """
         # Refs follow a dot, and "/" is the character after it.
         ranges = [{"_id": {"$gte": fire.job_id, "$lt": f"{fire.job_id}/"}} for fire in lost]
-        with faults("look for jobs of fires that are lost"):
+        with faults("find the jobs of lost fires"):
             found = await self._jobs.find({"$or": ranges}, (*MADE_BY_FIELDS, FIRED_ON)).to_list(None)
         makers = {document["_id"]: maker_of(document) for document in found}
         decided_on = {document["_id"]: document.get(FIRED_ON) for document in found}
@@ -162,7 +162,7 @@ class FiredJobs:
 
     async def _cancel(self, ids: Sequence[str], at_ms: WallMs) -> None:
         """Cancel the jobs of graphs that can't get their last job: none of them may run."""
-        with faults("cancel the jobs of a fire that is none"):
+        with faults("cancel the jobs of refused fires"):
             await self._jobs.with_options(write_concern=MAJORITY).update_many(
                 {"_id": {"$in": list(ids)}}, cancelled(at_ms, self._job_retention_ms)
             )
@@ -187,7 +187,7 @@ class FiredJobs:
         return {by_id[id] for id, maker in makers.items() if _may_have_fired(maker, by_id[id])}
 
     async def _makers(self, ids: Sequence[str]) -> dict[str, ScheduleId | None]:
-        with faults("look for fired jobs"):
+        with faults("find the fired jobs"):
             documents = await self._jobs.find({"_id": {"$in": ids}}, MADE_BY_FIELDS).to_list(None)
         return {document["_id"]: maker_of(document) for document in documents}
 

@@ -50,7 +50,7 @@ class VerdictRecords:
         ]
         existing: list[dict[str, Any]] = []
         settled = dict.fromkeys(decisions, written)
-        with faults("record what did not fire"):
+        with faults("write the records"):
             try:
                 await self._verdicts.insert_many(documents, ordered=False)
             except BulkWriteError as error:
@@ -82,7 +82,7 @@ class VerdictRecords:
         if not decisions:
             return set()
         by_id = {verdict_id(decision.schedule, decision.run.first_ms): decision for decision in decisions}
-        with faults("look for records"):
+        with faults("find the records"):
             documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _RUN).to_list(None)
         # A record with the same first time may be another leader's, with another end.
         return {by_id[document["_id"]] for document in documents if _is(document, by_id[document["_id"]])}
@@ -92,7 +92,7 @@ class VerdictRecords:
         if not fires:
             return set()
         by_id = {verdict_id(fire.schedule, fire.nominal_ms): fire for fire in fires}
-        with faults("look for records"):
+        with faults("find the records"):
             documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _VERDICT).to_list(None)
         unstorable = [document for document in documents if is_unstorable(document)]
         return {by_id[each["_id"]] for each in unstorable if _is_of(each, by_id[each["_id"]])}

@@ -74,13 +74,13 @@ _SMALL = (
     Collection.LANES, Collection.CALENDARS, Collection.TENANTS, Collection.TOKENS, Collection.PAUSES,
     Collection.HOLDS,
 )  # fmt: skip
-_HEARD_LATELY_MS = 30_000
+_LIVE_FOR_MS = 30_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def server_now_ms(database: Database) -> int:
     """Return the database's time, with which all instants are compared."""
-    with faults("ask for the time"):
+    with faults("read the server's time"):
         answer = await database.command("hello")
     now_ms = expiry_ms(answer.get("localTime"))
     assert now_ms is not None, "every server reports its time"
@@ -114,14 +114,14 @@ def _take(collection: Collection, document: Mapping[str, Any], into: CheckContex
     expire_at_ms = expiry_ms(document.get("expire_at"))
     match collection:
         case Collection.PROCESSORS:
-            heard_at_ms = None if expire_at_ms is None else expire_at_ms - REGISTRATION_KEPT_MS
-            into.processors[resource.id] = RegisteredProcessor(resource, heard_at_ms)
+            heartbeat_at_ms = None if expire_at_ms is None else expire_at_ms - REGISTRATION_KEPT_MS
+            into.processors[resource.id] = RegisteredProcessor(resource, heartbeat_at_ms)
         case Collection.CALENDARS:
             into.calendars[resource.name] = resource
         case Collection.DEFINITIONS:
             into.definitions[resource.name] = resource
         case Collection.REPLICAS if expire_at_ms is not None:
-            if into.now - (expire_at_ms - REPLICA_KEPT_MS) <= _HEARD_LATELY_MS:
+            if into.now - (expire_at_ms - REPLICA_KEPT_MS) <= _LIVE_FOR_MS:
                 into.replicas[resource.id] = resource
         case Collection.PAUSES:
             into.pauses[resource.id] = resource
@@ -137,8 +137,8 @@ def _take(collection: Collection, document: Mapping[str, Any], into: CheckContex
         return Finding(
             FindingKind.NOT_EXPIRED,
             f"{collection}/{short_id(document['_id'])}",
-            "it has no expire_at, so it never expires, and whether its process lives is unknown",
-            f"end that process, or if there is none, delete the document: db.{collection}.deleteOne({{_id: …}})",
+            "it has no expire_at, so it never expires and does not show if its process is alive",
+            f"end that process; if there is none, delete the document: db.{collection}.deleteOne({{_id: …}})",
         )
     return None
 
@@ -150,7 +150,7 @@ async def long_expired(database: Database, indexes: PresentIndexes, now: int, ex
     for collection in Collection:
         if not indexes.has(collection, "expire_at"):
             continue
-        with faults(f"look for expired {collection}"):
+        with faults(f"find expired {collection}"):
             document = await database[collection.value].find_one(
                 {"expire_at": {"$lt": before}}, {"expire_at": True}, sort=[("expire_at", ASCENDING)]
             )
@@ -159,10 +159,10 @@ async def long_expired(database: Database, indexes: PresentIndexes, now: int, ex
         since_ms = expiry_ms(document["expire_at"])
         late = f"{(now - since_ms) // 1_000} s ago" if since_ms is not None else "long ago"
         id = short_id(document["_id"])
-        what = f"it should have been deleted {late}, and is the oldest of those that should"
+        what = f"it expired {late} and still exists; it is the oldest such document"
         hint = (
-            "the database deletes what has expired by itself, once a minute: see whether ttlMonitorEnabled is off, or"
-            " its primary is overloaded"
+            "MongoDB deletes expired documents once a minute: check that ttlMonitorEnabled is on, and that the primary"
+            " is not overloaded"
         )
         found.append(Finding(FindingKind.NOT_EXPIRED, f"{collection}/{id}", what, hint, since_ms, witness=id))
     return found

@@ -14,7 +14,7 @@ Found = Mapping[str, Mapping[str, Any]]
 
 _DOUBLED_SHOWN_MAX = 20
 _DOUBLED_LIMIT_S = 60.0
-_MAKE = "hascheduler migrate creates it (so does each replica at its start)"
+_MAKE = "run hascheduler migrate to create it (each replica also does at its start)"
 
 
 class PresentIndexes:
@@ -25,7 +25,7 @@ class PresentIndexes:
 
     @classmethod
     async def of(cls, database: Database) -> "PresentIndexes":
-        with faults("look at the collections and indexes"):
+        with faults("read the collections and indexes"):
             names = set(await database.list_collection_names())
             return cls(
                 {
@@ -50,7 +50,7 @@ class PresentIndexes:
                     require_compatible(collection, [model], existing)
                 except DatabaseUnfit as error:
                     what, _, hint = str(error).partition("; ")
-                    findings.append(Finding(FindingKind.INDEX, document, what, f"{hint}; then hascheduler migrate"))
+                    findings.append(Finding(FindingKind.INDEX, document, what, f"{hint}; then run hascheduler migrate"))
                 else:
                     if index_name(model) not in existing:
                         findings.append(Finding(FindingKind.INDEX, document, "the index is missing", _MAKE))
@@ -80,7 +80,7 @@ async def duplicate_idempotency_keys(database: Database) -> Sequence[Finding]:
         {"$match": {"jobs": {"$gt": 1}}},
         {"$limit": _DOUBLED_SHOWN_MAX},
     ]
-    with faults("look for doubled idempotency keys", _DOUBLED_LIMIT_S):
+    with faults("find duplicate idempotency keys", _DOUBLED_LIMIT_S):
         cursor = await database[Collection.JOBS.value].aggregate(pipeline, allowDiskUse=True)
         rows = await cursor.to_list(None)
     return [_doubled(row) for row in rows]
@@ -91,7 +91,7 @@ def _doubled(row: Mapping[str, Any]) -> Finding:
     return Finding(
         FindingKind.IDEMPOTENCY_DOUBLED,
         f"jobs/{row['first']}",
-        f"{row['jobs']} jobs answer for the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
-        "look which of them ran; cancel what is not wanted, then hascheduler migrate creates the index",
+        f"{row['jobs']} jobs have the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
+        "check which of them ran, cancel the unwanted ones, then run hascheduler migrate to create the index",
         since_ms=since_ms if isinstance(since_ms, int) else None,
     )

@@ -44,8 +44,8 @@ class JobScan:
                     Finding(
                         FindingKind.UNKNOWN_STATE,
                         f"jobs/{short_id(document['_id'])}",
-                        f"its state is {short_id(document.get('state'))!r}, and there are {', '.join(_STATES)}",
-                        "it neither runs nor ends: look at it in MongoDB, and submit it again",
+                        f"its state is {short_id(document.get('state'))!r}; the states are {', '.join(_STATES)}",
+                        "it neither runs nor ends: inspect it in MongoDB, then submit it again",
                     )
                     for document in documents
                 )
@@ -92,7 +92,7 @@ class JobScan:
         ended = await self._failed_of([id for id in sorted(ids) if is_batch(id)])
         in_order = sorted(id for id in ids if not is_batch(id))
         for start in range(0, len(in_order), _ASKED_MAX):
-            with faults("read what jobs wait for"):
+            with faults("read the dependencies of jobs"):
                 documents = await self._jobs.find(
                     {"_id": {"$in": in_order[start : start + _ASKED_MAX]}}, ["state", "finished_at_ms"]
                 ).to_list(None)
@@ -106,7 +106,7 @@ class JobScan:
         failed: dict[str, EndedJob] = {}
         for batch in batches:
             which = {"batch": batch, "state": {"$in": _ENDED_BADLY}}
-            with faults("read what jobs wait for"):
+            with faults("read the dependencies of jobs"):
                 first = await self._jobs.find_one(
                     which, ["state", "finished_at_ms"], sort=[("finished_at_ms", ASCENDING)]
                 )

@@ -11,7 +11,7 @@ from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import CheckConfig, Report
 from hascheduler.check.journal import DatedHead, JournalOrder, check_decisions
 from hascheduler.dispatch.decisions import (
-    BESIDE,
+    EXTRA_FIELDS,
     CountFailures,
     Decision,
     Fire,
@@ -116,7 +116,7 @@ class JournalScan:
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         moved = sorted({decision.job_id for decision in decisions if isinstance(decision, JobMove)})
         named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | RecordVerdict)})
-        with faults("read what was decided about"):
+        with faults("read the documents of the decisions"):
             found = self._database[Collection.JOBS.value].find({"_id": {"$in": moved}}, CLASSIFIED_FIELDS)
             jobs = await found.to_list(None)
             found = self._database[Collection.SCHEDULES.value].find({"_id": {"$in": named}}, _BASIS)
@@ -134,7 +134,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
     if not isinstance(rows, list):
         raise InvalidInput(("decisions",), f"a {type(rows).__name__}", "a list")
     try:
-        decisions = decode_decisions(rows, *map(document.get, BESIDE))
+        decisions = decode_decisions(rows, *map(document.get, EXTRA_FIELDS))
     except (InvalidInput, ValueError, TypeError) as error:
         raise InvalidInput(("decisions",), f"{str(error)[:200]}", "decisions of this release") from None
     for decision in decisions:

@@ -51,17 +51,17 @@ class MongoInvariantScan:
         self._deployment = deployment
         self._after_schedule = ""
 
-    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+    async def run(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         findings = FindingCollector()
         first = await self._new_pass(bounds, progress, findings)
-        complete = await first.look_at_all(self._after_schedule)
+        complete = await first.check_all(self._after_schedule)
         self._after_schedule = first.after_schedule
         if any(findings.suspects.values()):
-            await asyncio.sleep(bounds.look_again_s)
+            await asyncio.sleep(bounds.recheck_after_s)
             again = FindingCollector()
             second = await self._new_pass(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None, again)
-            complete &= await second.look_again(findings.suspects)
-            findings.second_look(finding for of_kind in again.suspects.values() for finding in of_kind.values())
+            complete &= await second.recheck(findings.suspects)
+            findings.confirm(finding for of_kind in again.suspects.values() for finding in of_kind.values())
         return CheckReport(
             at_ms=first.now,
             findings=findings.listed(),
@@ -106,7 +106,7 @@ class _Pass:
         """Return the schedule after which the next scan begins; "" if this pass reached the end."""
         return "" if self._schedules is None else self._schedules.compared_through
 
-    async def look_at_all(self, after_schedule: str) -> bool:
+    async def check_all(self, after_schedule: str) -> bool:
         """Read everything, and return True if it was done within the time limit."""
         with suppress(ScanTimeOver):
             indexes = await PresentIndexes.of(self._database)
@@ -123,7 +123,7 @@ class _Pass:
             return True
         return False
 
-    async def look_again(self, suspects: Suspects) -> bool:
+    async def recheck(self, suspects: Suspects) -> bool:
         """Repeat the reads for the suspects alone."""
         with suppress(ScanTimeOver):
             indexes = await PresentIndexes.of(self._database)

@@ -148,7 +148,7 @@ async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) 
         if not indexes.has(collection, "expire_at"):
             continue
         for order in (ASCENDING, DESCENDING):
-            with faults("look how long jobs are kept"):
+            with faults("read the retention of jobs"):
                 documents = await (
                     database[collection.value]
                     .find({"expire_at": {"$type": "date"}}, {"expire_at": True, ended: True})

@@ -116,7 +116,7 @@ class MongoJobStore(Submissions, BulkChanges):
         query: dict[str, Any] = {"depends_on": {"$in": list(ids)}, "_id": {"$nin": list(known)}}
         if tenant is not None:
             query["tenant"] = tenant
-        with faults("look for dependents"):
+        with faults("find the dependents"):
             found = self._jobs.find(query, DEPENDENT_FIELDS).hint(DEPENDS_ON).sort("_id", ASCENDING).limit(limit)
             return [dependent_of(job) for job in await found.to_list(None)]
 
@@ -131,7 +131,7 @@ class MongoJobStore(Submissions, BulkChanges):
         return bool(answer.modified_count)
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
-        with faults("look for jobs"):
+        with faults("find the jobs"):
             documents = await self._jobs.find(query, ["state", *MADE_BY_FIELDS]).limit(limit).to_list(None)
         return [KnownJob(job["_id"], str(job.get("tenant")), decode_job_state(job), maker_of(job)) for job in documents]
 
@@ -140,7 +140,7 @@ class MongoJobStore(Submissions, BulkChanges):
             {"$match": {"batch": {"$in": list(batches)}}},
             {"$group": {"_id": {"batch": "$batch", "tenant": "$tenant", "state": "$state"}}},
         ]
-        with faults("look for batches"):
+        with faults("find the batches"):
             cursor = await awaited(self._jobs.aggregate(rows))
             found = [row["_id"] for row in await cursor.to_list(None)]
         return [KnownJob(row["batch"], str(row.get("tenant")), decode_job_state(row)) for row in found]

@@ -90,7 +90,7 @@ class Submissions:
 
     async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> Mapping[str, Any] | None:
         query = {"tenant": tenant, "idempotency_key": key, "submitted_at_ms": {"$gt": at_ms - IDEMPOTENCY_MS}}
-        with faults("look for the idempotency key"):
+        with faults("find the idempotency key"):
             if await self._jobs.find_one(query, ["_id"]) is None:
                 return None
             await self._jobs.update_one(query, _UNCHANGED)
@@ -156,7 +156,7 @@ class Submissions:
                 if met:
                     is_replay = len(met) == len(jobs) and all(each.answer is SubmitAnswer.KNOWN for each in met)
                     return met if is_replay else None
-        raise StoreUnavailable("submit the jobs together: those that are there come and go")
+        raise StoreUnavailable("submit the jobs together: the existing ones keep changing")
 
     async def _insert(self, requests: Sequence[_Request]) -> Sequence[Submission | Exception]:
         answers: list[Submission | Exception | None] = [None] * len(requests)
@@ -287,7 +287,7 @@ def _release(holder: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def _unsettled() -> StoreUnavailable:
-    return StoreUnavailable("submit the job: the one that is there comes and goes")
+    return StoreUnavailable("submit the job: the existing one keeps changing")
 
 
 class _Turns:

@@ -3,7 +3,7 @@
 Idempotent, and safe from several replicas at once. The collections are created explicitly because the stream takes a
 dropped one for lost history, and a resync needs something to read. The server refuses an index if one of another shape
 has its name, or one of another name has its shape: both raise `DatabaseUnfit`, which names the two indexes and the
-command that drops the existing one. People have to decide which of the two is right.
+command that drops the existing one. A person has to decide which of the two is right.
 """
 
 from collections.abc import Mapping, Sequence
@@ -142,7 +142,7 @@ def require_compatible(
                 )
             if name != index_name(model) and _shape(info) == wanted:
                 raise DatabaseUnfit(
-                    f"the index {name!r} of {collection} is in the place of {index_name(model)!r};"
+                    f"the index {name!r} of {collection} takes the place of {index_name(model)!r};"
                     f' drop it: db.{collection}.dropIndex("{name}")'
                 )
 

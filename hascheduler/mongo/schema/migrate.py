@@ -6,7 +6,7 @@ The protocol between releases is in `hascheduler.model.schema_version`. The step
                 ─► do all live processes read the new version? ─► the version
 
 Each step is checked on its own and changes nothing if it is done. So a killed migration continues where it stopped, and
-several at once share the work. If people have to decide, a `DatabaseUnfit` names what: before any change, a version
+several at once share the work. If a person has to decide, a `DatabaseUnfit` names what: before any change, a version
 that this release does not read, or an index of another shape; before the last step, the processes that would not read
 the new version. No earlier step does anything that the older release would notice.
 """
@@ -49,7 +49,7 @@ _INDEX_NOT_FOUND = 27
 _BUILD_LIMIT_S = 7 * 86_400.0
 """An index of a large collection takes long to build, and the operator who waits for it has asked for it."""
 _REPORT_EVERY_S = 10.0
-_HEARD_LATELY_MS = 60_000
+_LIVE_FOR_MS = 60_000
 
 ReportStep = Callable[[str, MigrationStep, Mapping[str, Any]], None]
 """Reports progress: the event (``migrating``, ``still_migrating`` or ``migrated``), its step, and its fields."""
@@ -62,7 +62,7 @@ async def require_readable(database: Database) -> None:
 
 
 async def prepare(database: Database) -> None:
-    """Prepare the database for a replica's start: as `migrate`, but never raise the version, which people do."""
+    """Prepare the database for a replica's start: as `migrate`, but never raise the version."""
     await reach(database)
     await _missing(database)
     await ensure_collections_and_indexes(database)
@@ -71,14 +71,14 @@ async def prepare(database: Database) -> None:
 async def migrate(database: Database, report: ReportStep, *, dry_run: bool = False) -> Migration:
     """Bring the database to what this release needs, or (``dry_run``) only list what is missing.
 
-    Raise `DatabaseUnfit` if people have to decide, or a right is missing. `StoreUnavailable` may be raised after some
+    Raise `DatabaseUnfit` if a person has to decide, or a right is missing. `StoreUnavailable` may be raised after some
     of the steps, and the next migration continues from there.
     """
     before = await _readable_version(database)
     steps = await _missing(database)
     superseded = await _superseded(database)
     is_complete = not superseded or not await _older_replicas(database)
-    kept_because = "" if is_complete else "a replica of the older release uses them; migrate again once it is gone"
+    kept_because = "" if is_complete else "a replica of the older release uses them; run migrate again once it is gone"
     if is_complete:
         # Before the version, which is the last step.
         steps = sorted([*steps, *superseded], key=lambda step: step.kind is StepKind.VERSION)
@@ -86,7 +86,7 @@ async def migrate(database: Database, report: ReportStep, *, dry_run: bool = Fal
         if step.kind is StepKind.VERSION:
             await _require_all_read_it(database)
         if not dry_run and not await _carry_out(step, database, report):
-            kept_because = "this user of MongoDB may not drop them; give it dropIndex, and migrate again"
+            kept_because = "this MongoDB user may not drop them; grant it dropIndex and run migrate again"
             steps.remove(step)
     after = UNSTATED_VERSION if before is None else before
     kept = [step for step in superseded if step not in steps]
@@ -142,7 +142,7 @@ async def _readable_version(database: Database) -> int | None:
 async def _missing(database: Database) -> list[MigrationStep]:
     """Return the missing steps, in order; raise `DatabaseUnfit` if one of them is impossible."""
     version = await _readable_version(database)
-    with _exchange("look at the collections and indexes"):
+    with _exchange("read the collections and indexes"):
         names = set(await database.list_collection_names())
         found = {name: await database[name].index_information() for name in sorted(names & set(Collection))}
     steps = [MigrationStep(StepKind.COLLECTION, name) for name in Collection if name not in names]
@@ -157,7 +157,7 @@ async def _missing(database: Database) -> list[MigrationStep]:
 
 
 async def _superseded(database: Database) -> list[MigrationStep]:
-    with _exchange("look for superseded indexes"):
+    with _exchange("find the superseded indexes"):
         found = {collection: await database[collection.value].index_information() for collection in SUPERSEDED}
     return [
         MigrationStep(StepKind.SUPERSEDED, f"{collection}.{name}")
@@ -170,14 +170,14 @@ async def _superseded(database: Database) -> list[MigrationStep]:
 async def _older_replicas(database: Database) -> bool:
     """Return True if there was a heartbeat within a minute of a replica that may use superseded indexes."""
     uses_them = {"$lt": [{"$ifNull": ["$indexes", 1]}, schema_version.INDEX_GENERATION]}
-    query = {"$expr": {"$and": [_heard_lately(REPLICA_KEPT_MS), uses_them]}}
+    query = {"$expr": {"$and": [_recently_alive(REPLICA_KEPT_MS), uses_them]}}
     with _exchange("read the heartbeats in replicas"):
         return await database[Collection.REPLICAS.value].find_one(query, {"_id": True}) is not None
 
 
-def _heard_lately(kept_ms: int) -> dict[str, Any]:
+def _recently_alive(kept_ms: int) -> dict[str, Any]:
     # By the server's clock, as the server lets the records expire.
-    return {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
+    return {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _LIVE_FOR_MS]}]}
 
 
 async def _require_all_read_it(database: Database) -> None:
@@ -188,15 +188,15 @@ async def _require_all_read_it(database: Database) -> None:
     behind: list[str] = []
     for collection, kept_ms in ((Collection.REPLICAS, REPLICA_KEPT_MS), (Collection.PROCESSORS, REGISTRATION_KEPT_MS)):
         reads_it = {"$gte": [{"$ifNull": ["$reads", UNSTATED_VERSION]}, schema_version.NEWEST_VERSION]}
-        query = {"$expr": {"$and": [_heard_lately(kept_ms), {"$not": [reads_it]}]}}
+        query = {"$expr": {"$and": [_recently_alive(kept_ms), {"$not": [reads_it]}]}}
         with _exchange(f"read the heartbeats in {collection}"):
             found = await database[collection.value].find(query, {"_id": True}).to_list(None)
         behind += [str(document["_id"]) for document in found]
     if behind:
         who = ", ".join(sorted(behind)[:5]) + (f" and {len(behind) - 5} more" if len(behind) > 5 else "")
         raise DatabaseUnfit(
-            f"the schema version can't become {schema_version.NEWEST_VERSION} yet: {who} would not read it; replace"
-            " what is of the older release first (a process that is gone is forgotten after a minute)"
+            f"the schema version can't be raised to {schema_version.NEWEST_VERSION} yet: {who} can't read it; upgrade"
+            " these processes first (one that has ended is forgotten after a minute)"
         )
 
 
@@ -245,4 +245,4 @@ def _exchange(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
         except OperationFailure as error:
             if error.code != _UNAUTHORIZED:
                 raise
-            raise DatabaseUnfit(f"{doing}: this user of MongoDB has no right to that") from None
+            raise DatabaseUnfit(f"{doing}: this MongoDB user is not authorized") from None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
-from hascheduler.dispatch.decisions import BESIDE, decode_decisions, encode_beside, encode_decisions
+from hascheduler.dispatch.decisions import EXTRA_FIELDS, decode_decisions, encode_decisions, encode_extras
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.leadership import (
     decode_journal_head,
@@ -65,7 +65,7 @@ class MemoryJournal(MemoryStore):
                     **encode_journal_head(entry.head),
                     "at_ms": entry.at_ms,
                     "decisions": encode_decisions(entry.decisions),
-                    **encode_beside(entry.decisions),
+                    **encode_extras(entry.decisions),
                 },
             )
 
@@ -99,7 +99,7 @@ def _seq(document: Document) -> int:
 
 def _journal_entry(document: Document) -> JournalEntry:
     head = decode_journal_head(document["_id"], document)
-    decisions = decode_decisions(document["decisions"], *map(document.get, BESIDE))
+    decisions = decode_decisions(document["decisions"], *map(document.get, EXTRA_FIELDS))
     return JournalEntry(head, WallMs(document["at_ms"]), decisions)
 
 

@@ -33,8 +33,8 @@ TIMES = 120
 SKIPPED = (40, 44)
 """Those from here through there did not fire."""
 CONFIG = CheckConfig(RETENTION_MS, RETENTION_MS, heartbeat_timeout_ms=5_000, start_timeout_ms=5_000)
-AT_ONCE: ScanBounds = replace(THOROUGH, look_again_s=0.0)
-"""What is stored here stands still: a second look needs no pause."""
+AT_ONCE: ScanBounds = replace(THOROUGH, recheck_after_s=0.0)
+"""Nothing stored here changes by itself, so a second scan needs no pause."""
 
 Document = dict[str, Any]
 
@@ -117,10 +117,10 @@ class Healthy:
         basis = Basis(self.time(number - 1), WallMs(self.created_ms))
         return replace(Fire("tick", self.time(number), basis), **fields)
 
-    def processor(self, id: str = "p1", *, heard_ago_ms: int = -60_000, **fields: Any) -> Document:
-        """One that is alive for as long as a slow machine looks at it: it will have been heard in a minute."""
+    def processor(self, id: str = "p1", *, silent_ms: int = -60_000, **fields: Any) -> Document:
+        """A live processor; its last heartbeat is a minute ahead, so that it stays live on a slow machine."""
         document = encode_processor(make_processor(id, slots=8))
-        return document | {"expire_at": self.expire_at(600_000 - heard_ago_ms)} | fields
+        return document | {"expire_at": self.expire_at(600_000 - silent_ms)} | fields
 
     def replica(self, id: str, *, ago_ms: int = 3_600_000, **fields: Any) -> Document:
         """One that lives, and began so long ago."""

@@ -23,17 +23,17 @@ MINUTE_MS = 60_000
 
 
 class MovingScan(MongoInvariantScan):
-    """Before its second look, ``motion`` happens."""
+    """Before its second scan, ``motion`` happens."""
 
     motion: Callable[[], Awaitable[Any]]
 
     async def _new_pass(self, bounds: Any, progress: Any, into: Any) -> Any:
-        if self._looks:
+        if self._scans:
             await self.motion()
-        self._looks += 1
+        self._scans += 1
         return await super()._new_pass(bounds, progress, into)
 
-    _looks = 0
+    _scans = 0
 
 
 MOTIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -53,16 +53,16 @@ MOTIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("row", MOTIONS)
-async def test_a_document_that_changes_between_two_looks_is_no_finding(healthy: Healthy, row: str) -> None:
+async def test_a_document_that_changes_between_two_scans_is_no_finding(healthy: Healthy, row: str) -> None:
     collection, before, after = MOTIONS[row]
     id = "job:runs" if collection == "jobs" else "default"
     ago = {"dispatched_at_ms": healthy.now - 5 * MINUTE_MS} if collection == "jobs" else {}
     documents = healthy.database[collection]
     await documents.update_one({"_id": id}, {"$set": before | ago})
-    assert (await healthy.scan().look(AT_ONCE)).findings != ()
+    assert (await healthy.scan().run(AT_ONCE)).findings != ()
     scan = MovingScan(healthy.database, Deployment(CONFIG, "default"))
     scan.motion = lambda: documents.update_one({"_id": id}, {"$set": after})
-    assert (await scan.look(AT_ONCE)).findings == ()
+    assert (await scan.run(AT_ONCE)).findings == ()
 
 
 async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy) -> None:
@@ -70,31 +70,31 @@ async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy
     await healthy.database.schedules.insert_one(healthy.stands())
     await healthy.database.replicas.delete_many({})
     await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"renewed_at_ms": healthy.now - 300_000}})
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"nobody_leads": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"nobody_leads": 1}
 
 
 async def test_a_local_time_is_not_overdue_if_a_replica_has_other_zone_data(healthy: Healthy) -> None:
     local = {"type": "cron", "expression": "* 0-23 * * *", "timezone": "Europe/Paris"}
     await healthy.database.schedules.insert_many([healthy.stands("instants"), healthy.stands("local", trigger=local)])
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 2}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"overdue": 2}
     await healthy.database.replicas.insert_one(healthy.replica("r4", zone_data="1999a"))
-    [overdue] = (await healthy.scan().look(AT_ONCE)).findings
+    [overdue] = (await healthy.scan().run(AT_ONCE)).findings
     assert (overdue.kind, overdue.document) == (FindingKind.OVERDUE, "schedules/instants")
 
 
 async def test_what_people_have_paused_is_neither_overdue_nor_waits_in_vain(healthy: Healthy) -> None:
     await healthy.database.schedules.insert_one(healthy.stands())
     await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1, "waiting_in_vain": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"overdue": 1, "waiting_in_vain": 1}
     pauses, everything = healthy.database.pauses, document_of(make_pause(rev=1))
     await pauses.insert_one(everything)
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
     await pauses.replace_one({}, {**everything, "schedules_only": True})
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"waiting_in_vain": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"waiting_in_vain": 1}
     registered = await healthy.database.processors.find().to_list(None)
     drains = [make_pause(drain_id(name), rev=1) for name in sorted({each["name"] for each in registered})]
     await pauses.insert_many([document_of(drain) for drain in drains])
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
 
 
 YOUNG: dict[str, Callable[[Healthy], dict[str, Any]]] = {
@@ -119,7 +119,7 @@ YOUNG: dict[str, Callable[[Healthy], dict[str, Any]]] = {
 @pytest.mark.parametrize("row", YOUNG)
 async def test_within_its_grace_nothing_is_a_finding(healthy: Healthy, row: str) -> None:
     await healthy.database.jobs.insert_one(YOUNG[row](healthy))
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
 
 
 CAPPED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -138,20 +138,20 @@ async def test_a_job_that_some_limit_may_hold_back_does_not_wait_in_vain(healthy
     definition, fields = CAPPED[row]
     await healthy.database.definitions.update_one({"_id": "log"}, {"$set": definition})
     await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS, **fields))
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert report.findings == ()
 
 
 async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> None:
     """The oldest fires are gone, and what is still there says that it is kept for no longer."""
     await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"verdict_missing": 1}
     kept_ms = 300_000
-    assert (await healthy.scan(config=replace(CONFIG, job_retention_ms=kept_ms)).look(AT_ONCE)).findings == ()
+    assert (await healthy.scan(config=replace(CONFIG, job_retention_ms=kept_ms)).run(AT_ONCE)).findings == ()
     await healthy.database.jobs.update_many(
         {"schedule": "tick"}, [{"$set": {"expire_at": {"$add": [{"$toDate": "$finished_at_ms"}, kept_ms]}}}]
     )
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
 
 
 async def test_times_of_an_earlier_trigger_are_compared_with_it(healthy: Healthy) -> None:
@@ -160,11 +160,11 @@ async def test_times_of_an_earlier_trigger_are_compared_with_it(healthy: Healthy
     trigger = {"type": "interval", "every_ms": 2_000, "anchor_ms": healthy.time(60)}
     edit = {"past": [healthy.past(edited_ms)], "since_ms": edited_ms, "trigger": trigger}
     await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": edit})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
     await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(61)}"})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
     await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(59)}"})
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"verdict_missing": 1}
 
 
 async def test_after_max_fires_a_schedule_owes_no_verdicts(healthy: Healthy) -> None:
@@ -174,9 +174,9 @@ async def test_after_max_fires_a_schedule_owes_no_verdicts(healthy: Healthy) -> 
     gone = [f"fire:tick:{healthy.time(number)}" for number in range(31, 61)]
     await healthy.database.jobs.delete_many({"_id": {"$in": gone}})
     await healthy.database.verdicts.delete_many({})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
     await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(20)}"})
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"verdict_missing": 1}
 
 
 async def test_times_are_compared_unless_their_partition_is_held(healthy: Healthy) -> None:
@@ -191,7 +191,7 @@ async def test_times_are_compared_unless_their_partition_is_held(healthy: Health
     await holds.insert_one(encode_hold(Hold(other, 1, is_held=True)))
     for rev, is_held in ((1, False), (2, True), (3, False)):
         await holds.replace_one({"_id": key}, encode_hold(Hold(key, rev, is_held=is_held)), upsert=True)
-        report = await healthy.scan().look(AT_ONCE)
+        report = await healthy.scan().run(AT_ONCE)
         is_missing = (FindingKind.VERDICT_MISSING, "schedules/tick") in [finding.key for finding in report.findings]
         assert is_missing is not is_held
 
@@ -223,7 +223,7 @@ async def test_a_hundred_thousand_finished_jobs_are_scanned_in_constant_memory(h
     scan = healthy.scan()
     tracemalloc.start()
     try:
-        report = await scan.look(AT_ONCE)
+        report = await scan.run(AT_ONCE)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -233,7 +233,7 @@ async def test_a_hundred_thousand_finished_jobs_are_scanned_in_constant_memory(h
     assert 40_000 < report.looked_at["fired jobs"] <= FINISHED // 2 + 115
     assert peak < 30 * MEGABYTE
     await healthy.database.jobs.delete_one({"_id": f"fire:busy:{healthy.cursor_ms - 1_000 * EVERY_MS}"})
-    [finding] = (await scan.look(AT_ONCE)).findings
+    [finding] = (await scan.run(AT_ONCE)).findings
     assert (finding.kind, finding.document) == (FindingKind.VERDICT_MISSING, "schedules/busy")
 
 
@@ -246,7 +246,7 @@ async def test_every_read_is_a_range_of_an_index_and_nothing_is_written(mongodb_
     await healthy.database.jobs.insert_one(healthy.job("job:x", "running", 200_000, processor="gone"))
     watched = Healthy(open_database(client, healthy.database.name), healthy.now)
     for bounds in (AT_ONCE, LIGHT):
-        assert (await watched.scan().look(bounds)).counts == {"orphan_attempt": 1}
+        assert (await watched.scan().run(bounds)).counts == {"orphan_attempt": 1}
     await client.close()
     names = {next(iter(command)) for command in commands.sent}
     assert names <= {"hello", "listCollections", "listIndexes", "find", "getMore", "killCursors", "endSessions"}
@@ -276,7 +276,7 @@ async def test_the_report_is_bounded_however_much_is_broken(healthy: Healthy) ->
         [healthy.job(f"job:{number:05d}", "running", 200_000, processor="gone") for number in range(many)]
     )
     await healthy.database.tokens.insert_many([{"_id": f"t{number}", "id": f"t{number}"} for number in range(300)])
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert report.counts == {"orphan_attempt": SUSPECTS_MAX, "unreadable": 300}
     assert len(report.findings) == 2 * FINDINGS_KEPT_MAX
     assert not report.complete
@@ -287,14 +287,14 @@ async def test_a_leaders_scans_take_turns_with_the_schedules(healthy: Healthy) -
     await healthy.database.schedules.insert_many(
         [healthy.schedule(name, trigger={"type": "interval", "every_ms": 60_000, "anchor_ms": 0}) for name in names]
     )
-    bounds = replace(LIGHT, compared_max=3, pause_s=0.0, look_again_s=0.0)
+    bounds = replace(LIGHT, compared_max=3, pause_s=0.0, recheck_after_s=0.0)
     scan = healthy.scan()
     found: list[set[str]] = []
     for _ in range(5):
-        report = await scan.look(bounds)
+        report = await scan.run(bounds)
         found.append({finding.document for finding in report.findings})
         assert {finding.kind for finding in report.findings} == {FindingKind.VERDICT_MISSING}
-    # None of them has a verdict, but for the one that is healthy; each look finds the next three.
+    # None of them has a verdict, but for the one that is healthy; each scan finds the next three.
     expected = [f"schedules/{name}" for name in names]
     assert set().union(*found) == set(expected)
     assert found[0] == set(expected[:3])
@@ -302,7 +302,7 @@ async def test_a_leaders_scans_take_turns_with_the_schedules(healthy: Healthy) -
 
 
 async def test_a_scan_out_of_time_is_incomplete_and_the_next_one_continues(healthy: Healthy) -> None:
-    report = await healthy.scan().look(replace(LIGHT, limit_s=0.0, look_again_s=0.0))
+    report = await healthy.scan().run(replace(LIGHT, limit_s=0.0, recheck_after_s=0.0))
     assert not report.complete
     assert report.findings == ()
 
@@ -312,6 +312,6 @@ async def test_of_a_schedule_with_too_many_times_the_newest_are_compared(healthy
     await healthy.database.schedules.insert_one(
         healthy.schedule("mad", trigger={"type": "interval", "every_ms": 1, "anchor_ms": 0})
     )
-    [finding] = (await healthy.scan().look(replace(AT_ONCE, times_max=1_000))).findings
+    [finding] = (await healthy.scan().run(replace(AT_ONCE, times_max=1_000))).findings
     assert (finding.kind, finding.document) == (FindingKind.VERDICT_MISSING, "schedules/mad")
     assert int(finding.what.split()[0]) <= 1_000

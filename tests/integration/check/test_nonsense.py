@@ -69,7 +69,7 @@ async def test_mutated_documents_of_every_kind_never_break_a_scan(healthy: Healt
             document["_id"] = random.choice(IDS)
         with suppress(WriteError):  # two arrays in one index
             await documents.replace_one({"_id": document["_id"]}, document, upsert=True)
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert report.at_ms
     for finding in report.findings:
         assert finding.what
@@ -80,12 +80,12 @@ async def test_mutated_documents_of_every_kind_never_break_a_scan(healthy: Healt
 @pytest.mark.parametrize("document", [{"_id": "schema"}, {"_id": "schema", "version": "x"}, {"_id": 5}, {"_id": {}}])
 async def test_a_malformed_schema_version_never_breaks_a_scan(healthy: Healthy, document: dict[str, Any]) -> None:
     await healthy.database.meta.insert_one(document)
-    assert (await healthy.scan().look(AT_ONCE)).counts == {"unreadable": 1}
+    assert (await healthy.scan().run(AT_ONCE)).counts == {"unreadable": 1}
 
 
 async def test_an_empty_database_lacks_only_its_collections_and_indexes(healthy: Healthy) -> None:
     await healthy.database.client.drop_database(healthy.database.name)
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert set(report.counts) == {"index"}
     assert report.counts["index"] == len(Collection)
 
@@ -110,7 +110,7 @@ async def test_of_many_jobs_one_of_each_tenant_is_read_from_an_index(mongodb_uri
     commands = SentCommands()
     client: Client = Client(mongodb_uri, **CLIENT_OPTIONS, event_listeners=[commands])
     watched = Stored([open_database(client, database.name) for database in stored.databases])
-    report = await watched.scan(1).look(replace(AT_ONCE, batch=100))
+    report = await watched.scan(1).run(replace(AT_ONCE, batch=100))
     await client.close()
     assert keys(report) == [(FindingKind.MISPLACED, "jobs/job:x")]
     assert report.looked_at["tenants of jobs"] == 2
@@ -123,7 +123,7 @@ async def test_of_many_jobs_one_of_each_tenant_is_read_from_an_index(mongodb_uri
 
 
 @pytest.mark.parametrize("collection", [Collection.JOBS, Collection.SCHEDULES, Collection.NAMES, Collection.ROUTING])
-async def test_mutated_documents_never_break_a_look(stored: Stored, collection: Collection) -> None:
+async def test_mutated_documents_never_break_a_scan(stored: Stored, collection: Collection) -> None:
     random = Random(f"nonsense of places {collection}")
     samples: list[dict[str, Any]] = [
         {"_id": "x", "tenant": ONE, "submitted_at_ms": 5, "job": {"tenant": ONE}, "partition": 7, "use": 1, "at_ms": 5}
@@ -140,7 +140,7 @@ async def test_mutated_documents_never_break_a_look(stored: Stored, collection: 
         with suppress(WriteError):  # two arrays in one index
             await documents.replace_one({"_id": document["_id"]}, document, upsert=True)
         if collection is Collection.ROUTING and number % 10 == 0:
-            assert (await stored.scan(0).look(AT_ONCE)).at_ms
+            assert (await stored.scan(0).run(AT_ONCE)).at_ms
     report = await stored.look(replace(AT_ONCE, batch=7))
     for finding in report.findings:
         assert finding.what

@@ -123,14 +123,14 @@ ROWS: dict[str, tuple[Plant, str]] = {
     ),
     "held by no processor": (
         job("job:x", "dispatched", 2 * MINUTE_MS, processor=None),
-        "orphan_attempt jobs/job:x: no processor | leads",
+        "orphan_attempt jobs/job:x: without a processor | leads",
     ),
     "held by a silent processor": (
         both(
-            insert("processors", lambda healthy: healthy.processor("silent", heard_ago_ms=200_000)),
+            insert("processors", lambda healthy: healthy.processor("silent", silent_ms=200_000)),
             job("job:x", "running", 5 * MINUTE_MS, processor="silent"),
         ),
-        "orphan_attempt jobs/job:x: at silent, silent for 200 s | leads",
+        "orphan_attempt jobs/job:x: at silent | silent for 200 s | leads",
     ),
     "asked to stop long ago": (
         write("jobs", "job:runs", lambda healthy: {"cancel_requested_at_ms": healthy.now - 20 * MINUTE_MS}),
@@ -138,7 +138,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
     ),
     "an attempt beyond its timeout": (
         both(definition(timeout_ms=5_000), job("job:x", "running", 5 * MINUTE_MS, definition="short")),
-        "overtime jobs/job:x: attempt 1 may take 5 s | 295 s ago | leader",
+        "overtime jobs/job:x: timeout of attempt 1 (5 s) | 295 s ago | leader",
     ),
     "a thread that goes on after its timeout": (
         insert(
@@ -161,7 +161,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
                 ),
             ),
         ),
-        "overtime jobs/job:x: all its attempts together may take 5 s | leader",
+        "overtime jobs/job:x: total timeout (5 s) | leader",
     ),
     "expired and still waiting": (
         insert("jobs", lambda healthy: healthy.job("job:x", expires_at_ms=healthy.now - 90_000)),
@@ -187,7 +187,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
             job("job:bad", "cancelled", 5 * MINUTE_MS, batch="batch:b"),
             job("job:x", "pending", 5 * MINUTE_MS, waits_for=["job:x", "batch:b"]),
         ),
-        "dependent_stranded jobs/job:x: it waits for batch:b and so for job:bad | cancelled 300 s ago | retry job:bad",
+        "dependent_stranded jobs/job:x: batch:b (job job:bad) | cancelled 300 s ago | retry job:bad",
     ),
     "a job of a state that there is not": (
         job("job:x", "sleeping", 1_000),
@@ -213,7 +213,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
     ),
     "entries of the journal are gone": (
         remove("journal", lambda _: entry_id(4)),
-        "journal_gap journal/default/4: 1 entries between 3 and 5 are gone | backup",
+        "journal_gap journal/default/4: 1 entries between 3 and 5 | backup",
     ),
     "the term falls": (
         insert("journal", lambda healthy: healthy.entry(6, 2, Dispatch("job:runs", 1, "p1"))),
@@ -225,7 +225,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
     ),
     "two holders of one term": (
         insert("journal", lambda healthy: healthy.entry(6, 3, Dispatch("job:runs", 1, "p1")) | {"holder": "r9"}),
-        "journal_order journal/default/6: are of r3 and of r9 | fence",
+        "journal_order journal/default/6: by r3 and r9 | fence",
     ),
     "an unapplied decision": (
         entry(lambda _: Dispatch("job:waits", 1, "p1")),
@@ -241,7 +241,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
     ),
     "the lease is behind the journal": (
         write("leases", "default", lambda _: {"term": 1, "holder": "r3"}),
-        "lease_term leases/default: the lease is of term 1 | term 3 | by hand",
+        "lease_term leases/default: the lease is at term 1 | term 3 | by hand",
     ),
     "a term that was won and never begun": (
         write("leases", "default", lambda _: {"term": 4, "holder": "r3"}),
@@ -249,7 +249,7 @@ ROWS: dict[str, tuple[Plant, str]] = {
     ),
     "a lease of another holder": (
         write("leases", "default", lambda _: {"holder": "r8"}),
-        "lease_term leases/default: r8 holds term 3 | of r3 | by hand",
+        "lease_term leases/default: r8 holds term 3 | r3 wrote | by hand",
     ),
     "a lease without renewals": (
         write("leases", "default", lambda healthy: {"renewed_at_ms": healthy.now - 300_000}),
@@ -289,20 +289,20 @@ ROWS: dict[str, tuple[Plant, str]] = {
 
 
 async def test_a_healthy_database_has_no_findings(healthy: Healthy) -> None:
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert report.findings == ()
     assert report.counts == {}
     assert report.complete
     assert report.looked_at["fired jobs"] == TIMES - 5
 
 
-def _says(said: str, words: str) -> bool:
-    """Whether ``said`` has these words. Spans are counted from the moment of the scan, so they may be longer there."""
+def _holds(text: str, words: str) -> bool:
+    """Whether ``text`` has these words. Spans are counted from the moment of the scan, so they may be longer there."""
     span = re.search(r"\d+(?= s\b)", words)
     if span is None:
-        return words in said
+        return words in text
     pattern = re.escape(words[: span.start()]) + r"(\d+)" + re.escape(words[span.end() :])
-    return any(int(found) >= int(span[0]) for found in re.findall(pattern, said))
+    return any(int(found) >= int(span[0]) for found in re.findall(pattern, text))
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -310,11 +310,11 @@ async def test_each_planted_defect_is_found_and_nothing_else(healthy: Healthy, r
     plant, expected = ROWS[row]
     found, _, words = expected.partition(": ")
     await plant(healthy)
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert [f"{finding.kind} {finding.document}" for finding in report.findings] == [found]
     [finding] = report.findings
-    said = f"{finding.what} {finding.hint}"
-    assert all(_says(said, word) for word in words.split(" | ")), said
+    text = f"{finding.what} {finding.hint}"
+    assert all(_holds(text, word) for word in words.split(" | ")), text
     assert report.counts == {finding.kind.value: 1}
     assert report.complete
 
@@ -323,11 +323,11 @@ async def test_two_jobs_of_one_idempotency_key_are_found_where_no_index_keeps_th
     await healthy.database.jobs.drop_index("idempotency_key")
     for id in ("job:x", "job:y"):
         await healthy.database.jobs.insert_one(healthy.job(id, idempotency_key="k", request_hash="h"))
-    report = await healthy.scan().look(AT_ONCE)
+    report = await healthy.scan().run(AT_ONCE)
     assert {finding.kind for finding in report.findings} == {FindingKind.INDEX, FindingKind.IDEMPOTENCY_DOUBLED}
     [doubled] = [finding for finding in report.findings if finding.kind is FindingKind.IDEMPOTENCY_DOUBLED]
     assert doubled.document == "jobs/job:x"
-    assert "2 jobs answer for the idempotency key 'k' of 'acme'" in doubled.what
+    assert "2 jobs have the idempotency key 'k' of 'acme'" in doubled.what
 
 
 async def test_a_document_that_expired_long_ago_is_found(healthy: Healthy) -> None:
@@ -337,7 +337,7 @@ async def test_a_document_that_expired_long_ago_is_found(healthy: Healthy) -> No
         await healthy.database.jobs.insert_one(
             healthy.job("job:x", "succeeded", 1_000, expire_at=healthy.expire_at(-7_200_000))
         )
-        [finding] = (await healthy.scan().look(AT_ONCE)).findings
+        [finding] = (await healthy.scan().run(AT_ONCE)).findings
     finally:
         await admin.command({"setParameter": 1, "ttlMonitorEnabled": True})
     assert (finding.kind, finding.document) == (FindingKind.NOT_EXPIRED, "jobs/job:x")
@@ -349,12 +349,12 @@ async def test_an_unapplied_verdict_is_found_by_its_schedule(healthy: Healthy) -
     run = VerdictRun("tick", Verdict.MISSED, healthy.time(number), healthy.time(number), 1)
     decision = RecordVerdict(run, Basis(healthy.time(TIMES), WallMs(healthy.created_ms)))
     await healthy.database.journal.insert_one(healthy.entry(6, 3, decision, through=5))
-    [finding] = (await healthy.scan().look(AT_ONCE)).findings
+    [finding] = (await healthy.scan().run(AT_ONCE)).findings
     assert finding.kind is FindingKind.JOURNAL_UNAPPLIED
     assert "missed tick" in finding.what
     # An edit revokes it: those times are decided again.
     await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": {"since_ms": healthy.now}})
-    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().run(AT_ONCE)).findings == ()
 
 
 async def test_a_healthy_database_is_status_0_and_a_broken_one_status_1(mongodb_uri: str, healthy: Healthy) -> None:

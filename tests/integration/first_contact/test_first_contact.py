@@ -64,13 +64,13 @@ NO_DATABASE: dict[str, tuple[str, str]] = {
     ),
     "not initiated": (
         "mongodb://127.0.0.1:{uninitiated}/?replicaSet=rs0",
-        "127.0.0.1:{uninitiated} waits for its replica set to be initiated",
+        "the replica set of 127.0.0.1:{uninitiated} is not initiated",
     ),
     "another set": ("{other_set}", "is a member of the replica set 'rs0', not of 'rs7'"),
     "no such user": ("{other_user}", "refuses user 'somebody'"),
     "no SRV records": (
         "mongodb+srv://me:sEcret@no-such-host.invalid/",
-        "HASCHEDULER_MONGODB_URI: the DNS records of 'no-such-host.invalid' can't be looked up",
+        "HASCHEDULER_MONGODB_URI: the DNS records of 'no-such-host.invalid' can't be resolved",
     ),
     "nothing listens": (
         "mongodb://somebody:sEcret@127.0.0.1:1/?replicaSet=rs0",

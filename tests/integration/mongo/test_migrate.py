@@ -96,7 +96,7 @@ async def test_a_replica_creates_what_is_missing_and_never_raises_the_version(da
         ),
         (
             IndexModel([("submitted_at_ms", ASCENDING), ("_id", ASCENDING)], name="mine"),
-            "the index 'mine' of jobs is in the place of 'submitted'; drop it: db.jobs.dropIndex(\"mine\")",
+            "the index 'mine' of jobs takes the place of 'submitted'; drop it: db.jobs.dropIndex(\"mine\")",
         ),
     ],
 )
@@ -136,7 +136,7 @@ async def test_the_version_is_raised_only_when_all_live_processes_read_it(
     await database[collection.value].insert_many(
         [{"_id": "new.1", "reads": 2, "indexes": 2, "expire_at": soon}, {"_id": "old.1", "expire_at": soon}]
     )
-    with pytest.raises(DatabaseUnfit, match=r"can't become 2 yet: old\.1 would not read it"):
+    with pytest.raises(DatabaseUnfit, match=r"can't be raised to 2 yet: old\.1 can't read it"):
         await migrate(database, _silent)
     await database[collection.value].delete_one({"_id": "old.1"})
     assert (await migrate(database, _silent)).after == 2

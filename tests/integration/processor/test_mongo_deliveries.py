@@ -128,7 +128,7 @@ async def test_while_the_broker_is_away_jobs_are_found_in_the_database(
 async def test_a_job_whose_message_does_not_come_is_found_at_the_second_look(
     database: Database, amqp_url: str, database_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fallback, "LOOK_S", 0.2)
+    monkeypatch.setattr(fallback, "SWEEP_EVERY_S", 0.2)
     id, inbox = f"p.{database_name}", Seen()
     async with _falling_back(database, amqp_url, id, inbox) as broker:
         await promise(database, "lost", id)

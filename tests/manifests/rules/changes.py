@@ -1,4 +1,4 @@
-"""What happens when the next version is applied over this one: what can't change, and changes that must be seen."""
+"""What happens when another version is applied over this one: what can't change, and changes that must be seen."""
 
 from collections.abc import Iterator
 
@@ -44,12 +44,3 @@ def claims_are_plain(objects: Objects) -> Iterator[str]:
         for claim in pod.owner["spec"].get("volumeClaimTemplates", []):
             if claim["metadata"].keys() != {"name"} or claim["spec"].keys() != {"accessModes", "resources"}:
                 yield f"{pod.name}: claim {claim}"
-
-
-RULES = (
-    selectors_never_change,
-    selectors_are_disjoint,
-    nothing_is_a_job,
-    changed_configuration_rolls_pods,
-    claims_are_plain,
-)

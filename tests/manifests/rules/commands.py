@@ -61,7 +61,7 @@ def arguments_are_understood(objects: Objects) -> Iterator[str]:
             words = [_REFERENCE.sub(lambda found: variables.get(found[1], found[0]), word)  # noqa: B023  # at once
                      for word in container.spec.get("args", [])]  # fmt: skip
             try:
-                _parse(get_command(app), "hascheduler", words)
+                parse_command(get_command(app), "hascheduler", words)
             except Exception as error:  # its class is the command line's own
                 yield f"{container.name}: {words}: {error}"
 
@@ -101,15 +101,9 @@ def _texts(objects: Objects, container: Container) -> dict[str, str]:
     }
 
 
-def _parse(command: Any, name: str, words: list[str]) -> None:
+def parse_command(command: Any, name: str, words: list[str]) -> None:
+    """Raise the command line's own error if it does not understand the words."""
     with command.make_context(name, list(words)) as context:
         if hasattr(command, "resolve_command"):
-            _parse(*_next(command, context))
-
-
-def _next(group: Any, context: Any) -> tuple[Any, str, list[str]]:
-    name, command, words = group.resolve_command(context, [*context._protected_args, *context.args])
-    return command, name, words
-
-
-RULES = (variables_are_known, settings_are_accepted, arguments_are_understood, ports_are_the_settings)
+            name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+            parse_command(found, name, rest)

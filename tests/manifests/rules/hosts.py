@@ -76,6 +76,3 @@ def _strings(value: Any) -> Iterator[str]:
             for key, each in value.items():
                 if key not in _FOR_OTHERS and key != "image":
                     yield from _strings(each)
-
-
-RULES = (hosts_are_there, no_namespace_is_written_out)

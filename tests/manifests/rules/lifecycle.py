@@ -85,12 +85,3 @@ def _setting_ms(objects: Objects, container: Container, name: str) -> int:
     except InvalidInput:
         return 0  # told by another rule
     return value
-
-
-RULES = (
-    graces_suffice,
-    waiting_at_the_start_is_no_failure,
-    updates_leave_two_thirds,
-    who_must_not_all_be_away_has_a_budget,
-    each_shard_has_a_processor,
-)

@@ -1,4 +1,4 @@
-"""Names as the API server takes them, labels as people search by them, and the order in which objects come."""
+"""Names as the API server takes them, and the order in which objects come."""
 
 import re
 from collections import Counter
@@ -9,10 +9,6 @@ from tests.manifests.objects import Objects
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PORT = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-_COMPONENTS = {"scheduler", "processor", "mongodb", "rabbitmq", "bootstrap"}
-_EXACT_ENOUGH = {"ServiceAccount", "Service", "Deployment", "StatefulSet", "PodDisruptionBudget",
-                 "HorizontalPodAutoscaler", "ScaledObject", "Role", "RoleBinding", "Ingress",
-                 "Gateway", "HTTPRoute", "BackendTLSPolicy"}  # fmt: skip
 
 
 def names_are_valid(objects: Objects) -> Iterator[str]:
@@ -43,21 +39,3 @@ def all_is_in_one_namespace(objects: Objects) -> Iterator[str]:
         for subject in found.get("subjects", []):
             if subject["kind"] == "ServiceAccount" and subject.get("namespace") != namespace["metadata"]["name"]:
                 yield f"{found['kind']}/{found['metadata']['name']}: is for an account in {subject.get('namespace')}"
-
-
-def labels_say_what_it_is(objects: Objects) -> Iterator[str]:
-    for found in objects.all:
-        labels = found["metadata"].get("labels", {})
-        if found["kind"] in _EXACT_ENOUGH and (
-            labels.get("app.kubernetes.io/name") != "hascheduler"
-            or labels.get("app.kubernetes.io/component") not in _COMPONENTS
-        ):
-            yield f"{found['kind']}/{found['metadata']['name']}: labels {labels}"
-
-
-def objects_are_told_once(objects: Objects) -> Iterator[str]:
-    keys = Counter((found["kind"], found["metadata"]["name"]) for found in objects.all)
-    yield from (f"{kind}/{name} twice" for (kind, name), count in keys.items() if count > 1)
-
-
-RULES = (names_are_valid, all_is_in_one_namespace, labels_say_what_it_is, objects_are_told_once)

@@ -134,15 +134,3 @@ def quantity(text: object) -> float:
 
 def _cpu(container: Container) -> float:
     return quantity(container.spec.get("resources", {}).get("requests", {}).get("cpu", 0))
-
-
-RULES = (
-    images_are_exact_and_local,
-    resources_are_said,
-    probes_are_there,
-    probes_ask_what_answers,
-    nobody_speaks_to_the_api_server,
-    no_variables_from_services,
-    replicas_are_spread,
-    one_node_is_enough_for_development,
-)

@@ -164,14 +164,3 @@ def secrets_are_for_development_or_outside(objects: Objects) -> Iterator[str]:
         for word in words:
             if "://" in word and "@" in word:
                 yield f"{container.name}: {word.split('@')[0]}@… holds a password"
-
-
-RULES = (
-    configuration_is_there,
-    volumes_are_there_and_used,
-    files_that_are_named_are_mounted,
-    services_reach_ports,
-    routes_lead_to_services,
-    owners_are_there,
-    secrets_are_for_development_or_outside,
-)

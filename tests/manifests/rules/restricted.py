@@ -74,14 +74,3 @@ def the_namespace_enforces_it(objects: Objects) -> Iterator[str]:
     for namespace in objects.of("Namespace"):
         if namespace["metadata"].get("labels", {}).get("pod-security.kubernetes.io/enforce") != "restricted":
             yield f"Namespace/{namespace['metadata']['name']} does not enforce restricted"
-
-
-RULES = (
-    no_namespace_of_the_host,
-    only_harmless_volumes,
-    not_root,
-    system_calls_are_filtered,
-    no_privilege,
-    read_only_root,
-    the_namespace_enforces_it,
-)

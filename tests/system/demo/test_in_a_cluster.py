@@ -100,7 +100,7 @@ async def test_every_way_to_lose_a_leader_loses_and_doubles_nothing(
     assert "kubectl delete pod --force processor-" in shown.text
     assert shown.text.count("first decision after") == 3
     assert "left no line" not in shown.text, "the pod that was deleted by force did not take its log along"
-    assert "left behind" not in shown.text
+    assert "is not deleted" not in shown.text
     assert TOKEN not in shown.text
 
 

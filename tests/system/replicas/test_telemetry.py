@@ -94,7 +94,7 @@ SERVE = ["serve"]
 WORK = ["processor", "processors.log"]
 YES = (200, "")
 WAITS = (503, "waiting for MongoDB")
-FOLLOWS = (503, "another replica leads, or none")
+FOLLOWS = (503, "this replica does not lead")
 
 
 async def told(port: int) -> Told | None:

@@ -75,18 +75,15 @@ class ShardedProcesses(Processes):
             if await database.jobs.find_one({"_id": id}, {"_id": True}) is not None
         ]
 
-    async def none_live(self) -> None:
+    async def settled(self, limit_s: float = 90) -> None:
         """Until no job of any shard is to be done."""
+        await super().settled(limit_s)
         live = {"state": {"$in": ["pending", "dispatched", "running"]}}
 
-        async def look() -> bool:
+        async def none_live() -> bool:
             return not any([await database.jobs.count_documents(live) for database in self.databases])
 
-        await eventually(look, "all jobs end")
-
-    async def settled(self, limit_s: float = 90) -> None:
-        await super().settled(limit_s)
-        await self.none_live()
+        await eventually(none_live, "all jobs end")
 
     async def assert_terms_never_return(self) -> None:
         home = self.database

@@ -1,9 +1,7 @@
 """Each shard is followed by two replicas of three, and any replica answers for all of them."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from hascheduler.embedded.children import Daemon
 from tests.system.processes import eventually
@@ -34,29 +32,12 @@ async def settled(processes: ShardedProcesses) -> Mapping[str, list[str]]:
     return found
 
 
-async def pictures(processes: ShardedProcesses, url: str) -> AsyncIterator[Any]:
-    async with processes.http.stream("GET", f"{url}/v1/cluster/live") as answer:
-        lines = answer.aiter_lines()
-        async for line in lines:
-            if line == "event: picture":
-                yield json.loads((await anext(lines)).removeprefix("data: "))
-
-
 async def test_a_replica_answers_for_a_shard_that_others_follow(processes: ShardedProcesses) -> None:
     await processes.together(*NAMES, **TWO)
     of_shard = await settled(processes)
     for shard, tenant in zip(SHARDS[1:], TENANTS[1:], strict=True):
         [stranger] = set(NAMES) - set(of_shard[shard])
         url = processes.replicas[stranger].url
-
-        async def leader_told() -> str | None:
-            rows = (await processes.http.get(f"{url}/v1/cluster")).json()["shards"]  # noqa: B023
-            [row] = [row for row in rows if row["name"] == shard]  # noqa: B023
-            assert not row["followed"]
-            return row["leader"] and str(row["leader"]["holder"])  # in its heartbeat, once a second
-
-        assert (await eventually(leader_told, "the leader tells of itself")).rpartition(".")[0] in of_shard[shard]
-
         job = (await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})).json()["id"]
 
         async def explained() -> bool:
@@ -67,11 +48,6 @@ async def test_a_replica_answers_for_a_shard_that_others_follow(processes: Shard
 
         await eventually(explained, "a follower tells why it waits")
 
-        async with asyncio.timeout(90):
-            async for picture in pictures(processes, url):
-                if picture["numbers"]["submitted"]:
-                    break
-                await processes.http.post(f"{url}/v1/jobs", json={"definition": "log", "tenant": tenant})
         waiting = asyncio.create_task(processes.http.get(f"{url}/v1/jobs/{job}?wait=20s"))
         await processes.processor(f"worker-{shard}", HASCHEDULER_SHARD=shard)
         assert (await waiting).json()["state"] == "succeeded"

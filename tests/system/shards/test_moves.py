@@ -1,13 +1,9 @@
-"""Partitions move between shards of real processes, and deployments grow: nothing is missed, nothing doubled."""
+"""A deployment of real processes grows and is divided; `tests.chaos.rows.shards` moves partitions in trouble."""
 
-import asyncio
 import json
-from collections import Counter
 
 from hascheduler.model.partition import partition_of
-from tests.system.shards.processes import SHARD_COUNT, SHARDS, TENANTS, ShardedProcesses
-
-EVERY_MS = 200
+from tests.system.shards.processes import SHARD_COUNT, TENANTS, ShardedProcesses
 
 
 async def apply(processes: ShardedProcesses, *options: str) -> dict[str, object]:
@@ -15,34 +11,6 @@ async def apply(processes: ShardedProcesses, *options: str) -> dict[str, object]
     assert status == 0, err
     document: dict[str, object] = json.loads(out)
     return document
-
-
-async def test_a_partition_moves_again_and_again_while_leaders_are_killed_and_its_schedule_misses_nothing(
-    processes: ShardedProcesses,
-) -> None:
-    await processes.together("one", "two", "three")
-    for index in range(SHARD_COUNT):
-        await processes.processor(f"worker-{index}")
-    tenant = TENANTS[1]
-    await processes.schedule("tick", f"{EVERY_MS}ms", tenant=tenant)
-    await processes.fired(5, "tick")
-    waiting = (await processes.post("/v1/jobs", {"definition": "later", "tenant": tenant}))["id"]
-    for number, to in enumerate((2, 3, 0, 1)):
-        applying = asyncio.create_task(apply(processes, "--tenant", tenant, "--to", SHARDS[to]))
-        if number % 2:
-            leaders = await processes.leaders()
-            name, _count = Counter(process.name for process in leaders.values()).most_common(1)[0]
-            await processes.replicas[name].kill()
-            await processes.replica(name)
-        await applying
-        assert await processes.stored(waiting) == [to]
-        await processes.fired(3, "tick")
-    await processes.post(f"/v1/jobs/{waiting}/cancel", {})
-    await processes.settled()
-    processes.assert_no_gap("tick", EVERY_MS, 20)
-    processes.assert_no_effect_twice()
-    for nominal_ms in processes.nominal_times("tick"):
-        assert await processes.stored(f"fire:tick:{nominal_ms}") == [1]
 
 
 async def test_a_deployment_of_one_shard_grows_and_is_divided(processes: ShardedProcesses) -> None:

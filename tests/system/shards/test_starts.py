@@ -20,7 +20,7 @@ async def test_another_number_than_the_deployment_has(processes: ShardedProcesse
     for shards, asked in ((SHARD_COUNT - 1, "serve"), (SHARD_COUNT + 1, "migrate"), (SHARD_COUNT + 1, "check")):
         status, said = await ended(processes, asked, HASCHEDULER_SHARDS=str(shards))
         assert status == 2
-        assert f"HASCHEDULER_SHARDS: {shards}, and the deployment in the database" in said
+        assert f"HASCHEDULER_SHARDS: {shards}, but the deployment in the database" in said
     assert f"{processes.database_name}-{SHARD_COUNT:04d}" not in await processes.mongo.list_database_names()
 
 
@@ -36,7 +36,7 @@ async def test_an_empty_database_in_the_place_of_a_shard_is_refused_by_every_pro
         status, said = await ended(processes, *command)
         assert status == 2, said
         assert "HASCHEDULER_SHARD_MONGODB_URIS" in said, command
-        assert "is another one than that of shard 0002 was until now" in said
+        assert "is not the one that shard 0002 has used so far" in said
     assert lost not in await processes.mongo.list_database_names()
 
 

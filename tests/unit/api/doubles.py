@@ -163,7 +163,7 @@ class StandingView:
 
     @property
     def unready_reason(self) -> str:
-        return "" if self.ready else "the mirror is not complete yet"
+        return "" if self.ready else "the mirror is incomplete"
 
     def copied_partitions(self) -> frozenset[int]:
         return self.copied

@@ -175,7 +175,7 @@ async def test_the_summary_is_one_sentence(
         ({"state": "succeeded", "finished_at_ms": NOW + 5}, True, "it succeeded at 2030-01-01T00:00:00.005Z"),
         ({"state": "cancelled"}, True, "it was cancelled"),
         ({}, True, "it is pending, but this replica has not seen it yet"),
-        ({}, False, "it is pending, but this replica has not seen it yet: the mirror is not complete yet"),
+        ({}, False, "it is pending, but this replica has not seen it yet: the mirror is incomplete"),
         ({"state": "running", "processor": "p"}, True, "it is running, but this replica has not seen it yet"),
     ],
 )

@@ -187,3 +187,31 @@ async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(
     patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": {"except": None}}})
     assert patched.status_code == 200
     assert patched.json()["next_at"] is not None
+
+
+async def test_a_lane_has_its_defaults(client: httpx.AsyncClient) -> None:
+    answer = await client.put(BULK, json={})
+    shown = answer.json()
+    assert (answer.status_code, answer.headers["location"]) == (201, BULK)
+    assert (shown["weight"], shown["promote_after"], shown["policy"]) == (1, "1m", None)
+    assert (await client.put(BULK, json={"weight": None, "promote_after": None, "policy": None})).json() == shown
+    assert (await get(client, "/v1/lanes"))["items"] == [shown]
+
+
+@pytest.mark.usefixtures("calendars")
+async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx.AsyncClient) -> None:
+    shown = await create(client, name="s", trigger={**ON, "calendars": USE})
+    assert shown["trigger"]["calendars"] == {**USE, "timezone": None}
+    preview = await get(client, "/v1/schedules/s/preview?count=14")
+    left_out = [fire for fire in preview["fires"] if fire["weekday"] in ("Sat", "Sun")]
+    assert left_out
+    assert all(fire["excluded"] and fire["note"] == "the day is not in business-days" for fire in left_out)
+    first = next(fire for fire in preview["fires"] if not fire["excluded"])
+    assert shown["next_at"] == first["nominal_at"]
+    # Sent back, it changes nothing; without calendars, each day counts.
+    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": USE}})
+    assert patched.json()["rev"] == 1
+    compared = await client.post("/v1/schedules/s/preview?count=14", json={"trigger": {"calendars": None}})
+    assert {fire["nominal_at"] for fire in left_out} <= {fire["nominal_at"] for fire in compared.json()["added"]}
+    patched = await client.patch("/v1/schedules/s", json={"trigger": {"calendars": None}})
+    assert patched.json()["trigger"]["calendars"] is None

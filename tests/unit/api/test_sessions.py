@@ -120,7 +120,7 @@ async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: E
 
 
 async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_LOOKS_MAX", 3)
+    monkeypatch.setattr(sessions, "_POLLS_MAX", 3)
     monkeypatch.setattr(sessions, "_POLL_S", 0)
     known = guarded.world.view.token
     guarded.world.view.token = lambda digest: found if (found := known(digest)) and not found.is_session else None

@@ -12,6 +12,11 @@ from tests.unit.cli.invoking import Replica
     ("command", "said"),
     [
         *((f"{command} --folder /dev/null", "--folder: /dev/null is not a directory") for command in ("dev", "demo")),
+        ("lane set bulk", "hascheduler lane: no such command 'set'"),
+        ("job get", "hascheduler job get: missing argument 'JOB'; see hascheduler job get --help"),
+        ("job list --sate failed", "no such option: --sate (Possible options: "),
+        ("cluster --json failovers", "extra argument(s) (failovers); see hascheduler cluster --help"),
+        ("schedule reset tick --from yesterday", "invalid value for '--from': 'yesterday' is not one of 'now'; see"),
         ("lane put bulk --weight heavy", "--weight: 'heavy' is not a whole number"),
         ("lane edit nobody --weight 3", "no lane 'nobody'"),
         ("tenant put a/b", "NAME: 'a/b' is not a name"),

@@ -111,7 +111,7 @@ def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) ->
     for arguments in (("--compare", "fair"), ("--policy", "fair")):
         shown = " ".join(invoke("simulate", str(file), *arguments, COLUMNS="120").out.split())
         assert "balanced fair" in shown
-        assert "as recorded of r1; without jobs: 1 due after its end" in shown
+        assert "as recorded by r1; jobs left out: 1 due after its end" in shown
     under: Any = invoke("simulate", str(file), "--compare", "fair", "--json").json
     assert {name: each["left_out"] for name, each in under.items()} == {
         "balanced": {"due_later": ["later"]}, "fair": {"due_later": ["later"]},

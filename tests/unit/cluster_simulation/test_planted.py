@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from tests.cluster_simulation.following_mutants import PLANTED_IN_FOLLOWING
 from tests.cluster_simulation.mutants import PLANTED
-from tests.cluster_simulation.shard_mutants import PLANTED_IN_SHARDS
+from tests.cluster_simulation.shard_mutants import PLANTED_IN_FOLLOWING, PLANTED_IN_SHARDS
 from tests.tiers import TIER
 from tests.unit.cluster_simulation.simulating import simulate
 

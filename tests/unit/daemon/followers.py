@@ -39,7 +39,7 @@ class Follower:
         self._place = 0
         self._beat = 0
         self._sent: dict[int, MonoMs] = {}
-        self._heard_ms: MonoMs | None = None
+        self._seen_through_ms: MonoMs | None = None
         self._barrier = 0
         self.mirror = Mirror()
         self.leader = "r1"
@@ -47,8 +47,8 @@ class Follower:
         self.start()
 
     @property
-    def heard_ms(self) -> MonoMs | None:
-        return self._heard_ms
+    def seen_through_ms(self) -> MonoMs | None:
+        return self._seen_through_ms
 
     def start_over(self, reason: str) -> None:
         self.reasons.append(reason)
@@ -100,7 +100,7 @@ class Follower:
         for fact in folded.facts:
             if isinstance(fact, ReplicaSeen):
                 if fact.replica.id == self.name:
-                    self._heard_ms = self._sent[fact.replica.beat]
+                    self._seen_through_ms = self._sent[fact.replica.beat]
                     if not self.complete and fact.replica.beat >= self._barrier:
                         self.complete = True
                 self.digests.seen(fact.replica)

@@ -1,4 +1,4 @@
-"""The looks for what must not be."""
+"""The agreement of mirrors and the checks of invariants."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
 from hascheduler.daemon.loop.checks import InvariantChecker
 from hascheduler.errors import StoreUnavailable
-from hascheduler.mirror.changes import Change
-from hascheduler.mirror.mirror import Mark, Mirror
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.mirror import MARKED_EVERY, Mark, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 from tests.chance import load_profile
@@ -70,8 +70,8 @@ def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: 
         missing_one_schedule(cluster, wrong)
         cluster.settle()
         cluster.settle()
-    told = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirror_mismatch", "error"))
-    assert told == ["r1", "r2", "r3", "r3"], "once a pair"
+    found = sorted(line["other"] for line in logs if (line["event"], line["log_level"]) == ("mirror_mismatch", "error"))
+    assert found == ["r1", "r2", "r3", "r3"], "once a pair"
     assert sorted(wrong.digests.differing) == ["r1", "r2"]
     assert [list(other.digests.differing) for other in others] == [["r3"], ["r3"]]
     assert (len(wrong.reasons), [other.reasons for other in others]) == (1, [[], []])
@@ -100,7 +100,7 @@ def test_planted_digests_of_mirrors_that_are_ahead_make_false_alarms() -> None:
     pytest.fail("no false alarm")
 
 
-OVERDUE = Finding(FindingKind.OVERDUE, "schedules/tick", "late", "look")
+OVERDUE = Finding(FindingKind.OVERDUE, "schedules/tick", "late", "hint")
 GAP = Finding(FindingKind.JOURNAL_GAP, "journal/default/4", "gone", "ask")
 
 
@@ -110,11 +110,11 @@ class Scan:
     def __init__(self, *found: Sequence[Finding] | Exception) -> None:
         self.found = list(found)
         self.bounds: list[ScanBounds] = []
-        self.looked = asyncio.Event()
+        self.scanned = asyncio.Event()
 
-    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+    async def run(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         self.bounds.append(bounds)
-        self.looked.set()
+        self.scanned.set()
         found = self.found.pop(0) if self.found else []
         if isinstance(found, Exception):
             raise found
@@ -136,11 +136,11 @@ async def test_findings_are_shown_as_counts_and_logged_once() -> None:
     logged = []
     for _ in range(4):
         with capture_logs() as logs:
-            await one.look(scan)
+            await one.check(scan)
         logged.append([(line["event"], line.get("document")) for line in logs])
         if len(logged) == 1:
-            said = [logs[0][name] for name in ("log_level", "kind", "what", "hint")]
-            assert said == ["error", "overdue", "late", "look"]
+            line = [logs[0][name] for name in ("log_level", "kind", "what", "hint")]
+            assert line == ["error", "overdue", "late", "hint"]
     assert logged == [
         [("check_finding", "schedules/tick")],
         [("check_finding", "journal/default/4")],
@@ -153,9 +153,9 @@ async def test_findings_are_shown_as_counts_and_logged_once() -> None:
 
 
 async def test_of_very_many_findings_some_are_logged_and_the_others_counted() -> None:
-    many = [Finding(FindingKind.OVERDUE, f"schedules/{number}", "late", "look") for number in range(100)]
+    many = [Finding(FindingKind.OVERDUE, f"schedules/{number}", "late", "hint") for number in range(100)]
     with capture_logs() as logs:
-        await checker(Role()).look(Scan(many))
+        await checker(Role()).check(Scan(many))
     assert [line["event"] for line in logs] == ["check_finding"] * 20 + ["check_findings"]
     assert (logs[-1]["more"], logs[-1]["overdue"]) == (80, 100)
 
@@ -163,18 +163,18 @@ async def test_of_very_many_findings_some_are_logged_and_the_others_counted() ->
 @pytest.mark.parametrize(
     ("error", "event"), [(StoreUnavailable("away"), "check_unavailable"), (ValueError("odd"), "check_failed")]
 )
-async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, event: str) -> None:
+async def test_a_scan_that_fails_leaves_what_was_found_before(error: Exception, event: str) -> None:
     one = checker(Role())
     scan = Scan([OVERDUE], error)
-    await one.look(scan)
+    await one.check(scan)
     with capture_logs() as logs:
-        await one.look(scan)
+        await one.check(scan)
     assert [line["event"] for line in logs] == [event]
     assert one.last_check is not None
     assert one.last_check.counts == {"overdue": 1}
 
 
-async def test_it_looks_while_it_leads_and_forgets_what_it_found_when_it_does_not() -> None:
+async def test_it_scans_while_it_leads_and_forgets_what_it_found_when_it_does_not() -> None:
     asked, role, scan = asyncio.Event(), Role(), Scan()
 
     def leading() -> bool:
@@ -184,14 +184,43 @@ async def test_it_looks_while_it_leads_and_forgets_what_it_found_when_it_does_no
     one = InvariantChecker(scan, 1, leading=leading)
     async with running(one.run()), asyncio.timeout(10):
         for _ in range(3):
-            await scan.looked.wait()
-            scan.looked.clear()
+            await scan.scanned.wait()
+            scan.scanned.clear()
         assert one.last_check is not None
         role.leading = False
         assert one.last_check is None
-        looks = len(scan.bounds)
+        scans = len(scan.bounds)
         for _ in range(2):
             asked.clear()
             await asked.wait()
     role.leading = True
-    assert (len(scan.bounds), one.last_check) == (looks, None)
+    assert (len(scan.bounds), one.last_check) == (scans, None)
+
+
+def test_a_change_that_was_read_for_its_event_makes_the_mirror_ahead() -> None:
+    cluster = Cluster(9, replicas=1)
+    [one] = cluster.followers
+    ahead = one.mirror.ahead
+    change = Change(Collection.SCHEDULES, Operation.PUT, "s", schedule_fields(), position="1.1", ahead=True)
+    one.mirror.fold([change])
+    assert one.mirror.ahead == ahead + 1
+
+
+def test_what_is_read_beside_the_stream_is_not_compared_until_the_stream_has_passed_it() -> None:
+    cluster = Cluster(8, replicas=1)
+    cluster.settle()
+    [one] = cluster.followers
+    one.mirror.want(Collection.JOBS, "nobody")
+    noted = len(one.digests.published)
+    before = one.digests.published
+    one.follow(0)  # the reading
+    for _ in range(MARKED_EVERY):
+        one.beat()  # sent in the very millisecond of the reading: it may have been first
+    one.catch_up()
+    assert one.digests.published == before
+    assert len(before) == noted
+    for _ in range(2 * MARKED_EVERY):
+        cluster.clock.now += 1
+        one.beat()
+        one.catch_up()
+    assert one.digests.published != before

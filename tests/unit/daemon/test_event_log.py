@@ -132,7 +132,7 @@ class PublishingReplica:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(announcer_module, "_LOOK_MS", 1)
+    monkeypatch.setattr(announcer_module, "_POLL_MS", 1)
     monkeypatch.setattr(announcer_module, "_AGAIN_S", 0)
 
 
@@ -225,7 +225,7 @@ class Scene:
         batch = await self.stream.next_batch(0)
         folded = self.mirror.fold(batch.changes)
         self.position = batch.position or self.position
-        self.tail.look(folded.events)
+        self.tail.take(folded.events)
 
     async def begin(self) -> None:
         await self.jobs.submit(make_job("a marker"))
@@ -309,3 +309,24 @@ async def test_a_resync_is_a_gap_for_everybody() -> None:
         assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))
     with log.follow(position(0, 1), ALL) as follower:
         assert isinstance(await follower.next(0), Missed)
+
+
+async def test_events_that_another_replica_has_delivered_are_not_repeated() -> None:
+    log = log_of(1)
+    with log.follow(position(3, 1), ALL) as follower:
+        assert await events_for(follower) == []
+        for second in (2, 3, 4):
+            log.append([happened(second)], position(second, 1))
+        assert await events_for(follower) == [4]
+
+
+async def test_what_the_broker_does_not_take_is_published_again() -> None:
+    replica = PublishingReplica(log_of(1))
+    replica.exchange.accepting = False
+    async with running(replica.publisher.run()):
+        await replica.exchange.asked()
+        replica.append(2)
+        await replica.exchange.asked()
+        replica.exchange.accepting = True
+        await replica.until_published(1, 2)
+    assert replica.published() == [1, 2]

@@ -84,12 +84,12 @@ def released(room: Room) -> None:
 
 
 def stood_still(room: Room) -> None:
-    room.at(0).holder_stands_still("r1")
+    room.at(0).holder_stalled("r1")
     room.at(10).challenged(RENEWED)
 
 
 def renewed_after_all(room: Room) -> None:
-    room.at(0).holder_stands_still("r1")
+    room.at(0).holder_stalled("r1")
     room.at(20).lease_known(replace(RENEWED, renewals=2), live=True)
     room.at(30).challenged(replace(RENEWED, renewals=2))
 

@@ -1,4 +1,4 @@
-"""How soon a replica looks at the stream, and how long decisions take; inputs and requests that wait."""
+"""How soon a replica reads the stream, and how long decisions take; inputs and requests that wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,8 +33,8 @@ class BusyStream:
 
     def __init__(self, full: int = 0) -> None:
         self.full = full
-        self.looks = 0
-        self.looked = asyncio.Event()
+        self.reads = 0
+        self.was_read = asyncio.Event()
 
     async def open(self, _: Any) -> "BusyStream":
         return self
@@ -43,10 +43,10 @@ class BusyStream:
         yield []
 
     async def next_batch(self, _: int) -> Batch:
-        self.looks += 1
-        self.looked.set()
-        changes = [Change(Collection.META, Operation.DELETE, f"{self.looks}", {})]
-        return Batch(changes, self.looks, str(self.looks), is_full=self.looks <= self.full)
+        self.reads += 1
+        self.was_read.set()
+        changes = [Change(Collection.META, Operation.DELETE, f"{self.reads}", {})]
+        return Batch(changes, self.reads, str(self.reads), is_full=self.reads <= self.full)
 
     async def fetch(self, _: Collection, __: Sequence[str]) -> Sequence[Change]:
         return []
@@ -54,11 +54,11 @@ class BusyStream:
     async def close(self) -> None:
         pass
 
-    async def look(self) -> None:
-        """Until it was looked at once more."""
+    async def next_read(self) -> None:
+        """Until the stream has been read once more."""
         async with asyncio.timeout(LIMIT_S):
-            await self.looked.wait()
-        self.looked.clear()
+            await self.was_read.wait()
+        self.was_read.clear()
 
 
 class NoHeartbeat:
@@ -96,10 +96,10 @@ async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream = BusyStream(full=5)
     async with running(feeder_of(stream).run(Sink(latency_sensitive=False))):
-        while stream.looks < 6:
-            await stream.look()
+        while stream.reads < 6:
+            await stream.next_read()
         await asyncio.sleep(0.1)
-        assert stream.looks == 6
+        assert stream.reads == 6
 
 
 @pytest.mark.parametrize(("waited_for", "expects_lease"), [(True, False), (False, True), (False, False)])
@@ -111,16 +111,16 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
     feeder = feeder_of(stream)
     feeder.expects_lease = expects_lease
     async with running(feeder.run(Sink(latency_sensitive=waited_for))):
-        await stream.look()
+        await stream.next_read()
         if waited_for or expects_lease:
-            await stream.look()
+            await stream.next_read()
             return
         await asyncio.sleep(0.1)
-        assert stream.looks == 1
+        assert stream.reads == 1
         feeder.hurry()
-        await stream.look()
+        await stream.next_read()
         await asyncio.sleep(0.1)
-        assert stream.looks == 2
+        assert stream.reads == 2
 
 
 def test_a_lag_is_the_mean_of_about_a_second() -> None:
@@ -212,5 +212,5 @@ async def test_when_the_replica_ends_no_request_waits_and_none_begins_to() -> No
         await asyncio.sleep(0)
         waiters.close()
         assert not await waiting
-    with pytest.raises(Overloaded, match="about to end"), waiters.waiting("a"):
+    with pytest.raises(Overloaded, match="shutting down"), waiters.waiting("a"):
         pass

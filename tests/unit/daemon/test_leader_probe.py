@@ -34,9 +34,9 @@ class Standby:
         self.dead: list[str] = []
         self.news = asyncio.Event()
         self.probe = LeaderProbe("me", self._died, wait_for_death_by_connection)
-        self.looks = 0
-        self.looked = asyncio.Event()
-        self.heard = asyncio.Event()
+        self.connects = 0
+        self.connected = asyncio.Event()
+        self.greeted = asyncio.Event()
 
     def _died(self, holder: str) -> None:
         self.dead.append(holder)
@@ -51,13 +51,13 @@ class Standby:
         self.news.clear()
         return self.dead
 
-    async def looks_again(self, times: int) -> None:
-        """Wait until it has tried to connect so many times more."""
-        goal = self.looks + times
+    async def connects_again(self, times: int) -> None:
+        """Wait until it has tried to connect that many more times."""
+        goal = self.connects + times
         async with asyncio.timeout(10):
-            while self.looks < goal:
-                self.looked.clear()
-                await self.looked.wait()
+            while self.connects < goal:
+                self.connected.clear()
+                await self.connected.wait()
 
 
 @pytest.fixture
@@ -66,17 +66,17 @@ async def standby(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Standby]:
     connect = asyncio.open_connection
 
     async def watched(*where: Any, **how: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        one.looks += 1
-        one.looked.set()
+        one.connects += 1
+        one.connected.set()
         reader, writer = await connect(*where, **how)
         readline = reader.readline
 
-        async def heard() -> bytes:
+        async def read_greeting() -> bytes:
             line = await readline()
-            one.heard.set()
+            one.greeted.set()
             return line
 
-        monkeypatch.setattr(reader, "readline", heard)
+        monkeypatch.setattr(reader, "readline", read_greeting)
         return reader, writer
 
     monkeypatch.setattr(asyncio, "open_connection", watched)
@@ -117,15 +117,15 @@ async def impostor(says: bytes, port: int = 0) -> AsyncIterator[tuple[int, async
 
 
 async def greeted_by(standby: Standby, one: LivenessServer, id: str) -> None:
-    standby.heard.clear()
+    standby.greeted.clear()
     standby.watch(id, one.port)
     await hears(standby)
 
 
 async def hears(standby: Standby) -> None:
     async with asyncio.timeout(10):
-        await standby.heard.wait()
-    standby.heard.clear()
+        await standby.greeted.wait()
+    standby.greeted.clear()
 
 
 async def let_it_think() -> None:
@@ -139,10 +139,10 @@ async def test_a_line_that_closed_and_a_port_that_refuses_prove_a_death_once(sta
         await greeted_by(standby, one, "leader")
         assert standby.dead == []
     assert await standby.learns_of_a_death() == ["leader"]
-    looks = standby.looks
+    connects = standby.connects
     standby.watch("leader", one.port)
     await let_it_think()
-    assert (standby.dead, standby.looks) == (["leader"], looks)
+    assert (standby.dead, standby.connects) == (["leader"], connects)
 
 
 async def test_a_process_that_is_silenced_is_not_proved_dead(standby: Standby) -> None:
@@ -172,7 +172,7 @@ async def test_another_process_on_the_same_port_proves_a_death(standby: Standby)
         await asyncio.wait({serving})
 
 
-async def test_a_port_that_takes_a_last_connection_while_its_process_dies_is_soon_looked_at_again(
+async def test_a_port_that_takes_a_last_connection_while_its_process_dies_is_soon_tried_again(
     standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness_room, "_PAUSE_MAX_S", 60)
@@ -202,8 +202,8 @@ async def test_another_process_without_a_greeting_before_proves_nothing(standby:
         standby.watch("leader", port)
         async with asyncio.timeout(10):
             await met.wait()
-        await standby.looks_again(2)
-    await standby.looks_again(3)
+        await standby.connects_again(2)
+    await standby.connects_again(3)
     assert standby.dead == []
 
 
@@ -231,13 +231,13 @@ async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> 
 @pytest.mark.parametrize(
     "endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", f"{HOST}:-1", "\0:1", "x" * 300 + ":1"]
 )
-async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
+async def test_an_endpoint_that_is_none_is_tried_in_vain_and_at_leisure(
     standby: Standby, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness_room, "_PAUSE_MIN_S", 60)
     standby.probe.watch(make_lease("leader", endpoint=endpoint))
     await let_it_think()
-    assert standby.looks <= 1
+    assert standby.connects <= 1
     assert standby.dead == []
 
 
@@ -247,10 +247,10 @@ async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
 async def test_all_ids_of_a_process_are_greeted_and_no_other_and_one_that_it_gave_up_is_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    heard, names = asyncio.Semaphore(0), liveness_room._names
+    greetings, names = asyncio.Semaphore(0), liveness_room._names
 
     def hearing(greeting: bytes, holder: str) -> bool:
-        heard.release()
+        greetings.release()
         return names(greeting, holder)
 
     async with process("p.1") as server, asyncio.timeout(20):
@@ -261,7 +261,7 @@ async def test_all_ids_of_a_process_are_greeted_and_no_other_and_one_that_it_gav
         monkeypatch.setattr(liveness_room, "_names", hearing)
         given_up, kept = (asyncio.create_task(wait_for_death_by_connection(id, where)) for id in ("p.1", "p.2"))
         for _ in range(2):
-            await heard.acquire()
+            await greetings.acquire()
         server.greet_as("p.2")
         for line in list(server._connections):
             line.close()

@@ -43,11 +43,11 @@ class Room:
             rounds=self._rounds,
             metrics=ReplicaMetrics(self.registry),
         )
-        self.watch.heard(self.clock.mono_ms())
+        self.watch.stream_seen(self.clock.mono_ms())
 
     # The leader
 
-    def holder_stands_still(self, holder: str) -> None:
+    def holder_stalled(self, holder: str) -> None:
         self.suspected.append(holder)
         self.changed.set()
 
@@ -66,7 +66,7 @@ class Room:
         return self.answers
 
     def _beat(self) -> int:
-        asyncio.get_running_loop().call_soon(lambda: self.watch.heard(self.clock.mono_ms()))
+        asyncio.get_running_loop().call_soon(lambda: self.watch.stream_seen(self.clock.mono_ms()))
         return 1
 
     async def beats(self) -> None:
@@ -125,8 +125,8 @@ async def test_a_loop_that_does_not_come_round_is_reported_until_it_does(room: R
     await room.until(lambda: room.hangs > 1)
     assert room.watch.own_loop_hangs
     room.is_turning = True
-    looked = room.turns
-    await room.until(lambda: room.turns > looked + 1)
+    turns = room.turns
+    await room.until(lambda: room.turns > turns + 1)
     assert not room.watch.own_loop_hangs
 
 

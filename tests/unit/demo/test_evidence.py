@@ -122,9 +122,9 @@ def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
     assert len(effects.all) == 2
 
 
-@pytest.mark.parametrize("line", ['{"effect": "log"}', '{"effect"', '{"effect": "log", "job": }'])
+@pytest.mark.parametrize("line", ['{"effect": "log"}', '{"effect": "log", "job": }'])
 def test_a_line_that_is_half_an_effect_is_an_error(tmp_path: Path, line: str) -> None:
     output = tmp_path / "log"
     output.write_text(line + "\n")
-    with pytest.raises(WorldError, match="holds a line that is no effect"):
+    with pytest.raises(WorldError, match="contains a line that is not an effect"):
         Effects().read([output])

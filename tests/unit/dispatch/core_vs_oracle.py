@@ -63,13 +63,13 @@ class CoreVsOracle:
         self._count = 0
         self._tenants = TENANTS[: chance.choice((1, 2, 3, 3))]
         self.oracle.advance(self.now)
-        self.core.step(self.now, [TermBegan(1), *(told for _ in range(chance.randint(1, 3)) for told in self._join())])
+        self.core.step(self.now, [TermBegan(1), *(fact for _ in range(chance.randint(1, 3)) for fact in self._join())])
 
     def step(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """Time passes, things happen, both decide: what the core dispatches, and what the oracle does."""
         self.now = WallMs(self.now + (3_600_000 if self._random.random() < 0.01 else self._random.choice(SPANS_MS)))
         self.oracle.advance(self.now)
-        inputs = [told for _ in range(self._random.randint(0, 5)) for told in self._happens()]
+        inputs = [fact for _ in range(self._random.randint(0, 5)) for fact in self._happens()]
         decisions = self.core.step(self.now, inputs).decisions
         dispatches = [each for each in decisions if isinstance(each, Dispatch)]
         assert len(dispatches) == len(decisions)

@@ -51,8 +51,8 @@ class CoreVsOracleFaults(CoreVsOracle):
         inputs: list[Input] = []
         if chance.random() < 0.05 and not self._claims_fail:
             inputs.append(self._take_over())
-        inputs += [told for _ in range(chance.randint(0, 5)) for told in self._happens()]
-        self.standby.step(self.now, [told for told in inputs if not isinstance(told, TermBegan)])
+        inputs += [fact for _ in range(chance.randint(0, 5)) for fact in self._happens()]
+        self.standby.step(self.now, [fact for fact in inputs if not isinstance(fact, TermBegan)])
         repairs = self._repairs()
         if not (repairs or self._claims_fail):
             self._compare_explanations()
@@ -71,8 +71,8 @@ class CoreVsOracleFaults(CoreVsOracle):
                 return decided, expected
             # Dispatches first: the standby charges them when it sees them, and what failed teaches what others cost.
             decisions.sort(key=lambda each: not isinstance(each, Dispatch))
-            inputs, repairs = [told for each in decisions for told in self._comes_of(each)], []
-            self.standby.step(self.now, [told for told in inputs if not isinstance(told, Settled)])
+            inputs, repairs = [fact for each in decisions for fact in self._comes_of(each)], []
+            self.standby.step(self.now, [fact for fact in inputs if not isinstance(fact, Settled)])
 
     def _decide(self, inputs: list[Input]) -> list[Decision]:
         """All that the leader decides, in as many steps as that takes."""
@@ -148,10 +148,10 @@ class CoreVsOracleFaults(CoreVsOracle):
     def _take_over(self) -> TermBegan:
         """The standby takes over, or a new core does that starts from the beginning of a recording."""
         if self._random.random() < 0.3:
-            heard = [told for told in self.core.state_snapshot(self.now) if not isinstance(told, TermBegan)]
+            snapshot = [fact for fact in self.core.state_snapshot(self.now) if not isinstance(fact, TermBegan)]
             self.core, self.standby = Dispatcher(self._config), Dispatcher(self._config)
             for core in (self.core, self.standby):
-                core.step(self.now, heard)
+                core.step(self.now, snapshot)
             self.oracle.begin_anew()
             self._tick()
         else:

@@ -77,7 +77,7 @@ class Leadership:
         """What old leaders had journaled and not applied when they lost the term; they may still try."""
         self.term: Term | None = None
         self._began: tuple[int, tuple[Decision, ...]] | None = None
-        self.told: list[Input] = []
+        self.inputs: list[Input] = []
         self.start_over(0)
 
     # The stream
@@ -90,25 +90,25 @@ class Leadership:
     def resync(self, overlap: int) -> None:
         """The same replica has lost its stream."""
         self.lose_term()
-        self.told.append(Resynced())
+        self.inputs.append(Resynced())
         self._read_all(overlap)
 
     def _read_all(self, overlap: int) -> None:
         self.mirror = Mirror()
         self.place = max(len(self.database.stream) - overlap, 0)
-        self._tell(self.mirror.fold(self.database.snapshot()).facts)
+        self._take(self.mirror.fold(self.database.snapshot()).facts)
 
     def deliver(self, count: int) -> None:
-        self._tell(self.mirror.fold(self.database.stream[self.place : self.place + count]).facts)
+        self._take(self.mirror.fold(self.database.stream[self.place : self.place + count]).facts)
         self.place = min(self.place + count, len(self.database.stream))
 
     def fetch(self) -> None:
         wanted = self.mirror.fold([]).wanted
-        self._tell(self.mirror.fold_fetched(wanted, [self.database.read(*key) for key in wanted]).facts)
+        self._take(self.mirror.fold_fetched(wanted, [self.database.read(*key) for key in wanted]).facts)
 
-    def _tell(self, facts: Sequence[Seen]) -> None:
+    def _take(self, facts: Sequence[Seen]) -> None:
         assert not any(isinstance(fact, Quarantined) for fact in facts)
-        self.told += facts  # type: ignore[arg-type]  # the others concern the daemon, and there are none
+        self.inputs += facts  # type: ignore[arg-type]  # the others concern the daemon, and there are none
 
     # The term
 
@@ -121,11 +121,11 @@ class Leadership:
         if self.term is not None and self.term.to_apply:
             self.paused.append(list(self.term.to_apply))
         self.term = self._began = None
-        self.told.append(TrustLost())
+        self.inputs.append(TrustLost())
 
     def crash(self, overlap: int) -> None:
         self.lose_term()
-        self.told = []
+        self.inputs = []
         self.start_over(overlap)
 
     def take_over(self, now: WallMs) -> None:
@@ -147,7 +147,7 @@ class Leadership:
     def begin(self) -> None:
         assert self._began is not None
         self.term = Term(number=len(self.journal), last_seq=len(self.journal))
-        self.told.append(TermBegan(len(self.journal), self._began[1]))
+        self.inputs.append(TermBegan(len(self.journal), self._began[1]))
         self._began = None
 
     # Deciding and carrying out
@@ -158,8 +158,8 @@ class Leadership:
         return self.term is None or len(self.term.to_journal) < 2
 
     def step(self, now: WallMs) -> Step:
-        told, self.told = self.told, []
-        step = self.core.step(now, told)
+        inputs, self.inputs = self.inputs, []
+        step = self.core.step(now, inputs)
         for job_id in step.refetch:
             self.mirror.want(Collection.JOBS, job_id)
         if self.term is None:
@@ -204,7 +204,7 @@ class Leadership:
                 settlement = Settlement.DONE
                 if isinstance(decision, RecordVerdict):
                     self.database.apply(decision, now)  # these wait for a majority
-            self.told.append(Settled(decision, settlement))
+            self.inputs.append(Settled(decision, settlement))
             if isinstance(decision, Dispatch) and settlement is Settlement.DONE:
                 self._publish(Publish(decision.job_id, decision.attempt, decision.processor))
 

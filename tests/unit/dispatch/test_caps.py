@@ -47,14 +47,14 @@ def test_why_says_who_runs_and_when_the_next_may_go() -> None:
     found = scene.why("b", 10)
     running, rate = found.blocks
     assert {running.rule, rate.rule} == {BlockReason.KEY}
-    assert running.because == "1 of at most 1 jobs of 'log' with payload.customer='acme' run: 'a'"
+    assert running.because == "the limit of 'log' with payload.customer='acme' is reached: 1 of 1 jobs running ('a')"
     assert running.numbers == {"key": KEY, "value": "acme", "running": 1, "cap": 1, "holders": ["a"]}
-    assert rate.because == "'log' with payload.customer='acme' is limited to 1 in 60 s"
+    assert rate.because == "'log' with payload.customer='acme' is limited to 1 per 60 s"
     assert rate.until_ms == wall(60_000)
     nothing = Scene(defined(1), *processors("p", slots=9))
     nothing.at(0, *jobs(of("", "a"), of("", "b")))
     found = nothing.why("b", 0)
-    assert "jobs of 'log' with no value at payload.customer run" in found.blocks[0].because
+    assert "'log' with no value for payload.customer is reached" in found.blocks[0].because
 
 
 def test_a_fire_carries_the_keys_and_its_job_waits_until_its_values_are_read() -> None:
@@ -161,8 +161,8 @@ def test_why_a_job_waits_tells_this_shards_part() -> None:
         assert count == 2
         explanation = scene.why("j099", 2)
         (block,) = [block for block in explanation.blocks if block.rule is rule]
-        assert block.because.startswith(("2 of at most 2 ", "'log' is limited to 2 in 60 s"))
-        assert block.because.endswith(", which is this shard's part of 9")
+        limited = "2 per 60 s" if rule is BlockReason.RATE else "2 of 2 jobs running"
+        assert block.because.endswith(f"{limited} (this shard's part of 9)")
 
 
 # Caps that one shard has at a time
@@ -210,10 +210,10 @@ def test_a_small_cap_is_whole_in_the_shard_whose_hold_is_lifted() -> None:
 def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
     explanation = scene_of(SINGLE).why("j000", 2)
     assert [(block.because, block.unblocked_by) for block in explanation.blocks] == [
-        ("0 of at most 0 jobs of 'log' run, as another shard has all 1 for now", "when its turn comes")
+        ("the limit of 'log' is reached: 0 of 0 jobs running (another shard has all 1 now)", "when its turn comes")
     ]
     explanation = scene_of(SINGLE, HoldSeen(LIFTED)).why("j001", 2)
-    assert [block.because for block in explanation.blocks] == ["1 of at most 1 jobs of 'log' run"]
+    assert [block.because for block in explanation.blocks] == ["the limit of 'log' is reached: 1 of 1 jobs running"]
 
 
 def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None:

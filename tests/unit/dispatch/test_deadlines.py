@@ -29,7 +29,7 @@ def test_a_job_that_has_not_begun_in_time_expires() -> None:
     scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))))
     assert scene.began.wake_at_ms == wall(100)
     assert scene.at(99).decisions == ()
-    assert scene.at(100).decisions == (Fail("a", 0, "expired before it could begin"),)
+    assert scene.at(100).decisions == (Fail("a", 0, "expired before it started"),)
 
 
 def test_an_attempt_whose_processor_does_not_end_it_is_given_to_another() -> None:

@@ -73,7 +73,7 @@ def test_a_job_goes_on_once_the_database_says_that_all_jobs_of_its_batch_succeed
     step = scene.at(3, JobGone("b", OK))
     assert (step.decisions, step.refetch) == ((), (X,))
     explanation = scene.why("w", 4)
-    assert explanation.blocks[0].because == "all jobs of 'batch:x' have ended, and how they ended is being read"
+    assert explanation.blocks[0].because == "all jobs of 'batch:x' have ended, and their outcome is being read"
     assert scene.at(5).refetch == ()
     assert scene.at(6, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
     assert scene.core.dependencies == 0

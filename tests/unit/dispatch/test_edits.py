@@ -34,7 +34,7 @@ def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
 
     for number in range(1, PAST_MAX + 1):
         schedule = edited(schedule, number * 2) if number % 2 else edited(schedule, number * 2 + 1)
-    with pytest.raises(Conflict, match="wait for a leader"):
+    with pytest.raises(Conflict, match="edits are waiting"):
         with_trigger(schedule, Trigger(Once(wall(10**9))), wall(10**8))
 
 

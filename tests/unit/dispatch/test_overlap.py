@@ -11,8 +11,9 @@ from hascheduler.dispatch.decisions import (
     Dispatch,
     Fire,
     RecordVerdict,
+    Settlement,
 )
-from hascheduler.dispatch.inputs import TermBegan
+from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.documents.fired_job import fired_job, graph_job_ids
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id, graph_job_id, trigger_job_id
@@ -182,3 +183,13 @@ def test_of_too_many_in_the_way_those_at_a_processor_come_first_and_then_the_new
     scene = Scene(ScheduleSeen(schedule), *others, *processors("p", slots=9))
     [fire] = fires(scene.at(1_000).decisions)
     assert fire.after == (by_hand[7], *reversed(by_hand[51:]))
+
+
+def test_after_an_edit_nothing_is_decided_until_what_is_promised_is_known() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    [first] = scene.at(1_000).decisions
+    assert isinstance(first, Fire)
+    edited = make_schedule("s", rev=2, since_ms=wall(1_000))
+    assert scene.at(2_000, ScheduleSeen(edited)).decisions == ()
+    step = scene.at(2_100, Settled(first, Settlement.LOST))
+    assert [decision.nominal_ms for decision in step.decisions if isinstance(decision, Fire)] == [wall(2_000)]

@@ -99,8 +99,8 @@ def core_of(*definitions: Definition, preset: str = "balanced") -> Dispatcher:
     return core
 
 
-def dispatched(core: Dispatcher, *told: Input) -> list[str]:
-    return [each.job_id for each in core.step(wall(9), told).decisions if isinstance(each, Dispatch)]
+def dispatched(core: Dispatcher, *inputs: Input) -> list[str]:
+    return [each.job_id for each in core.step(wall(9), inputs).decisions if isinstance(each, Dispatch)]
 
 
 def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
-from hascheduler.dispatch.capacity.slot_pool import RESTS_MS
+from hascheduler.dispatch.capacity.slot_pool import RESTS_MS, SlotPool
 from hascheduler.dispatch.decisions import (
     LOST_UNSTARTED,
     NOT_STARTED,
@@ -16,7 +16,7 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan
-from hascheduler.dispatch.live_jobs.deadlines import NEVER_TAKEN_UP
+from hascheduler.dispatch.live_jobs.deadlines import NEVER_STARTED
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone, ProcessorSeen
 from hascheduler.model.job import UNSTARTED_MAX, JobRef
 from hascheduler.model.processor import Rest
@@ -128,14 +128,14 @@ def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> Non
         ({"failures": 1}, "its attempt failed"),
         ({"losses": 1}, "one attempt was lost with its processor"),
         ({"losses": 2}, "2 attempts were lost with their processors"),
-        ({"failures": 2, "losses": 1}, "2 attempts failed, one attempt was lost with its processor"),
+        ({"failures": 2, "losses": 1}, "2 attempts failed and one attempt was lost with its processor"),
     ],
 )
 def test_why_tells_what_was_lost_from_what_failed(counts: dict[str, int], ended: str) -> None:
     scene = Scene(*processors("p"), *jobs(make_job("a", attempt=3, retry_at_ms=wall(60_000), **counts)))
     explained = scene.why("a", 100)
     [block] = explained.blocks
-    assert block.because.startswith(f"{ended}, and the next comes at ")
+    assert block.because.startswith(f"{ended}; the next one starts at ")
 
 
 # Silence
@@ -157,7 +157,7 @@ def listen(heartbeats: Heartbeats, since: int, until: int, *, listening: bool = 
     """The stepper's turns between two times, each a quarter of a second after the last."""
     lost: list[tuple[str, int]] = []
     for now in range(since, until + 1, 250):
-        lost += heartbeats.newly_lost(MonoMs(now), listening=listening, heard=MonoMs(now))
+        lost += heartbeats.newly_lost(MonoMs(now), listening=listening, seen_through=MonoMs(now))
     return lost
 
 
@@ -178,7 +178,7 @@ def test_only_a_changed_beat_is_a_sign_of_life() -> None:
 def test_ones_own_pause_is_not_the_death_of_the_others() -> None:
     heartbeats = seen("p")
     listen(heartbeats, 0, 1_000)
-    assert heartbeats.newly_lost(MonoMs(3_600_000), listening=True, heard=MonoMs(3_600_000)) == []
+    assert heartbeats.newly_lost(MonoMs(3_600_000), listening=True, seen_through=MonoMs(3_600_000)) == []
     heartbeats.seen(make_processor("p", beat=4), MonoMs(3_600_000))
     assert listen(heartbeats, 3_600_000, 3_604_750) == []
 
@@ -187,7 +187,7 @@ def test_a_beat_that_may_be_on_its_way_is_waited_for() -> None:
     heartbeats = seen("p")
     for now in range(0, 8_000, 250):
         # The stream is two seconds behind, and goes on.
-        assert heartbeats.newly_lost(MonoMs(now), listening=True, heard=MonoMs(now - 2_000)) == (
+        assert heartbeats.newly_lost(MonoMs(now), listening=True, seen_through=MonoMs(now - 2_000)) == (
             [("p", 3)] if now == 7_000 else []
         )
 
@@ -197,8 +197,8 @@ def test_an_outage_of_the_database_is_not_the_death_of_those_who_could_not_write
     listen(heartbeats, 0, 1_000)
     # Nobody's beat is written for nineteen seconds; the replica's own comes by again first.
     for now in range(1_250, 20_000, 250):
-        assert heartbeats.newly_lost(MonoMs(now), listening=True, heard=MonoMs(1_000)) == []
-    assert heartbeats.newly_lost(MonoMs(20_000), listening=True, heard=MonoMs(20_000)) == []
+        assert heartbeats.newly_lost(MonoMs(now), listening=True, seen_through=MonoMs(1_000)) == []
+    assert heartbeats.newly_lost(MonoMs(20_000), listening=True, seen_through=MonoMs(20_000)) == []
     heartbeats.seen(make_processor("p", beat=4), MonoMs(20_500))
     assert listen(heartbeats, 20_250, 25_250) == [("dead", 3)]
 
@@ -241,7 +241,7 @@ def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
     scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX - 1, UNSTARTED_MAX - 1)))
     assert scene.began.decisions == (Dispatch("j", UNSTARTED_MAX, "q"),)
     scene = Scene(*processors("q"), *jobs(recalled("j", UNSTARTED_MAX, UNSTARTED_MAX)))
-    assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_TAKEN_UP),)
+    assert scene.began.decisions == (Fail("j", UNSTARTED_MAX, NEVER_STARTED),)
 
 
 def test_a_processor_that_consumes_again_need_not_wait_for_the_end_of_its_rest() -> None:
@@ -260,3 +260,14 @@ def test_the_next_leader_knows_who_rests() -> None:
     assert (step.decisions, replayed.rests) == ((), leader.core.rests)
     assert standby.core.rests == leader.core.rests
     assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()
+
+
+def test_a_lost_processor_comes_back_with_a_later_beat_and_its_slots_as_they_are() -> None:
+    pool = SlotPool()
+    pool.seen(make_processor("a", slots=2, beat=5))
+    pool.occupy("job", "a", ())
+    pool.lost("a", 5)
+    pool.seen(make_processor("a", slots=2, beat=5))
+    assert (pool.is_live("a"), pool.choose("log", ())) == (False, None)
+    pool.seen(make_processor("a", slots=2, beat=6))
+    assert (pool.is_live("a"), pool.choose("log", ()), pool.occupants("a")) == (True, "a", ["job"])

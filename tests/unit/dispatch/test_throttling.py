@@ -47,7 +47,7 @@ def fast(name: str, **more: object) -> ScheduleRef:
     return make_schedule(name, every_ms=EVERY_MS, **more)
 
 
-def told(decisions: Sequence[Decision | TimeOutcome]) -> Counter[Verdict]:
+def verdicts_of(decisions: Sequence[Decision | TimeOutcome]) -> Counter[Verdict]:
     """How many nominal times got which verdict."""
     counts: Counter[Verdict] = Counter()
     for decision in decisions:
@@ -73,7 +73,7 @@ def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from(
     scene = limited("a", "b", fire_rate=RateLimit(count=2, per_ms=1_000))
     decisions = run(scene, 10_000)
     # Full at first, then two a second.
-    assert 2 + 18 <= told(decisions)[Verdict.FIRED] <= 2 + 20
+    assert 2 + 18 <= verdicts_of(decisions)[Verdict.FIRED] <= 2 + 20
     assert {each.run.because_of for each in decisions if isinstance(each, RecordVerdict)} == {FIRE_RATE}
 
 
@@ -245,6 +245,6 @@ def test_many_schedules_on_a_calendar_that_changes_are_looked_at_in_portions() -
     for number in range(30):
         times.seen(scheduled("0 9 * * *", at(25, 12), name=f"s{number:02}"))
     times.calendar_changed("holidays")
-    looked = [len([*times.take_due(at(25, 13), 10, lambda _: {})]) for _ in range(4)]
-    assert looked == [10, 10, 10, 0]
+    taken = [len([*times.take_due(at(25, 13), 10, lambda _: {})]) for _ in range(4)]
+    assert taken == [10, 10, 10, 0]
     assert times.next_at() == at(26, 9)

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import (
-    BESIDE,
+    EXTRA_FIELDS,
     Fire,
     RecordVerdict,
     TimeOutcome,
     decode_decisions,
-    encode_beside,
     encode_decisions,
+    encode_extras,
 )
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
@@ -60,9 +60,9 @@ def led(schedule: ScheduleRef, data: str, now: WallMs) -> tuple[ScheduleRef, lis
         due_times = DueTimes()
         due_times.seen(decode_schedule("s", encode_schedule_ref(schedule)))
         decided = tuple(each for new in due_times.take_due(now, 10_000, lambda _: {}) for each in new)
-    beside = encode_beside(decided)
+    beside = encode_extras(decided)
     outcomes: list[TimeOutcome] = []
-    for outcome in decode_decisions(encode_decisions(decided), *map(beside.get, BESIDE)):
+    for outcome in decode_decisions(encode_decisions(decided), *map(beside.get, EXTRA_FIELDS)):
         assert isinstance(outcome, Fire | RecordVerdict)
         outcomes.append(outcome)
         schedule = replace(schedule, cursor_ms=outcome.nominal_ms, tally=outcome.tally, offsets=outcome.offsets)

@@ -151,7 +151,7 @@ class World:
     def _lose(self, id: str) -> None:
         known = self.leadership.mirror.nouns(Collection.PROCESSORS).get(id)
         if known is not None:
-            self.leadership.told.append(ProcessorLost(id, known.beat))
+            self.leadership.inputs.append(ProcessorLost(id, known.beat))
 
     def work(self) -> None:
         """Some messages arrive, perhaps twice; some attempts end, even of processors that are thought dead."""
@@ -182,7 +182,7 @@ class World:
 
     def lose_messages(self) -> None:
         self._deaf = self.chance.among([True, False])
-        self.leadership.told.append(TransportSeen(self.chance.among([True, True, False])))
+        self.leadership.inputs.append(TransportSeen(self.chance.among([True, True, False])))
 
     # The replica
 
@@ -196,7 +196,7 @@ class World:
         if not self.leadership.has_room:
             return
         # What came before one that was lost may be decided again: that changes nothing.
-        lost = {getattr(told.decision, "schedule", None) for told in self.leadership.told if _is_lost(told)}
+        lost = {getattr(each.decision, "schedule", None) for each in self.leadership.inputs if _is_lost(each)}
         self._concluded = {concluded for concluded in self._concluded if concluded[2].schedule not in lost}
         step = self.leadership.step(self.now)
         fires = (decision for decision in step.decisions if isinstance(decision, Fire))
@@ -274,7 +274,7 @@ class World:
     def heal(self) -> None:
         """Let the faults cease; raises where something stays undone."""
         self._deaf = False
-        self.leadership.told.append(TransportSeen(True))
+        self.leadership.inputs.append(TransportSeen(True))
         if self._more:
             self.database.delete(Collection.TENANTS, "default")
         self.take_over()
@@ -338,5 +338,5 @@ class World:
         return undone
 
 
-def _is_lost(told: object) -> TypeGuard[Settled]:
-    return isinstance(told, Settled) and told.settlement is Settlement.LOST
+def _is_lost(input: object) -> TypeGuard[Settled]:
+    return isinstance(input, Settled) and input.settlement is Settlement.LOST

@@ -124,7 +124,7 @@ def test_a_candidate_that_is_not_preferred_lets_others_be_first_with_a_free_leas
 def test_a_suspected_leader_is_challenged_by_it_before_the_suspicion_ends() -> None:
     elector = candidate(lease("other"))
     elector.challenge_delay_ms = 100
-    elector.holder_stands_still("other", at(2_000))
+    elector.holder_stalled("other", at(2_000))
     assert elector.next_attempt(at(2_099), WALL) is None
     assert attempt_of(elector, 2_100).proposed.term == 6
 

@@ -29,7 +29,7 @@ class Standby:
     def __post_init__(self) -> None:
         self.suspicion = LeaderSuspicion(self.id, self.after_ms, RETRY_MS)
         self.sees(self.lease)
-        self.suspicion.heard(at(self.now), at(self.now))
+        self.suspicion.stream_seen(at(self.now), at(self.now))
         self.suspicion.greeted()
 
     def sees(self, record: LeaseRecord | None) -> None:
@@ -53,7 +53,7 @@ class Standby:
                     if replica == self.lease.holder:
                         self.sees(replace(self.lease, renewals=self.lease.renewals + 1))
             if not self.deaf:
-                self.suspicion.heard(at(self.now), at(self.now))
+                self.suspicion.stream_seen(at(self.now), at(self.now))
         return self
 
     def stops(self, replica: str = "other") -> "Standby":
@@ -71,7 +71,7 @@ class Standby:
         self.suspicion.greeted()
 
     def suspects(self) -> bool:
-        return self.suspicion.is_standing_still(at(self.now))
+        return self.suspicion.is_stalled(at(self.now))
 
     def resting_ms(self) -> int:
         return self.suspicion.resting_ms(at(self.now))
@@ -161,7 +161,7 @@ def test_the_rest_doubles_with_each_wrong_suspicion_up_to_sixteen_times() -> Non
         leader, successor = standby.lease.holder, {"other": "third", "third": "other"}[standby.lease.holder]
         standby.lives(3 * RETRY_MS)
         standby.now += standby.resting_ms()
-        standby.suspicion.heard(at(standby.now), at(standby.now))
+        standby.suspicion.stream_seen(at(standby.now), at(standby.now))
         standby.lives(5 * RETRY_MS)
         late_once(standby, "third")
         standby.lives(2 * RETRY_MS)
@@ -216,7 +216,7 @@ def test_a_suspected_holder_is_challenged_at_once_and_only_in_the_version_that_w
     held = lease(term=5, renewals=7)
     elector = candidate(held)
     assert elector.next_attempt(at(3_000), WALL) is None
-    elector.holder_stands_still("other", at(3_000))
+    elector.holder_stalled("other", at(3_000))
     assert elector.wake_at_ms(at(3_000)) <= at(3_000)
     attempt = attempt_of(elector, 3_000)
     assert (attempt.expected, attempt.proposed.term) == (held, 6)
@@ -227,7 +227,7 @@ def test_a_suspected_holder_is_challenged_at_once_and_only_in_the_version_that_w
 
 def test_a_suspicion_of_another_than_the_holder_is_none_of_the_lease() -> None:
     elector = candidate(lease())
-    elector.holder_stands_still("third", at(3_000))
+    elector.holder_stalled("third", at(3_000))
     assert elector.next_attempt(at(3_000), WALL) is None
 
 
@@ -237,3 +237,18 @@ def test_beats_that_are_on_time_raise_no_doubt() -> None:
     standby.stops().lives(AFTER_MS * 5 // 8, 50)
     assert standby.suspicion.doubtful_in_ms(at(standby.now)) == 0
     assert standby.suspicion.suspicious_in_ms(at(standby.now)) == AFTER_MS - AFTER_MS * 5 // 8
+
+
+def test_nought_is_never() -> None:
+    standby = Standby(after_ms=0).lives(10 * RETRY_MS).stops()
+    assert not standby.lives(LEASE_MS, 100).suspects()
+    assert standby.suspicion.doubtful_in_ms(at(standby.now)) is None
+
+
+def test_where_its_own_beats_were_interrupted_the_count_begins_again() -> None:
+    standby = on_time().stops()
+    standby.deaf = True
+    standby.lives(5_000, 100)
+    standby.deaf = False
+    assert not standby.lives(AFTER_MS, 100).suspects()
+    assert standby.lives(100).suspects()

@@ -74,7 +74,7 @@ async def test_every_version_is_passed_on_once(watching: Watching) -> None:
     for version in versions:
         watching.hand.stored = version
         for _ in range(3):
-            await watching.watch.look()
+            await watching.watch.poll()
     assert watching.told == versions
 
 
@@ -83,10 +83,10 @@ async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_dropped(watchi
         watching.hand.lease = make_lease("me", term=2)
 
     watching.hand.stored, watching.hand.meanwhile = None, won
-    await watching.watch.look()
+    await watching.watch.poll()
     assert watching.told == []
     watching.hand.stored, watching.hand.meanwhile = make_lease("me", term=2), None
-    await watching.watch.look()
+    await watching.watch.poll()
     assert watching.told == [make_lease("me", term=2)]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -9,17 +10,17 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from hascheduler.errors import StoreUnavailable
 from hascheduler.kubernetes import api as api_module
 from hascheduler.kubernetes.api import KubernetesApi
-from hascheduler.kubernetes.leases import KubernetesLeaseStore
+from hascheduler.kubernetes.leases import KubernetesLeaseStore, new_lease, record_in, replaced_lease
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
+from tests.doubles.kubernetes.stored_leases import StoredLeases
 from tests.factories import make_lease
 from tests.tiers import spread
 from tests.unit.tls.certificates import Authority
 
-# Versions and uids
+# Versions, uids and fields
 
 NAME = "hascheduler-default"
-PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
 @pytest.fixture
@@ -33,15 +34,6 @@ async def test_a_renewal_is_one_exchange(leases: KubernetesLeaseStore, cluster: 
     for renewals in range(3):
         assert await leases.update(make_lease(renewals=renewals), make_lease(renewals=renewals + 1)) is True
     assert cluster.asked == ["POST", *[f"PUT {NAME}"] * 3]
-
-
-async def test_a_lease_that_was_deleted_is_not_made_again_by_a_renewal(
-    leases: KubernetesLeaseStore, cluster: ApiServerDouble
-) -> None:
-    await leases.create(make_lease())
-    cluster.leases.delete(NAMESPACE, NAME)
-    assert await leases.update(make_lease(), make_lease(renewals=1)) is False
-    assert cluster.leases.names(NAMESPACE) == []
 
 
 async def test_another_lease_of_the_same_name_is_no_longer_the_expected_one(
@@ -80,10 +72,49 @@ async def test_a_write_that_was_given_up_leaves_the_store_as_it_was(
     assert await leases.update(make_lease(), make_lease(renewals=1)) is True
 
 
+def test_the_fields_are_what_kubectl_shows() -> None:
+    lease = new_lease(make_lease("r1", term=4, renewals=9, lease_duration_ms=2_500, transitions=3), "x")
+    assert lease["spec"] == {
+        "holderIdentity": "r1",
+        "leaseDurationSeconds": 3,
+        "acquireTime": "2030-01-01T00:00:00.000000Z",
+        "renewTime": "2030-01-01T00:00:00.000000Z",
+        "leaseTransitions": 3,
+    }
+    assert lease["metadata"]["annotations"] == {
+        "hascheduler/term": "4",
+        "hascheduler/renewals": "9",
+        "hascheduler/endpoint": "127.0.0.1:1",
+        "hascheduler/lease-duration-ms": "2500",
+    }
+
+
+def test_what_others_have_put_there_stays() -> None:
+    leases = StoredLeases()
+    leases.create("ns", new_lease(make_lease(), "x"))
+
+    def change(lease: Any) -> None:
+        lease["metadata"]["labels"]["team"] = "night"
+        lease["metadata"]["annotations"]["note"] = "do not delete"
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
+        lease["metadata"]["ownerReferences"] = [owner]
+        lease["spec"]["strategy"] = "OldestEmulationVersion"
+
+    leases.edit("ns", "x", change)
+    edited = leases.get("ns", "x")
+    sent = replaced_lease(edited, make_lease(renewals=1))
+    assert "managedFields" not in sent["metadata"]
+    stored, _ = leases.replace("ns", "x", sent)
+    for what in ("labels", "ownerReferences", "uid", "creationTimestamp", "managedFields"):
+        assert stored["metadata"][what] == edited["metadata"][what]
+    assert stored["metadata"]["annotations"]["note"] == "do not delete"
+    assert stored["spec"]["strategy"] == "OldestEmulationVersion"
+    assert record_in(stored, "default") == make_lease(renewals=1)
+
+
 # Whatever the API server does or says, the store answers with a value or with `StoreUnavailable`, and in time
 
 Call = Callable[[KubernetesLeaseStore], Awaitable[object]]
-NAME = "hascheduler-default"
 
 
 async def _get(leases: KubernetesLeaseStore) -> object:
@@ -114,15 +145,15 @@ def _said(status: int, message: str = "no reason") -> Response:
 
 
 ANSWERS: tuple[tuple[Response, str], ...] = (
-    (_said(500), "answers 500"),
-    (_said(503, "the server is shutting down"), "answers 503 (the server is shutting down)"),
-    (JSONResponse({"message": "slow down"}, 429, {"Retry-After": "7"}), "has too much to do (slow down)"),
-    (RedirectResponse("https://login.example.com/"), "answers 307"),
-    (PlainTextResponse("<html>log in"), "is no Lease"),
-    (JSONResponse(["no", "object"]), "is no Lease"),
-    (JSONResponse({"metadata": {"uid": 5, "resourceVersion": "1"}}), "is no Lease"),
-    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1", "annotations": ["a"]}}), "is no Lease"),
-    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": "s"}), "is no Lease"),
+    (_said(500), "answered 500"),
+    (_said(503, "the server is shutting down"), "answered 503 (the server is shutting down)"),
+    (JSONResponse({"message": "slow down"}, 429, {"Retry-After": "7"}), "is overloaded (slow down)"),
+    (RedirectResponse("https://login.example.com/"), "answered 307"),
+    (PlainTextResponse("<html>log in"), "is not a Lease"),
+    (JSONResponse(["no", "object"]), "is not a Lease"),
+    (JSONResponse({"metadata": {"uid": 5, "resourceVersion": "1"}}), "is not a Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1", "annotations": ["a"]}}), "is not a Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": "s"}), "is not a Lease"),
 )
 
 
@@ -137,26 +168,11 @@ async def test_an_answer_that_says_nothing_is_the_store_s_absence(
     await call(leases)
 
 
-RIGHTS = {"get": f"get leases.coordination.k8s.io {NAME}", "create": "create leases.coordination.k8s.io",
-          "update": f"update leases.coordination.k8s.io {NAME}"}  # fmt: skip
-
-
-@pytest.mark.parametrize("verb", RIGHTS)
-async def test_a_missing_right_is_named(leases: KubernetesLeaseStore, cluster: ApiServerDouble, verb: str) -> None:
-    await leases.create(make_lease("somebody", name="other"))
-    if verb != "create":
-        await leases.create(make_lease())
-    verbs = [each for each in RIGHTS if each != verb]
-    cluster.rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]
-    with pytest.raises(StoreUnavailable, match=f"needs the right to {RIGHTS[verb]} in namespace {NAMESPACE} "):
-        await CALLS[verb](leases)
-
-
 async def test_an_unknown_token_is_named_by_its_file(
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
 ) -> None:
     cluster.tokens = {"another"}
-    with pytest.raises(StoreUnavailable, match="does not know the token in") as raised:
+    with pytest.raises(StoreUnavailable, match="rejects the token in") as raised:
         await call(leases)
     assert str(account.folder / "token") in str(raised.value)
 
@@ -190,7 +206,7 @@ async def test_who_falls_silent_is_waited_for_only_so_long(
     cluster.silent()
     with monkeypatch.context() as short:
         short.setattr(api_module, "EXCHANGE_LIMIT_S", 0.1)
-        with pytest.raises(StoreUnavailable, match="no answer in time"):
+        with pytest.raises(StoreUnavailable, match="did not answer in time"):
             await call(leases)
     cluster.silent(0)  # who is slow here may have given up before it was asked
     await call(leases)

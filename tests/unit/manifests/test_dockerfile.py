@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -13,6 +12,7 @@ from typer.main import get_command
 from hascheduler.cli.app import app
 from tests.manifests import dockerfile
 from tests.manifests.rendering import KIND, ROOT, rendered
+from tests.manifests.rules.commands import parse_command
 
 TARGETS = ("scheduler", "processor")
 _PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ \\;]+)", re.MULTILINE)
@@ -53,16 +53,9 @@ def test_signals_reach_the_process_itself(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_it_does_by_default_is_what_the_pods_do(target: str) -> None:
     words = dockerfile.last(target, "CMD").exec_form
-    _parse(get_command(app), words)
+    parse_command(get_command(app), "hascheduler", words)
     [pod] = [pod for pod in rendered(KIND).pods() if pod.name == f"Deployment/{target}"]
     assert pod.containers[0].spec["args"][: len(words)] == words
-
-
-def _parse(command: Any, words: list[str]) -> None:
-    with command.make_context("hascheduler", list(words)) as context:
-        if hasattr(command, "resolve_command"):
-            _, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-            _parse(found, rest)
 
 
 def test_what_is_copied_is_there_and_not_ignored() -> None:

@@ -1,8 +1,7 @@
-"""The overlays render what API servers of these versions take, and an apply of one over another is refused nothing."""
+"""The overlays render what API servers of these versions take."""
 
 import re
 from itertools import product
-from pathlib import Path
 
 import kubernetes_validate
 import pytest
@@ -12,9 +11,8 @@ from kubernetes_validate.utils import all_versions
 from hascheduler import __version__
 from hascheduler.api.middleware.overload import WAIT_S_MAX
 from hascheduler.api.routing.route_rules import LARGE_BODY_BYTES_MAX
-from tests.manifests.applying import refused
-from tests.manifests.objects import Object, Objects
-from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, render, rendered
+from tests.manifests.objects import Object
+from tests.manifests.rendering import GATEWAY, INGRESS, KIND, PRODUCTION, ROOT, VARIANTS, rendered
 from tests.tiers import spread
 
 OLDEST = "1.30"
@@ -123,46 +121,3 @@ def test_the_brokers_configuration_with_tls_differs_in_that_alone() -> None:
     assert [line for line in base if line not in secured] == ["listeners.tcp.default = 5672"]
     added = [line for line in secured if line not in base and not line.startswith("#")]
     assert all(line.startswith(("listeners.", "ssl_options.")) for line in added), added
-
-
-# An apply over what another release has left, forth and back
-
-_NEXT = """\
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-resources: [before]
-images:
-  - {name: hascheduler, newTag: 99.0.0}
-  - {name: hascheduler-processor, newTag: 99.0.0}
-  - {name: mongo, newTag: 99.0.0}
-  - {name: rabbitmq, newTag: 99.0.0}
-configMapGenerator:
-  - name: hascheduler-settings
-    namespace: NAMESPACE
-    behavior: merge
-    literals: [HASCHEDULER_LOG_LEVEL=debug]
-"""
-
-
-@pytest.mark.parametrize("folder", spread(VARIANTS, check=1))
-def test_an_upgrade_and_a_rollback_are_applied_whole(folder: str, tmp_path: Path) -> None:
-    before = rendered(folder)
-    after = _next(folder, before, tmp_path)
-    images = {container.spec["image"].rpartition(":")[2] for container in after.containers()}
-    assert images == {"99.0.0"}
-    assert list(refused(before, after)) == []
-    assert list(refused(after, before)) == []
-
-
-def test_the_trial_cannot_become_production_in_place() -> None:
-    """As docs/operations/kubernetes.md says, which names the way around it."""
-    sets = ("mongodb", "rabbitmq")
-    expected = [f"StatefulSet/{name}: volumeClaimTemplates can't change" for name in sets]
-    assert sorted(refused(rendered(TRIAL), rendered(PRODUCTION))) == expected
-
-
-def _next(folder: str, before: Objects, tmp_path: Path) -> Objects:
-    [namespace] = before.of("Namespace")
-    (tmp_path / "before").symlink_to(ROOT / folder)
-    (tmp_path / "kustomization.yaml").write_text(_NEXT.replace("NAMESPACE", namespace["metadata"]["name"]))
-    return render(tmp_path)

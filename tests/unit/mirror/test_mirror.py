@@ -13,6 +13,7 @@ from hascheduler.mirror.changes import (
     DefinitionSeen,
     JobGone,
     JobSeen,
+    JournalSeen,
     LeaseGone,
     LeaseSeen,
     Operation,
@@ -241,3 +242,13 @@ def test_a_gap_in_the_revisions_has_the_document_read() -> None:
     assert mirror.fold([]).wanted == [KEY]
     mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
     assert mirror.nouns(JOBS)["j"].rev == 4
+
+
+def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
+    mirror = Mirror()
+    for shard, seq in (("a", 4), ("b", 1), ("a", 6), ("a", 5)):
+        mirror.fold([put(Collection.JOURNAL, journal_id(shard, seq), entry_fields(term=seq))])
+    heads = [mirror.journal_head(shard) for shard in ("a", "b", "c")]
+    assert [head and head.seq for head in heads] == [6, 1, None]
+    again = mirror.fold([put(Collection.JOURNAL, journal_id("a", 7), entry_fields(term=7))]).facts
+    assert kinds(again) == [JournalSeen]

@@ -86,31 +86,29 @@ def answering(document: Mapping[str, Any]) -> Meet:
 REFUSAL = {"ok": 0.0, "errmsg": "not {} today", "code": 8000, "codeName": "AtlasError"}
 OLD = {"ok": 1.0, "isWritablePrimary": True, "setName": "rs0", "minWireVersion": 0, "maxWireVersion": 2}
 SPOKEN: dict[str, tuple[Meet, str, str, str]] = {
-    "hangs": (silent, "", "", "takes the connection, but does not answer; expected a mongod that is not stuck"),
+    "hangs": (silent, "", "", "accepts the connection, but does not answer; expected a mongod that responds"),
     "closes": (closing, "", "", "closes the connection: "),
     "closes when it is asked": (closing_later, "", "", "closes the connection: connection closed; expected a mongod"),
     "has TLS": (silent, "own", "", "closes the connection: connection closed; expected a mongod, and tls=true in"),
-    "is no mongod": (web, "", "", "does not speak MongoDB's protocol: Message length ("),
+    "is no mongod": (web, "", "", "does not speak the MongoDB protocol: Message length ("),
     "answers with an error": (answering(REFUSAL), "", "", "answers with an error: AtlasError (8000): not {} today; "),
     "is old": (answering(OLD), "", "", "can't be used: Server at 127.0.0.1:"),
-    "hangs in TLS": (silent, "", "own", "takes the connection, but does not answer; "),
-    "hangs after TLS": (silent, "own", "own", "takes the connection, but does not answer; "),
-    "closes in TLS": (closing_later, "", "own", "closes the connection in the handshake of TLS or after it; expected"),
+    "hangs in TLS": (silent, "", "own", "accepts the connection, but does not answer; "),
+    "hangs after TLS": (silent, "own", "own", "accepts the connection, but does not answer; "),
+    "closes in TLS": (closing_later, "", "own", "closes the connection during or after the TLS handshake; expected"),
     "closes after TLS": (
         closing_later,
         "own",
         "own",
-        "closes the connection in the handshake of TLS or after it: conn",
+        "closes the connection during or after the TLS handshake: conn",
     ),
-    "has no TLS": (web, "", "own", "does not speak TLS as this process does: [SSL: "),
-    "is of a stranger": (silent, "other", "own", "shows a certificate that is not trusted here: [SSL: CERTIFICATE_VER"),
+    "has no TLS": (web, "", "own", "can't agree on TLS with this process: [SSL: "),
+    "is of a stranger": (silent, "other", "own", "has a certificate that this process does not trust: [SSL: CERT"),
 }
-"""What listens, whose certificate it has, whom it is to be trusted by, and what is told of it."""
+"""The server, its certificate, the authority that the client trusts, and the text."""
 
 
-async def test_a_server_that_gives_no_hello_is_told_of_by_what_it_did(
-    authority: Authority, stranger: Authority
-) -> None:
+async def test_a_server_without_a_hello_is_described_by_what_it_did(authority: Authority, stranger: Authority) -> None:
     async def asked(meet: Meet, certificate: str, trusted: str) -> str:
         async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError, asyncio.IncompleteReadError):
@@ -132,11 +130,11 @@ async def test_a_server_that_gives_no_hello_is_told_of_by_what_it_did(
         return str(refused.value).removeprefix(f"HASCHEDULER_MONGODB_URI: {where} ")
 
     async with asyncio.timeout(30):
-        told = await asyncio.gather(*(asked(*row[:3]) for row in SPOKEN.values()))
-    assert {name: said[: len(SPOKEN[name][3])] for name, said in zip(SPOKEN, told, strict=True)} == {
+        texts = await asyncio.gather(*(asked(*row[:3]) for row in SPOKEN.values()))
+    assert {name: text[: len(SPOKEN[name][3])] for name, text in zip(SPOKEN, texts, strict=True)} == {
         name: row[3] for name, row in SPOKEN.items()
     }
-    assert "sEcret" not in str(told)
+    assert "sEcret" not in str(texts)
 
 
 _SILENT = "silent.invalid"
@@ -158,22 +156,22 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     is_over.set()
     for thread in threading.enumerate():
-        if thread.name.startswith("look up "):
+        if thread.name.startswith("resolve "):
             thread.join()
 
 
 @pytest.mark.parametrize(
-    ("hosts", "told"),
+    ("hosts", "texts"),
     [
-        (_SILENT, "the host 'silent.invalid' can't be looked up: no answer; expected a resolver that answers"),
-        ("a.invalid,b.invalid", "there is no address for the host 'a.invalid', 'b.invalid'; expected the name of"),
-        (f"a.invalid,{_SILENT}", "for the host 'a.invalid'; the host 'silent.invalid' can't be looked up"),
+        (_SILENT, "the host 'silent.invalid' can't be resolved: no answer; expected a resolver that answers"),
+        ("a.invalid,b.invalid", "there is no address for the host 'a.invalid', 'b.invalid'; expected a host name"),
+        (f"a.invalid,{_SILENT}", "for the host 'a.invalid'; the host 'silent.invalid' can't be resolved"),
     ],
 )
 async def test_without_an_address_the_database_is_not_tried(
-    monkeypatch: pytest.MonkeyPatch, resolver: None, hosts: str, told: str
+    monkeypatch: pytest.MonkeyPatch, resolver: None, hosts: str, texts: str
 ) -> None:
-    """What the driver begins to look up, it waits for at the end, however long that takes."""
+    """The driver waits at its end for each name that it began to resolve, however long that takes."""
     if _SILENT in hosts:
         monkeypatch.setattr(unreachable, "_ANSWER_LIMIT_S", 0.05)
     tried = []
@@ -181,6 +179,6 @@ async def test_without_an_address_the_database_is_not_tried(
     async def doing() -> None:
         tried.append(1)
 
-    with pytest.raises(Unreachable, match=told):
+    with pytest.raises(Unreachable, match=texts):
         await explained(doing, f"mongodb://{hosts}/?replicaSet=rs0", {})
     assert tried == []

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.unit.monitoring import contract, promql
+from tests.unit.monitoring import queries
 from tests.unit.monitoring.rules import FOLDER
 
 BOARD = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
@@ -18,15 +17,6 @@ PANELS = [panel for panel in ALL if panel["type"] != "row"]
 TARGETS = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
 UNITS = {"none", "s", "ops", "reqps", "bytes", "percentunit", "bool_yes_no"}
 """Those of Grafana's that the panels may use; it shows an unknown one as a suffix."""
-
-
-def test_panels_lie_in_the_grid_and_not_on_each_other() -> None:
-    places = [panel["gridPos"] for panel in ALL]
-    assert all(place["x"] >= 0 and place["x"] + place["w"] <= 24 for place in places)
-    for one, other in combinations(places, 2):
-        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-        assert beside or below, (one, other)
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
@@ -40,20 +30,20 @@ def test_panels_say_what_good_looks_like(panel: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
 def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> None:
-    tree = promql.parsed(target["expr"])
-    assert contract.unknown(tree, contract.told()) == set(), title
-    assert all("namespace" in {m.name for m in s.matchers.matchers} for s in promql.selectors(tree)), title
+    tree = queries.parsed(target["expr"])
+    assert queries.unknown(tree, queries.told()) == set(), title
+    assert all("namespace" in {m.name for m in s.matchers.matchers} for s in queries.selectors(tree)), title
 
 
 def test_prometheus_takes_the_queries(promtool: Callable[..., str], tmp_path: Path) -> None:
-    queries = {promql.without_variables(target["expr"]) for _, target in TARGETS}
-    queries |= {promql.without_variables(note["expr"]) for note in BOARD["annotations"]["list"]}
-    rules = [{"record": f"panel_{number}", "expr": query} for number, query in enumerate(sorted(queries))]
+    asked = {queries.without_variables(target["expr"]) for _, target in TARGETS}
+    asked |= {queries.without_variables(note["expr"]) for note in BOARD["annotations"]["list"]}
+    rules = [{"record": f"panel_{number}", "expr": query} for number, query in enumerate(sorted(asked))]
     written = tmp_path / "panels.yaml"
     written.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
     assert promtool("check", "rules", written) == ""
 
 
 def test_every_metric_of_ours_is_shown_somewhere() -> None:
-    shown = {selector.name for _, target in TARGETS for selector in promql.selectors(promql.parsed(target["expr"]))}
-    assert contract.ours() - shown == set()
+    shown = {selector.name for _, target in TARGETS for selector in queries.selectors(queries.parsed(target["expr"]))}
+    assert queries.ours() - shown == set()

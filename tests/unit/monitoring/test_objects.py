@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.manifests.objects import selects
+from tests.manifests.rendering import KIND, rendered
 from tests.unit.monitoring.rules import FOLDER, GROUPS, write_rules
 
 COMPONENTS = {"scheduler": "health", "processor": "health", "rabbitmq": "prometheus"}
@@ -27,23 +29,16 @@ def objects() -> dict[tuple[str, str], dict[str, Any]]:
 def test_monitors_select_the_pods_and_name_the_job(
     component: str, port: str, objects: dict[tuple[str, str], dict[str, Any]]
 ) -> None:
-    monitor = objects["PodMonitor", component]
-    assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
-    assert monitor["spec"]["selector"]["matchLabels"] == {
-        "app.kubernetes.io/name": "hascheduler",
-        "app.kubernetes.io/component": component,
-    }
-    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
-    assert endpoint == {
-        "port": port,
-        "path": "/metrics",
-        "interval": "15s",
-        "scrapeTimeout": "10s",
-        "relabelings": [
-            {"targetLabel": "job", "replacement": f"hascheduler-{component}"},
-            {"sourceLabels": ["__meta_kubernetes_pod_name"], "targetLabel": "instance"},
-        ],
-    }
+    monitor = objects["PodMonitor", component]["spec"]
+    [pod] = [pod for pod in rendered(KIND).pods() if pod.labels["app.kubernetes.io/component"] == component]
+    assert selects(monitor["selector"], pod.labels)
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"], endpoint["interval"]) == (port, "/metrics", "15s")
+    assert port in pod.ports
+    assert endpoint["relabelings"] == [
+        {"targetLabel": "job", "replacement": f"hascheduler-{component}"},
+        {"sourceLabels": ["__meta_kubernetes_pod_name"], "targetLabel": "instance"},
+    ]
 
 
 def test_the_sidecar_finds_the_dashboard(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
@@ -65,13 +60,3 @@ def test_the_plain_configuration_gives_the_same_labels(promtool: Callable[..., s
     write_rules(tmp_path / rules, GROUPS)
     (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
     assert promtool("check", "config", tmp_path / "prometheus.yaml") == ""
-
-
-def test_the_monitors_fit_the_pods_of_the_base() -> None:
-    base = FOLDER.parent / "base"
-    for component, port in COMPONENTS.items():
-        (file,) = [*(base / component).glob("deployment.yaml"), *(base / component).glob("stateful-set.yaml")]
-        pod = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]["template"]
-        labels = {"app.kubernetes.io/name": "hascheduler", "app.kubernetes.io/component": component}
-        assert labels.items() <= pod["metadata"]["labels"].items()
-        assert port in {each["name"] for container in pod["spec"]["containers"] for each in container["ports"]}

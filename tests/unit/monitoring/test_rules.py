@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from hascheduler.cli.app import app
 from hascheduler.settings import Settings, variable
-from tests.unit.monitoring import contract, promql
+from tests.unit.monitoring import queries
 from tests.unit.monitoring.rules import ALERTS, GROUPS, RECORDED, RULES, write_rules
 
 SCRAPE_INTERVAL = timedelta(seconds=15)
@@ -26,14 +26,14 @@ def test_prometheus_takes_them(promtool: Callable[..., str], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)
 def test_expressions_ask_for_what_is_told(rule: dict[str, Any]) -> None:
-    tree = promql.parsed(rule["expr"])
-    known = contract.told() | {name: recorded_labels(name) for name in RECORDED}
-    assert contract.unknown(tree, known) == set()
+    tree = queries.parsed(rule["expr"])
+    known = queries.told() | {name: recorded_labels(name) for name in RECORDED}
+    assert queries.unknown(tree, known) == set()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)
 def test_windows_hold_four_scrapes(rule: dict[str, Any]) -> None:
-    assert all(window >= 4 * SCRAPE_INTERVAL for window in promql.ranges(promql.parsed(rule["expr"])))
+    assert all(window >= 4 * SCRAPE_INTERVAL for window in queries.ranges(queries.parsed(rule["expr"])))
 
 
 @pytest.mark.parametrize("alert", ALERTS)
@@ -79,5 +79,5 @@ def test_settings_in_runbooks_exist() -> None:
 def recorded_labels(record: str) -> set[str]:
     """A recorded name begins with its labels."""
     level = record.split(":", maxsplit=1)[0]
-    known = {label for labels in contract.told().values() for label in labels}
+    known = {label for labels in queries.told().values() for label in labels}
     return {label for label in known if label in level.split("_")}

@@ -136,10 +136,14 @@ async def test_what_is_full_has_room_for_operators_and_workers_and_answers_submi
 MAX, RESERVE = 40, 8
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def limit_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CONNECTIONS_MAX", MAX)
     monkeypatch.setattr(server, "CONNECTIONS_RESERVE", RESERVE)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_connections(monkeypatch)
 
 
 @pytest.mark.usefixtures("few")

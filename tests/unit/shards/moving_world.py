@@ -27,6 +27,8 @@ RETENTION_MS = 600_000
 _EXCHANGES_MAX = 4_000
 _SUBMITS_MAX = 40
 _FIRES_MAX = 200
+_PROMISED = 3
+"""For so many turns a leader that has seen a hold still decides what it had promised before."""
 LATE = "kept-late"
 """The job of a request that had stood still: it goes to where it belongs before it is taken from where it is."""
 Hook = Callable[[int, str], Awaitable[None]]
@@ -42,8 +44,7 @@ async def nothing(_exchange: int, _name: str) -> None:
 
 @dataclass
 class MovingWorld:
-    """``decided`` counts the verdicts by nominal time, ``ran`` the starts by job, ``revs`` the newest revision that was
-    written to a job. For ``promised`` turns a leader that has seen a hold still decides what it had promised before."""
+    """``decided`` counts verdicts by nominal time, ``ran`` starts by job; ``revs`` has each job's newest revision."""
 
     databases: Sequence[MemoryDatabase] = field(default_factory=lambda: [MemoryDatabase() for _ in SHARDS])
     layout: Layout = field(default_factory=lambda: Layout(1, SHARDS, (FROM,) * 256).beginning({PARTITION: TO}))
@@ -57,8 +58,6 @@ class MovingWorld:
     ran: Counter[str] = field(default_factory=Counter)
     revs: dict[str, int] = field(default_factory=dict)
     store_type: type[MemoryTenantStore] = MemoryTenantStore
-    mover_type: type[PartitionMover] = PartitionMover
-    promised: int = 3
     held_for: Counter[int] = field(default_factory=Counter)
     known: dict[int, dict[str, int]] = field(default_factory=dict)
     exchanges: int = 0
@@ -104,7 +103,7 @@ class MovingWorld:
             for each in connections
         ]
         home: Any = self
-        return self.mover_type(home, hooked(self), shards, keeps_to_parts=keeps_to_parts, clock=self, late_ms=10)
+        return PartitionMover(home, hooked(self), shards, keeps_to_parts=keeps_to_parts, clock=self, late_ms=10)
 
     async def moved(self, mover: PartitionMover | None = None, *, swept: bool = True) -> None:
         """Bring the partition to rest, and sweep twice what came late."""
@@ -166,10 +165,10 @@ class MovingWorld:
             self._end(index)
             return
         self.held_for[index] += 1
-        if self.held_for[index] <= self.promised and self.held_for[index] % 12 == 1:
+        if self.held_for[index] <= _PROMISED and self.held_for[index] % 12 == 1:
             self._fire(index)
         self._end(index)
-        is_idle = self.held_for[index] > self.promised and not self._jobs(index, JobState.RUNNING)
+        is_idle = self.held_for[index] > _PROMISED and not self._jobs(index, JobState.RUNNING)
         if hold.is_awaited and is_idle:
             database.replace(Collection.HOLDS, encode_hold(Hold(KEY, hold.rev, True, hold.is_silent, hold.rev)))
 

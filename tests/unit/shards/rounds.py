@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from random import Random
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,9 +93,9 @@ class Gate:
 class Process:
     """One replica with a view of each shard, and at most one turn under way."""
 
-    def __init__(self, world: "Rounds", see: Callable[[Core], Seen] = Seen) -> None:
+    def __init__(self, world: "Rounds") -> None:
         self.gate = Gate()
-        self.shards: list[Any] = [see(core) for core in world.cores]
+        self.shards: list[Any] = [Seen(core) for core in world.cores]
         names = [core.name for core in world.cores]
         stores = [self.gate.through(core.store) for core in world.cores]
         self.turns = CapTurns(self.gate.through(world.turns), names, stores, lambda: self.shards, world.clock)
@@ -135,7 +134,6 @@ class Rounds:
         *,
         turns: type[MemoryTurnStore] = MemoryTurnStore,
         holds: type[MemoryHoldStore] = MemoryHoldStore,
-        see: Callable[[Core], Seen] = Seen,
     ) -> None:
         self.ms = 0
         self.clock: Any = SimpleNamespace(mono_ms=lambda: self.ms)
@@ -143,8 +141,7 @@ class Rounds:
         self.cores = [Core(f"s{index}", is_first=index == 0) for index in range(shards)]
         for core in self.cores:
             core.store = holds()
-        self.processes = [Process(self, see) for _ in range(processes)]
-        self.sleeps: Counter[int] = Counter()
+        self.processes = [Process(self) for _ in range(processes)]
         self.done: Counter[str] = Counter()
 
     def check(self) -> None:
@@ -155,30 +152,6 @@ class Rounds:
         if core.running:
             del core.running[0]
             self.done[core.name] += 1
-
-    async def random_step(self, random: Random) -> None:
-        core, place = random.choice(self.cores), random.randrange(len(self.processes))
-        process = self.processes[place]
-        seen, what = random.choice(process.shards), random.random()
-        self.sleeps.subtract(self.sleeps.keys())
-        if random.random() < 0.01:
-            self.sleeps[place] = random.randint(20, 200)
-        if what < 0.5:
-            if self.sleeps[place] <= 0:
-                await process.begin_or_go_on()
-        elif what < 0.6:
-            seen.fold()
-        elif what < 0.7:
-            core.fold()
-        elif what < 0.85:
-            core.step()
-        elif what < 0.93:
-            self.end_one(core)
-        elif what < 0.98:
-            self.ms += random.choice([10, 900, 6_000])
-        else:
-            seen.leading = not seen.leading
-        self.check()
 
     async def settle(self, rounds: int = 400) -> None:
         """From now on the first process alone leads all shards and everything is fast: all jobs end."""
@@ -227,16 +200,6 @@ class Rounds:
             process.stop()
 
 
-def released_in_any_case(core: Core) -> Seen:
-    """A planted bug: the cap goes on before the shard has released it."""
-
-    class Hasty(Seen):
-        def nouns(self, _holds: Any) -> dict[str, Hold]:
-            return {key: replace(hold, released=hold.rev) for key, hold in self.mirror.items()}
-
-    return Hasty(core)
-
-
 class ForgetfulHolds(MemoryHoldStore):
     """A planted bug: an earlier revision replaces a later one."""
 
@@ -250,7 +213,3 @@ class HastyTurns(MemoryTurnStore):
 
     async def replace(self, before: Any, after: Any) -> bool:
         return await super().replace(self.stored[before.key], after)
-
-
-def jobs(random: Random, keys: Sequence[str]) -> list[Job]:
-    return [frozenset(random.sample(keys, random.randint(1, len(keys)))) for _ in range(random.randint(1, 5))]

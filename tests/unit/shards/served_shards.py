@@ -4,8 +4,8 @@ Time is virtual: `played` runs a story to its end, however long it says that thi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager, closing
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import closing
 from itertools import count
 from typing import Any
 
@@ -85,16 +85,6 @@ class Shard:
         self.database.update(Stored.JOBS, job, {**fields, "rev": job["rev"] + 1})
 
 
-class CountedConnection(MemoryConnection):
-    exchanges = 0
-
-    @asynccontextmanager
-    async def exchange(self, name: str) -> AsyncIterator[MemoryDatabase]:
-        self.exchanges += 1
-        async with super().exchange(name) as database:
-            yield database
-
-
 class Served:
     """One processor, with a connection of its own to each shard."""
 
@@ -106,9 +96,8 @@ class Served:
         name: str = "p",
         slots: int = 4,
         resources: Resources = NO_RESOURCES,
-        drain_grace_ms: int = 5_000,
     ) -> None:
-        self.connections = [CountedConnection(shard.database) for shard in world.shards]
+        self.connections = [MemoryConnection(shard.database) for shard in world.shards]
         self.greetings: list[Collection[str]] = []
 
         def begin(id: str, shard: int, offered: int, resources: Resources, process: ProcessSlots) -> Processor:
@@ -119,7 +108,7 @@ class Served:
                 slots=slots,
                 heartbeat_interval_ms=1_000,
                 heartbeat_deadline_ms=4_000,
-                drain_grace_ms=drain_grace_ms,
+                drain_grace_ms=5_000,
                 resources=resources,
                 offered_first=offered,
             )
@@ -141,11 +130,6 @@ class Served:
             greet=self.greetings.append,
         )
         self.task = asyncio.get_running_loop().create_task(self.processor.run(), name=name)
-
-    @property
-    def writes(self) -> int:
-        """How many exchanges it had with all databases."""
-        return sum(connection.exchanges for connection in self.connections)
 
     async def drained(self) -> None:
         self.processor.drain()

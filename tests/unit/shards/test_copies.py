@@ -6,6 +6,7 @@ from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -51,27 +52,16 @@ async def test_what_is_written_is_in_every_shard_and_so_is_its_end(shards: Seque
     assert [await found(each) for each in others] == [None, None]
 
 
-async def test_one_that_is_made_again_is_deleted_and_inserted_in_a_shard(shards: Sequence[Database]) -> None:
+async def test_one_that_is_made_again_is_deleted_and_inserted_in_a_shard(
+    shards: Sequence[Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, shard, _ = shards
     await put(shard, 7)
     await put(home, 1)
-    done: list[str] = []
-
-    class Watched:
-        def __getitem__(self, name: str) -> Any:
-            collection = shard[name]
-
-            class Writes:
-                def __getattr__(self, method: str) -> Any:
-                    done.append(method)
-                    return getattr(collection, method)
-
-            return Writes()
-
-    assert await copy(home, cast(Any, Watched()), DEFINITIONS, "log")
-    assert await found(shard) == await found(home)
     # A mirror takes a lower revision for an echo, unless it saw the end of the one before.
-    assert [method for method in done if method != "find_one"] == ["delete_one", "insert_one"]
+    monkeypatch.setattr(type(shard["definitions"]), "replace_one", AsyncMock(side_effect=AssertionError), raising=False)
+    assert await copy(home, shard, DEFINITIONS, "log")
+    assert await found(shard) == await found(home)
 
 
 # Two requests at once

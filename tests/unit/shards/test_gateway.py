@@ -1,6 +1,8 @@
 """Each request reaches the shard that it is about, and no other; writes stand still while their partition is frozen."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -60,29 +62,22 @@ JOB_OF_ONE = with_partition("job:0001", ONE)
 @pytest.mark.parametrize(
     ("request_", "body", "query", "shard"),
     [
-        ("GET /", None, "", "default"),
-        ("GET /openapi.json", None, "", "default"),
         ("GET /readyz", None, "", "default"),
         ("GET /v1/definitions", None, "", "default"),
         ("POST /v1/tokens", {}, "", "default"),
-        ("GET /v1/whoami", None, "", "default"),
         ("POST /v1/schedules/preview", {}, "", "default"),
         ("POST /v1/jobs", {"definition": "log", "tenant": ONE}, "", "0001"),
-        ("POST /v1/jobs", {"definition": "log", "tenant": TWO}, "", "0002"),
         ("GET /v1/jobs", None, f"limit=3&tenant={TWO}", "0002"),
         ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}, "", "0001"),
         ("POST /v1/schedules:pause", {"filter": {"tenant": TWO}}, "", "0002"),
         (f"GET /v1/jobs/{JOB_OF_ONE}", None, "", "0001"),
-        (f"GET /v1/jobs/{JOB_OF_ONE}/why", None, "", "0001"),
         (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None, "", "0001"),
         ("GET /v1/jobs/fire:tick:1893456000000", None, "", "0002"),
         ("GET /v1/schedules/tick", None, "", "0002"),
-        ("DELETE /v1/schedules/tick", None, "", "0002"),
         ("POST /v1/schedules/tick/trigger", {}, "", "0002"),
         ("GET /v1/schedules/tick/preview", None, "", "0002"),
         ("POST /v1/work/fetch", {"processor": "http:a.1@0001"}, "", "0001"),
         ("POST /v1/work/start", {"processor": "http:a.1@0002", "job": "j", "attempt": 1}, "", "0002"),
-        ("POST /v1/work/finish", {"processor": "http:a.1@0002"}, "", "0002"),
         ("DELETE /v1/work/processors/http:a.1@0002", None, "", "0002"),
         ("POST /v1/work/heartbeat", {"processor": "http:a.1"}, "", "default"),
         ("POST /v1/work/heartbeat", {"processor": "http:a.1@other"}, "", "default"),
@@ -142,11 +137,8 @@ async def test_the_edge_learns_what_to_record(ring: Ring) -> None:
 HOSTILE = [
     b"",
     b"{",
-    b"null",
     b"[]",
-    b"7",
     b"\xff\xfe",
-    b'"' + b"x" * 100_000 + b'"',
     b"[" * 100_000,
     b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
     b'{"tenant":7,"name":{},"filter":[],"job":3,"jobs":{"a":1},"processor":[],"definitions":{"a":2}}',
@@ -203,13 +195,6 @@ async def test_an_id_that_says_nothing_is_looked_for_and_goes_to_the_shard_of_it
     assert [sent.method for sent in ring.log] == ["GET", "GET", "POST"]
     assert ring.log[2].json == {"because": "x"}
     assert b"idempotency-key" not in dict(ring.log[0].scope["headers"])
-
-
-async def test_an_id_that_no_shard_knows_is_404(ring: Ring) -> None:
-    for place in ring.places:
-        place.answers["/v1/schedules/gone"] = (404, {"of": place.name})
-    answer = await ring.ask("GET /v1/schedules/gone")
-    assert (answer.status, answer.json) == (404, {"of": "default"})
 
 
 async def test_a_404_counts_only_by_the_newest_layout(ring: Ring) -> None:
@@ -278,76 +263,63 @@ async def test_while_a_partition_is_frozen_it_is_read_where_it_was(ring: Ring, r
     assert (await ring.ask("POST /v1/jobs", {"tenant": TWO})).status == 200
 
 
-class Held:
-    """An answer that waits until it is let go."""
+@asynccontextmanager
+async def under_way(ring: Ring, request_: str, body: Any = None, **how: Any) -> AsyncIterator[asyncio.Task[Answer]]:
+    """A request that a shard answers only at the end of the block."""
+    begun, over = asyncio.Event(), asyncio.Event()
 
-    def __init__(self) -> None:
-        self.begun, self.over = asyncio.Event(), asyncio.Event()
-
-    async def __call__(self, _: Sent) -> tuple[int, Any]:
-        self.begun.set()
-        await self.over.wait()
+    async def held(_: Sent) -> tuple[int, Any]:
+        begun.set()
+        await over.wait()
         return 201, {}
+
+    for place in ring.places:
+        place.answers[request_.split(" ")[1]] = held
+    asking = asyncio.create_task(ring.ask(request_, body, **how))
+    await begun.wait()
+    yield asking
+    over.set()
+    await asyncio.wait([asking])
 
 
 @pytest.mark.parametrize(("request_", "body"), [*WRITES, OF_OLD])
 async def test_a_frozen_layout_is_acknowledged_once_no_write_in_it_is_under_way(
     ring: Ring, request_: str, body: Any
 ) -> None:
-    held = Held()
     for place in ring.places:
-        place.answers[request_.split(" ")[1]] = held
         place.answers["/v1/jobs/job:old"] = (200, {"tenant": ONE})
-    writing = asyncio.create_task(ring.ask(request_, body))
-    await held.begun.wait()
-    assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
-    ring.watch.now = FROZEN
-    assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
-    held.over.set()
-    await writing
+    async with under_way(ring, request_, body):
+        assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
+        ring.watch.now = FROZEN
+        assert ring.gateway.acknowledged_epoch() == LAYOUT.epoch
     assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
     ring.watch.now = ARRIVED
     assert ring.gateway.acknowledged_epoch() == ARRIVED.epoch
 
 
 async def test_writes_in_other_partitions_and_reads_hold_no_move_up(ring: Ring) -> None:
-    held = Held()
-    for place in ring.places:
-        place.answers["/v1/jobs"] = held
-    writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": TWO}))
-    reading = asyncio.create_task(ring.ask("GET /v1/jobs", query=f"tenant={ONE}"))
-    await held.begun.wait()
-    ring.watch.now = FROZEN
-    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
-    held.over.set()
-    await asyncio.gather(writing, reading)
+    writing = under_way(ring, "POST /v1/jobs", {"tenant": TWO})
+    async with writing, under_way(ring, "GET /v1/jobs", query=f"tenant={ONE}"):
+        ring.watch.now = FROZEN
+        assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
 
 
 async def test_a_submit_that_waits_for_its_job_has_been_written(ring: Ring) -> None:
     """Else a wait of five minutes would keep its partition from moving."""
-    held = Held()
-    ring.places[1].answers["/v1/jobs"] = held
     holding = Holding(ring.limits, (), HttpMetrics(), privileged=False)
-    state: dict[str, Any] = {HOLDING: holding}
-    writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": ONE}, query="wait=5m", state=state))
-    await held.begun.wait()
-    ring.watch.now = FROZEN
-    assert ring.gateway.acknowledged_epoch() < FROZEN.epoch
-    holding.hold_open("waits")
-    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
-    held.over.set()
-    await writing
+    async with under_way(ring, "POST /v1/jobs", {"tenant": ONE}, query="wait=5m", state={HOLDING: holding}):
+        ring.watch.now = FROZEN
+        assert ring.gateway.acknowledged_epoch() < FROZEN.epoch
+        holding.hold_open("waits")
+        assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
 
 
 async def test_a_write_that_is_cut_off_is_not_under_way(ring: Ring) -> None:
-    held = Held()
-    ring.places[1].answers["/v1/jobs"] = held
-    writing = asyncio.create_task(ring.ask("POST /v1/jobs", {"tenant": ONE}))
-    await held.begun.wait()
-    writing.cancel()
-    await asyncio.wait([writing])
-    ring.watch.now = FROZEN
-    assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
+    async with under_way(ring, "POST /v1/jobs", {"tenant": ONE}) as writing:
+        writing.cancel()
+        await asyncio.wait([writing])
+        ring.watch.now = FROZEN
+        assert ring.gateway.acknowledged_epoch() == FROZEN.epoch
 
 
 # One shard by name
@@ -434,14 +406,15 @@ async def test_a_calendar_stays_while_one_shard_uses_it_or_does_not_answer(ring:
 # Schedules
 
 
-async def test_a_schedules_name_is_reserved_before_and_after_it_is_made(ring: Ring) -> None:
-    ring.places[1].answers["/v1/schedules"] = lambda _: (201, {"reserved": list(ring.names.reserved)})
-    assert (await ring.ask("POST /v1/schedules", TICK)).json == {"reserved": ["tick"]}
+@pytest.mark.parametrize("request_", ["POST /v1/schedules", "PUT /v1/schedules/tick"])
+async def test_a_schedules_name_is_reserved_before_and_after_it_is_made(ring: Ring, request_: str) -> None:
+    _, _, path = request_.partition(" ")
+    ring.places[1].answers[path] = lambda _: (201, {"reserved": list(ring.names.reserved)})
+    assert (await ring.ask(request_, TICK)).json == {"reserved": ["tick"]}
     assert ring.names.reserved == ["tick", "tick"]
     assert ring.names.bound == {"tick": PARTITION}
-    ring.places[1].answers["/v1/schedules"] = (422, {})
-    assert (await ring.ask("POST /v1/schedules", TICK)).status == 422
-    assert ring.names.reserved == ["tick"] * 3
+    ring.places[1].answers[path] = (422, {})
+    assert (await ring.ask(request_, TICK)).status == 422
 
 
 async def test_a_name_of_another_partition_is_taken(ring: Ring) -> None:
@@ -464,21 +437,10 @@ async def test_a_schedule_that_has_lost_its_name_meanwhile_is_deleted_again(ring
     assert dict(deleted.scope["headers"]) == {b"authorization": b"Bearer x"}
 
 
-async def test_a_put_reserves_the_name_of_the_schedule_that_it_may_make(ring: Ring) -> None:
-    ring.places[1].answers["/v1/schedules/new"] = lambda _: (201, {"reserved": list(ring.names.reserved)})
-    assert (await ring.ask("PUT /v1/schedules/new", {**TICK, "name": "new"})).json == {"reserved": ["new"]}
-    assert ring.names.reserved == ["new", "new"]
-    assert (await ring.ask("PUT /v1/schedules/new", {"job": {"tenant": TWO}})).status == 422
-    assert ring.asked == ["0001"]
-
-
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "x" * 9_000, 7, None])
 async def test_what_is_no_name_is_never_reserved(ring: Ring, name: object) -> None:
     await ring.ask("POST /v1/schedules", {**TICK, "name": name})
     assert (ring.asked, ring.names.reserved) == (["0001"], [])
-
-
-GRAPH = [{"ref": "a", "definition": "log"}, {"ref": "b", "definition": "log", "tenant": ONE}]
 
 
 @pytest.mark.parametrize(
@@ -487,9 +449,7 @@ GRAPH = [{"ref": "a", "definition": "log"}, {"ref": "b", "definition": "log", "t
         ("PUT", {"job": {"tenant": ONE}}, False),
         ("PUT", {"job": {"tenant": TWO}}, True),
         ("PUT", {"job": {}}, True),  # the tenant "default" is meant
-        ("PUT", {"jobs": GRAPH}, False),
-        ("PATCH", {"labels": {}}, False),
-        ("PATCH", {"job": {"payload": 1}}, False),
+        ("PUT", {"jobs": [{"ref": "a"}, {"ref": "b", "tenant": ONE}]}, False),
         ("PATCH", {"job": {"tenant": ONE}}, False),
         ("PATCH", {"job": {"tenant": TWO}}, True),
         ("PATCH", {"job": {"tenant": None}}, True),

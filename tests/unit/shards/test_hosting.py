@@ -1,9 +1,8 @@
 """Which shards a process hosts, and which it should lead: little comes and goes with replicas."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,6 @@ from hascheduler.shards.hosting import ALONE_AFTER_MS, READING_MAX, HostedShard,
 from hascheduler.shards.placement import RANK_DELAY_MS, LeaderPlacement
 from hascheduler.telemetry.health import ABOUT_TO_END, NOT_LEADING, NOT_TURNING
 from tests.factories import make_replica
-from tests.tiers import examples
 from tests.unit.daemon.doubles import HandClock
 
 NAMES = ("a", "b", "c", "d")
@@ -66,29 +64,26 @@ def status(name: str, *, ready: bool = True) -> ReplicaStatus:
 
 
 class Member:
-    """One replica of several. What it sees of each shard's ``replicas`` is set by hand: that of the home by its mirror,
+    """The replica a. What it sees of each shard's ``replicas`` is set by hand: that of the home by its mirror,
     and that of the others by their mirrors, or by a read of their databases."""
 
-    def __init__(self, name: str, clock: HandClock, most: int = 2, *, ready: bool = True) -> None:
-        self.name = name
-        self.clock = clock
+    def __init__(self, most: int = 2, *, ready: bool = True) -> None:
+        self.clock = HandClock(0)
         self.ready = ready
         self.seen: dict[str, list[ReplicaStatus]] = {shard: [] for shard in SHARDS}
         self.reads: list[str] = []
         self.is_silent = False
-        self.silences: list[Callable[[], bool]] = []
         self.shards = [self._shard(index, shard) for index, shard in enumerate(SHARDS)]
-        self.hosting = Hosting(self.shards, self._read, name=name, most=most, clock=clock, after_ms=LEAVE_MS)
+        self.hosting = Hosting(self.shards, self._read, name="a", most=most, clock=self.clock, after_ms=LEAVE_MS)
         home = view_of(self.shards[0].replica)
         home.ready, home.unready_reason = True, ""
 
     def _shard(self, index: int, name: str) -> HostedShard:
-        def make(silencing: Any) -> Any:
-            replica = Replica(name, self.seen[name], ready=self.ready)
-            silencing.silence_while(replica.is_out_of_touch)
-            return replica, f"services of {name}"
+        def make(_: object) -> Any:
+            return Replica(name, self.seen[name], ready=self.ready), f"services of {name}"
 
-        return HostedShard(index, name, make, SimpleNamespace(silence_while=self.silences.append))
+        liveness: Any = SimpleNamespace(silence_while=lambda _: None)
+        return HostedShard(index, name, make, liveness)
 
     async def _read(self, index: int) -> set[str]:
         self.reads.append(SHARDS[index])
@@ -96,108 +91,13 @@ class Member:
             raise StoreUnavailable("no answer")
         return {status.id for status in self.seen[SHARDS[index]] if status.ready}
 
-    async def turn(self) -> int:
-        """Return how many shards it begins with."""
-        begun = await self.hosting.turn()
-        for shard in begun:
+    async def turn(self) -> None:
+        for shard in await self.hosting.turn():
             shard.begin()
-        self.clear()
-        return len(begun)
-
-    def clear(self) -> None:
         for shard in self.shards[1:]:
             replica: Any = shard.replica
             if replica is not None and replica.stopped.is_set():
                 shard.gone()
-
-    @property
-    def hosted(self) -> set[str]:
-        return {shard.name for shard in self.shards[1:] if shard.is_ready}
-
-
-class Members:
-    """Replicas that see each other's heartbeats in each shard's database at once."""
-
-    def __init__(self, *names: str, most: int = 2) -> None:
-        self.clock = HandClock(0)
-        self.all = {name: Member(name, self.clock, most) for name in names}
-        self.least = 99
-
-    def add(self, name: str) -> None:
-        self.all[name] = Member(name, self.clock)
-
-    async def pass_time(self, ms: int) -> int:
-        """Return how often a shard was begun with meanwhile, in turns of half a second."""
-        begun = 0
-        for _ in range(ms // 500):
-            self.clock.now += 500
-            for shard in SHARDS:
-                hosts = [status(name) for name, each in self.all.items() if shard in {SHARDS[0], *each.hosted}]
-                for member in self.all.values():
-                    member.seen[shard][:] = hosts
-            begun += sum([await member.turn() for member in self.all.values()])
-            hosted = [sum(shard in member.hosted for member in self.all.values()) for shard in SHARDS[1:]]
-            self.least = min(self.least, *hosted)
-        return begun
-
-    def assert_as_the_names_say(self, most: int = 2) -> None:
-        candidates = candidates_of(SHARDS, self.all, most)
-        for name, member in self.all.items():
-            assert member.hosted == {shard for shard in SHARDS[1:] if name in candidates[shard]}, name
-
-
-async def test_a_shard_is_never_left_to_nobody_as_replicas_come_and_go() -> None:
-    members = Members(*NAMES)
-    await members.pass_time(10_000)
-    members.assert_as_the_names_say()
-    assert all(not member.hosting.not_ready() for member in members.all.values())
-    members.least = 99
-    for change in ("e", "f", "-a", "-b", "a", "-e", "b"):
-        if change.startswith("-"):
-            del members.all[change[1:]]
-        else:
-            members.add(change)
-        await members.pass_time(60_000)
-        members.assert_as_the_names_say()
-    assert members.least >= 1
-
-
-@pytest.mark.parametrize("seed", range(examples(50)))
-async def test_whatever_replicas_see_of_each_other_those_that_leave_at_once_leave_a_host(seed: int) -> None:
-    """Each sees some of the others at any time, for as long as it takes to leave, also such that host nothing. All act
-    on what was there before any of them left."""
-    random, clock = Random(seed), HandClock(0)
-    names = [f"r{number}" for number in range(6)]
-    members = [Member(name, clock, 2) for name in names]
-    for index in range(1, len(SHARDS)):
-        for member in random.sample(members, random.randrange(1, 6)):
-            member.shards[index].begin()
-    for _ in range(100):
-        clock.now += random.choice((500, LEAVE_MS))
-        hosts = {shard: [status(each.name) for each in members if shard in each.hosted] for shard in SHARDS[1:]}
-        assert all(hosts.values()), hosts
-        for member in members:
-            member.seen[SHARDS[0]][:] = map(status, random.sample(names, random.randrange(7)))
-            for name, there in hosts.items():
-                member.seen[name][:] = there
-            await member.hosting.turn()
-        for member in members:
-            member.clear()
-
-
-@pytest.mark.parametrize("away_ms", [BEGIN_MS - 1_000, BEGIN_MS + 2_000])
-async def test_one_that_flaps_costs_one_snapshot_a_shard_of_it_at_most(away_ms: int) -> None:
-    members = Members(*NAMES)
-    await members.pass_time(10_000)
-    lost = members.all["a"]
-    begun = 0
-    for _ in range(5):
-        del members.all["a"]
-        begun += await members.pass_time(away_ms)
-        members.all["a"] = lost
-        begun += await members.pass_time(LEAVE_MS - 10_000)
-    assert (begun == 0) is (away_ms < BEGIN_MS)
-    assert begun <= len(lost.hosted)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +115,7 @@ async def test_a_shard_that_no_ready_replica_hosts_is_begun_with_sooner(
 ) -> None:
     """The record of a killed replica is still in the shard's database, and its heartbeats in the home have stopped. A
     database that does not answer (None) may show others."""
-    member, shard = Member("a", HandClock(0)), SHARDS[1]
+    member, shard = Member(), SHARDS[1]
     member.seen[SHARDS[0]][:] = [status("a"), status("b")]
     member.seen[shard][:] = there or ()
     member.is_silent = there is None
@@ -228,7 +128,7 @@ async def test_a_shard_that_no_ready_replica_hosts_is_begun_with_sooner(
 async def test_it_leaves_only_once_all_candidates_are_ready_in_that_shard_itself() -> None:
     candidates = candidates_of(SHARDS, NAMES, 2)
     shard = next(shard for shard in SHARDS[1:] if "a" not in candidates[shard])
-    member = Member("a", HandClock(0))
+    member = Member()
     place = member.shards[SHARDS.index(shard)]
     place.begin()
     member.seen[SHARDS[0]][:] = map(status, NAMES)
@@ -239,6 +139,12 @@ async def test_it_leaves_only_once_all_candidates_are_ready_in_that_shard_itself
         await member.turn()
         assert place.is_ready
     member.seen[shard][:] = [status("a"), status(first), status(second)]
+    member.seen[SHARDS[0]].clear()
+    view_of(member.hosting.home).ready = False
+    await member.turn()
+    assert place.is_ready, "it sees nothing"
+    member.seen[SHARDS[0]][:] = map(status, NAMES)
+    view_of(member.hosting.home).ready = True
     assert place.services == f"services of {shard}"  # type: ignore[comparison-overlap]
     await member.hosting.turn()
     assert place.services is None
@@ -247,21 +153,9 @@ async def test_it_leaves_only_once_all_candidates_are_ready_in_that_shard_itself
     assert place.replica is None
 
 
-async def test_one_that_sees_nothing_leaves_all_as_it_is() -> None:
-    members = Members(*NAMES)
-    await members.pass_time(10_000)
-    one = members.all["a"]
-    hosted = one.hosted
-    one.seen[SHARDS[0]].clear()
-    view_of(one.hosting.home).ready = False
-    members.clock.now += 10 * LEAVE_MS
-    assert await one.turn() == 0
-    assert one.hosted == hosted
-
-
 async def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_hosts_all_that_it_should() -> None:
-    member = Member("a", HandClock(0), ready=False)
-    assert member.hosting.not_ready() == "it does not know yet which shards it should host"
+    member = Member(ready=False)
+    assert member.hosting.not_ready() == "it does not know yet which shards to host"
     for _ in range(20):
         member.clock.now += 500
         await member.turn()
@@ -277,11 +171,11 @@ async def test_few_snapshots_are_read_at_once_and_it_is_ready_once_it_hosts_all_
 
 
 async def test_without_candidates_all_are_hosted_from_the_start_and_answer_from_the_start() -> None:
-    member = Member("a", HandClock(0), most=0, ready=False)
+    member = Member(most=0, ready=False)
     answering: list[Any] = [shard.services for shard in member.shards]
     assert answering == [f"services of {name}" for name in SHARDS]
     assert member.hosting.not_ready() == "shard 0001: it is not ready here yet"
-    assert await member.turn() == 0
+    assert not await member.hosting.turn()
     for replica in member.hosting.replicas:
         view_of(replica).ready = True
     assert not member.hosting.not_ready()
@@ -293,11 +187,11 @@ async def test_without_candidates_all_are_hosted_from_the_start_and_answer_from_
 
 @pytest.mark.parametrize("most", [0, 2])
 async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
-    member = Member("a", HandClock(0), most)
+    member = Member(most)
     member.hosting.http_endpoint = "a:80"
     running = asyncio.create_task(member.hosting.run())
     async with asyncio.timeout(10):
-        while len(member.hosted) < len(SHARDS) - 1:
+        while not all(shard.is_ready for shard in member.shards):
             member.clock.now += BEGIN_MS
             await asyncio.sleep(0.05)
         member.hosting.stop()
@@ -307,7 +201,7 @@ async def test_what_runs_at_the_end_ends_in_good_order(most: int) -> None:
 
 
 async def test_a_process_lives_while_all_do_and_leads_where_any_does() -> None:
-    hosting = Member("a", HandClock(0), most=0).hosting
+    hosting = Member(most=0).hosting
     assert (hosting.not_alive(), hosting.not_leading()) == ("", NOT_LEADING)
     view_of(hosting.replicas[3]).leading, view_of(hosting.replicas[5]).alive = True, False
     assert (hosting.not_alive(), hosting.not_leading()) == (NOT_TURNING, "")
@@ -329,7 +223,6 @@ class Shard:
     expects_lease: bool = False
     handed_over: int = 0
     lease_holder: str = ""
-    is_hosted: bool = True
 
     @property
     def view(self) -> Any:
@@ -349,14 +242,12 @@ class Shard:
 
 
 class Room:
-    def __init__(self, name: str = "a", after_ms: int = AFTER_MS, candidates: int = 0) -> None:
+    def __init__(self, name: str = "a", candidates: int = 0) -> None:
         self.clock, self.shards = HandClock(0), [Shard(shard) for shard in FOUR]
+        shards: Any = self.shards
         self.placement = LeaderPlacement(
-            FOUR, self.hosted, name=name, clock=self.clock, after_ms=after_ms, candidates=candidates
+            FOUR, lambda: shards, name=name, clock=self.clock, after_ms=AFTER_MS, candidates=candidates
         )
-
-    def hosted(self) -> Any:
-        return [shard for shard in self.shards if shard.is_hosted]
 
     async def at(self, now: int) -> int:
         """How many shards were handed over by then."""
@@ -379,9 +270,7 @@ async def test_the_first_try_at_a_lease_is_left_to_those_before_it_but_its_holde
     assert [shard.delay_ms for shard in room.shards] == [max(rank - is_held, 0) * RANK_DELAY_MS for rank in before]
 
 
-async def test_what_another_should_lead_is_handed_over_once_that_has_been_ready_for_long_and_one_after_the_other() -> (
-    None
-):
+async def test_what_another_should_lead_is_handed_over_once_it_was_ready_for_long_and_one_by_one() -> None:
     room = Room()
     for shard in room.shards:
         shard.leads = True

@@ -42,11 +42,8 @@ async def test_each_shard_gets_its_part_and_the_answers_are_in_the_order_of_the_
     assert [each["job"] for each in answer.json["results"]] == [
         "default:0", "0001:1", "0002:2", "0001:3", "default:4"
     ]  # fmt: skip
-    assert {sent.shard: [job["n"] for job in sent.json["jobs"]] for sent in ring.log} == {
-        "default": [0, 4],
-        "0001": [1, 3],
-        "0002": [2],
-    }
+    parts = {sent.shard: [job["n"] for job in sent.json["jobs"]] for sent in ring.log}
+    assert parts == {"default": [0, 4], "0001": [1, 3], "0002": [2]}
     assert all(dict(sent.scope["headers"])[b"content-length"] == str(len(sent.body)).encode() for sent in ring.log)
 
 
@@ -56,15 +53,6 @@ async def test_the_key_of_each_job_has_its_place_in_the_whole_batch(ring: Ring) 
     await ring.ask(f"POST {PATH}", body, headers={"idempotency-key": "K"})
     keys = {job["n"]: job["idempotency_key"] for sent in ring.log for job in sent.json["jobs"]}
     assert keys == {0: "K#0", 1: "own", 2: "K#2", 3: "K#3", 4: "K#4"}
-    ring.log.clear()
-    await ring.ask(f"POST {PATH}", body)
-    assert [job.get("idempotency_key") for sent in ring.log for job in sent.json["jobs"]] == [
-        None,
-        None,
-        "own",
-        None,
-        None,
-    ]
 
 
 async def test_a_batch_of_one_shard_is_passed_on_as_it_is(ring: Ring) -> None:
@@ -95,19 +83,6 @@ async def test_if_the_first_part_is_refused_nothing_is_submitted(ring: Ring) -> 
     answer = await ring.ask(f"POST {PATH}", jobs(*MIXED))
     assert (answer.status, answer.json) == (429, {"of": "default"})
     assert ring.asked == ["default"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"{", b"[]", b'{"jobs":{}}', b'{"jobs":[]}', b'{"jobs":[' + b",".join([b"{}"] * 1_001) + b"]}",
-     b'{"jobs":[{"a":1,"a":2}]}', b'{"jobs":[1e400]}'],
-)  # fmt: skip
-async def test_what_is_no_batch_is_passed_on_whole_to_be_refused(ring: Ring, body: bytes) -> None:
-    for place in ring.places:
-        place.answers[PATH] = (422, {})
-    assert (await ring.ask(f"POST {PATH}", body)).status == 422
-    [sent] = ring.log
-    assert sent.body == body
 
 
 async def test_a_body_that_may_be_large_is_charged_while_it_is_read(ring: Ring) -> None:
@@ -238,8 +213,8 @@ async def test_what_was_changed_is_told_though_a_later_shard_goes_away() -> None
 
 @pytest.mark.parametrize(
     "body",
-    [None, [], 7, "x", {}, {"filter": {}}, {**TEXT, "dry_run": "yes"}, {**TEXT, "expected": "3"}, {**TEXT, "after": 7}]
-    + [{**TEXT, "after": after} for after in ("9~x", "x~", "~", "1~~", "-1~a", "²~a")],
+    [None, [], {"filter": {}}, {**TEXT, "expected": "3"}]
+    + [{**TEXT, "after": after} for after in (7, "9~x", "x~", "~", "1~~", "-1~a", "²~a")],
 )
 async def test_a_body_that_no_shard_takes_is_refused(body: Any) -> None:
     places = await with_schedules()

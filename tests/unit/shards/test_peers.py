@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import orjson
@@ -11,7 +12,9 @@ import pytest
 from hascheduler.api.http.limits import FORWARDED_MAX
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from hascheduler.errors import StoreUnavailable
+from hascheduler.mongo.connection import Database
 from hascheduler.shards.peers import HostAddresses
+from tests.doubles.databases import mock_databases
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem as any_problem
 from tests.unit.shards.replicas import JOB, SHARD, Peer, replica, serving
@@ -166,66 +169,41 @@ async def test_what_is_under_way_has_a_bound() -> None:
 # Which replicas host a shard
 
 
-class Rows:
-    """A collection of the driver, as far as it is read here."""
-
-    def __init__(self, *rows: dict[str, Any]) -> None:
-        self.rows = list(rows)
-        self.reads = 0
-        self.is_away = False
-
-    async def find_one(self, which: dict[str, Any], fields: object) -> dict[str, Any] | None:
-        self._answer()
-        return next((row for row in self.rows if row["_id"] == which["_id"]), None)
-
-    def find(self, which: dict[str, Any], fields: object) -> "Rows":
-        return self
-
-    async def to_list(self, length: None) -> list[dict[str, Any]]:
-        self._answer()
-        return self.rows
-
-    def _answer(self) -> None:
-        self.reads += 1
-        if self.is_away:
-            raise StoreUnavailable("away")
-
-
 NOW = datetime.now(UTC).replace(tzinfo=None)
 
 
-def host_addresses(leases: Rows, replicas: Rows) -> HostAddresses:
-    database: Any = {"leases": leases, "replicas": replicas}
-    return HostAddresses(database, SHARD)
+@pytest.fixture
+def database() -> Database:
+    return mock_databases("x-0001")[0]
 
 
 def row(id: str, address: object, beat_s_ago: float = 0, *, ready: object = True) -> dict[str, Any]:
     return {"_id": id, "http_endpoint": address, "ready": ready, "expire_at": NOW - timedelta(seconds=beat_s_ago)}
 
 
-async def test_the_leader_is_asked_first_and_silent_replicas_last() -> None:
-    leases = Rows({"_id": SHARD, "holder": "c"}, {"_id": "default", "holder": "a"})
-    replicas = Rows(
-        row("dead", "dead:1", 30), row("a", "a:1", ready=False), row("b", "b:1"), row("c", "c:1"), row("none", "")
-    )
-    assert await host_addresses(leases, replicas).read() == ["c:1", "b:1", "a:1", "dead:1"]
-    for rows in ([], [{"_id": SHARD, "holder": "dead"}]):
-        leases.rows = rows
-        assert await host_addresses(leases, replicas).read() == ["b:1", "c:1", "a:1", "dead:1"]
+async def test_the_leader_is_asked_first_and_silent_replicas_last(database: Database) -> None:
+    rows = row("dead", "dead:1", 30), row("a", "a:1", ready=False), row("b", "b:1"), row("c", "c:1"), row("none", "")
+    await database["replicas"].insert_many(rows)
+    await database["leases"].insert_one({"_id": "default", "holder": "a"})
+    for holder, order in (("c", "cba"), ("dead", "bca"), ("", "bca")):
+        await database["leases"].replace_one({"_id": SHARD}, {"_id": SHARD, "holder": holder}, upsert=True)
+        assert await HostAddresses(database, SHARD).read() == [*(f"{name}:1" for name in order), "dead:1"]
 
 
 async def test_what_was_read_is_kept_for_a_moment_and_while_the_database_is_away(
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leases, replicas = Rows(), Rows(row("a", "a:1"))
-    addresses = host_addresses(leases, replicas)
-    for _ in range(3):
-        assert await addresses.read() == ["a:1"]
-    assert replicas.reads == 1
+    await database["replicas"].insert_one(row("a", "a:1"))
+    addresses = HostAddresses(database, SHARD)
+    assert await addresses.read() == ["a:1"]
+    await database["replicas"].insert_one(row("b", "b:1"))
+    assert await addresses.read() == ["a:1"], "kept for a moment"
     monkeypatch.setattr("hascheduler.shards.peers._KEPT_S", 0.0)
-    addresses = host_addresses(leases, replicas)
-    for leases.is_away in (False, True):
-        assert await addresses.read() == ["a:1"]
-    leases.is_away = False
-    replicas.rows.append(row("b", "b:1"))
+    addresses = HostAddresses(database, SHARD)
     assert await addresses.read() == ["a:1", "b:1"]
+    gone = AsyncMock(side_effect=StoreUnavailable("away"))
+    monkeypatch.setattr(type(database["leases"]), "find_one", gone, raising=False)
+    await database["replicas"].insert_one(row("c", "c:1"))
+    assert await addresses.read() == ["a:1", "b:1"]
+    gone.side_effect, gone.return_value = None, None
+    assert await addresses.read() == ["a:1", "b:1", "c:1"]

@@ -29,7 +29,7 @@ class Ran:
         self.may_go = asyncio.Event()
         self.handlers = Handlers()
 
-        takes_s = {"log": moment_s, "slow": 5, "gpu": 0.5}
+        takes_s = {"log": moment_s, "slow": 5, "gpu": 3}
         for definition in ("log", "slow", "gpu", "long"):
             self.handlers.handler(definition)(partial(self._counted, takes_s.get(definition)))
 
@@ -122,13 +122,13 @@ async def test_a_database_that_does_not_answer_leaves_all_slots_to_the_other_sha
 async def test_resources_are_offered_in_one_shard_at_a_time_and_go_round(world: World) -> None:
     ran = Ran()
     for shard in world.shards:
-        shard.submit(30, definition="gpu")
+        shard.submit(12, definition="gpu")
     world.start(ran.handlers, slots=8, resources=(("gpu", 2),))
     while not all_done(*world.shards):
         assert sum(bool(each.resources) for shard in world.shards for each in shard.processors) <= 1
         await asyncio.sleep(0.05)
     assert ran.most_gpus == 2
-    assert seconds(world) < 90 * 0.5 / 2 * 2
+    assert seconds(world) < 36 * 3 / 2 * 2
 
 
 @story(ascii_letters[:12])

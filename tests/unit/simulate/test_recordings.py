@@ -33,27 +33,7 @@ from hascheduler.dispatch.recording import (
     step_line,
 )
 from hascheduler.errors import InvalidInput
-from hascheduler.mirror.changes import (
-    BatchSeen,
-    CalendarGone,
-    CalendarSeen,
-    DefinitionGone,
-    DefinitionSeen,
-    HoldGone,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    LaneGone,
-    LaneSeen,
-    PauseGone,
-    PauseSeen,
-    ProcessorGone,
-    ProcessorSeen,
-    ScheduleGone,
-    ScheduleSeen,
-    TenantGone,
-    TenantSeen,
-)
+from hascheduler.mirror import changes
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import Hold
@@ -72,41 +52,41 @@ from tests.tiers import spread
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 
 INPUTS: list[Input] = [
-    JobSeen(make_job("a", resources=(("cpu", 2),), serial=True, not_before_ms=wall(5))),
-    JobGone("a", JobState.FAILED, 7),
-    JobGone("b"),
-    JobSeen(make_job("c", batch="batch:x", waits_for=("batch:y", "a"))),
-    BatchSeen("batch:x", is_live=True, failed=("a", JobState.FAILED)),
-    BatchSeen("batch:y", is_live=False),
-    ScheduleSeen(make_schedule("s")),
-    ScheduleGone("s"),
-    DefinitionSeen(
+    changes.JobSeen(make_job("a", resources=(("cpu", 2),), serial=True, not_before_ms=wall(5))),
+    changes.JobGone("a", JobState.FAILED, 7),
+    changes.JobGone("b"),
+    changes.JobSeen(make_job("c", batch="batch:x", waits_for=("batch:y", "a"))),
+    changes.BatchSeen("batch:x", is_live=True, failed=("a", JobState.FAILED)),
+    changes.BatchSeen("batch:y", is_live=False),
+    changes.ScheduleSeen(make_schedule("s")),
+    changes.ScheduleGone("s"),
+    changes.DefinitionSeen(
         Definition(
             name="log", rev=3, max_concurrency=2, default_cost_ms=1_000, conflict_group="git", tier=4,
             rate_limit=RateLimit(count=2, per_ms=1_000), resources=(("cpu", 1),), retry=RetryPolicy(attempts_max=2),
             timeout_ms=9_000, total_timeout_ms=99_000,
         )
     ),
-    DefinitionGone("log"),
-    LaneSeen(Lane(name="l", rev=1, weight=2, promote_after_ms=(60_000,), criteria=criteria("aged_priority"))),
-    LaneGone("l"),
-    CalendarSeen(
+    changes.DefinitionGone("log"),
+    changes.LaneSeen(Lane(name="l", rev=1, weight=2, promote_after_ms=(60_000,), criteria=criteria("aged_priority"))),
+    changes.LaneGone("l"),
+    changes.CalendarSeen(
         Calendar(
             name="c", rev=2, weekdays=(0, 4), include=read_days(["--12-25"]),
             exclude=read_days(["2030-01-01/2030-01-03"]),
         )
     ),
-    CalendarGone("c"),
-    TenantSeen(Tenant(name="t", rev=1, max_running=3)),
-    TenantGone("t"),
-    PauseSeen(
+    changes.CalendarGone("c"),
+    changes.TenantSeen(Tenant(name="t", rev=1, max_running=3)),
+    changes.TenantGone("t"),
+    changes.PauseSeen(
         StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns", schedules_only=True)
     ),
-    PauseGone(EVERYTHING),
-    HoldSeen(Hold("cap/all", 2, is_held=True)),
-    HoldGone("cap/all"),
-    ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
-    ProcessorGone("p"),
+    changes.PauseGone(EVERYTHING),
+    changes.HoldSeen(Hold("cap/all", 2, is_held=True)),
+    changes.HoldGone("cap/all"),
+    changes.ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
+    changes.ProcessorGone("p"),
     ProcessorLost("p", 4),
     ProcessorRests("p", Rest(3, 1, wall(5), "a")),
     TransportSeen(False),
@@ -186,11 +166,11 @@ class Load:
         self._schedule = make_schedule("s")
         self._waiting_for_echo: tuple[Decision, ...] = ()
         self.step(
-            DefinitionSeen(Definition(name="x", rev=1, max_concurrency=3, tier=4)),
-            DefinitionSeen(Definition(name="y", rev=1, conflict_group="git", tier=6)),
-            LaneSeen(Lane(name="heavy", rev=1, weight=2)),
-            ScheduleSeen(self._schedule),
-            *(ProcessorSeen(make_processor(name, slots=2)) for name in "pq"),
+            changes.DefinitionSeen(Definition(name="x", rev=1, max_concurrency=3, tier=4)),
+            changes.DefinitionSeen(Definition(name="y", rev=1, conflict_group="git", tier=6)),
+            changes.LaneSeen(Lane(name="heavy", rev=1, weight=2)),
+            changes.ScheduleSeen(self._schedule),
+            *(changes.ProcessorSeen(make_processor(name, slots=2)) for name in "pq"),
             TermBegan(1),
         )
 
@@ -209,9 +189,9 @@ class Load:
             if isinstance(decision, Fire | RecordVerdict):
                 if isinstance(decision, Fire):
                     self._jobs[decision.job_id] = fired_job(self._schedule, decision.nominal_ms)
-                    yield JobSeen(self._jobs[decision.job_id])
+                    yield changes.JobSeen(self._jobs[decision.job_id])
                 self._schedule = replace(self._schedule, cursor_ms=decision.nominal_ms, tally=decision.tally)
-                yield ScheduleSeen(self._schedule)
+                yield changes.ScheduleSeen(self._schedule)
             if isinstance(decision, Dispatch):
                 known = self._jobs[decision.job_id]
                 job = replace(
@@ -219,7 +199,7 @@ class Load:
                     processor=decision.processor, dispatched_at_ms=self.now, started_at_ms=self.now,
                 )  # fmt: skip
                 self._jobs[job.id] = self._running[job.id] = job
-                yield JobSeen(job)
+                yield changes.JobSeen(job)
             yield Settled(decision, Settlement.DONE)
 
     def _happens(self, n: int) -> Iterator[Input]:
@@ -232,11 +212,11 @@ class Load:
                 mode=chance.choice(("queued", "on_demand")),
             )  # fmt: skip
             self._jobs[job.id] = job
-            yield JobSeen(job)
+            yield changes.JobSeen(job)
         if self._running and chance.random() < self._ends:
             job_id = chance.choice(sorted(self._running))
             del self._running[job_id], self._jobs[job_id]
-            yield JobGone(job_id, JobState.SUCCEEDED, self.now)
+            yield changes.JobGone(job_id, JobState.SUCCEEDED, self.now)
 
 
 @pytest.mark.parametrize(("seed", "preset"), spread(product(range(12), PRESETS), check=5))
@@ -276,21 +256,25 @@ def test_a_decision_that_is_not_what_was_recorded_is_shown() -> None:
 
 
 def test_a_recording_gives_the_work_that_was_asked_for() -> None:
-    def seen(id: str, **fields: Any) -> JobSeen:
-        return JobSeen(make_job(id, definition="x", submitted_at_ms=wall(0), **fields))
+    def seen(id: str, **fields: Any) -> changes.JobSeen:
+        return changes.JobSeen(make_job(id, definition="x", submitted_at_ms=wall(0), **fields))
 
-    def running(id: str, since: int) -> JobSeen:
+    def running(id: str, since: int) -> changes.JobSeen:
         began: dict[str, Any] = {"started_at_ms": wall(since), "expires_at_ms": wall(90_000)}
         return seen(id, state=JobState.RUNNING, attempt=1, processor="p", **began)
 
-    definition = DefinitionSeen(Definition(name="x", rev=1, default_cost_ms=9_000))
+    definition = changes.DefinitionSeen(Definition(name="x", rev=1, default_cost_ms=9_000))
     steps = [
-        RecordedStep(wall(10_000), (definition, ProcessorSeen(make_processor("p"))), None),
+        RecordedStep(wall(10_000), (definition, changes.ProcessorSeen(make_processor("p"))), None),
         RecordedStep(wall(10_000), (running("before", 4_000), seen("waits", expires_at_ms=wall(90_000))), None),
         RecordedStep(wall(10_000), (seen("dropped"),), None),
-        RecordedStep(wall(10_500), (JobGone("before", JobState.SUCCEEDED, wall(10_400)), running("waits", 10_450)), ()),
-        RecordedStep(wall(10_600), (JobGone("dropped", JobState.CANCELLED), running("goes on", 10_550)), ()),
-        RecordedStep(wall(12_000), (JobGone("waits", JobState.FAILED, wall(11_450)), ProcessorGone("p")), ()),
+        RecordedStep(
+            wall(10_500), (changes.JobGone("before", JobState.SUCCEEDED, wall(10_400)), running("waits", 10_450)), ()
+        ),
+        RecordedStep(wall(10_600), (changes.JobGone("dropped", JobState.CANCELLED), running("goes on", 10_550)), ()),
+        RecordedStep(
+            wall(12_000), (changes.JobGone("waits", JobState.FAILED, wall(11_450)), changes.ProcessorGone("p")), ()
+        ),
     ]
     scenario = recorded_scenario(RecordingHeading(wall(10_000), "r1", 1, CONFIG), steps)
     assert {job.id: (job.submit_at_ms, job.duration_ms) for job in scenario.jobs} == {
@@ -304,5 +288,5 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
     assert scenario.policy.config() == CONFIG.policy
     assert (scenario.left_out, scenario.note) == (
         {"due_later": (), "cancelled": ("dropped",)},
-        "as recorded of r1; without jobs: 1 cancelled before they began",
+        "as recorded by r1; jobs left out: 1 cancelled before they started",
     )

@@ -19,11 +19,11 @@ class Scrape:
         for family in text_string_to_metric_families(text):
             # The parser takes a counter's last word from its name.
             name = family.name + ("_total" if family.type == "counter" else "")
-            assert name not in self.kinds, f"{name} is told twice"
+            assert name not in self.kinds, f"{name} appears twice"
             self.kinds[name] = family.type
             for sample in family.samples:
                 key = (sample.name, tuple(sorted(sample.labels.items())))
-                assert key not in self.samples, f"{key} is told twice"
+                assert key not in self.samples, f"{key} appears twice"
                 self.samples[key] = sample.value
 
     def get(self, name: str, **labels: str) -> float | None:
@@ -40,10 +40,10 @@ class Scrape:
     def total(self, name: str, **labels: str) -> float:
         """All samples with at least those labels."""
         wanted = set(labels.items())
-        return sum(value for (told, has), value in self.samples.items() if told == name and wanted <= set(has))
+        return sum(value for (sample, has), value in self.samples.items() if sample == name and wanted <= set(has))
 
     def by(self, name: str, label: str) -> Mapping[str, float]:
-        return {dict(has)[label]: value for (told, has), value in self.samples.items() if told == name}
+        return {dict(has)[label]: value for (sample, has), value in self.samples.items() if sample == name}
 
 
 def scrape(registry: CollectorRegistry) -> Scrape:

@@ -119,7 +119,7 @@ def running(attempt: int = 1, at_ms: int = NOW + 250, first_ms: int | None = Non
 PENDING, DISPATCHED, RUNNING = job(JobState.PENDING, 0), job(JobState.DISPATCHED), running()
 
 
-def told(*steps: Input | Decision, counting: bool = True) -> Scrape:
+def counted_steps(*steps: Input | Decision, counting: bool = True) -> Scrape:
     """Each step alone, in their order."""
     metrics = ReplicaMetrics()
     watch = AttemptMetrics(metrics, lambda: counting)
@@ -152,20 +152,20 @@ def told(*steps: Input | Decision, counting: bool = True) -> Scrape:
     ],
 )
 def test_how_an_attempt_ends(steps: tuple[Input | Decision, ...], outcome: str | None) -> None:
-    of = told(*steps)
+    of = counted_steps(*steps)
     ends = {each: of.of("hascheduler_attempts_total", definition="resize", outcome=each) for each in OUTCOMES}
     assert ends == {each: float(each == outcome) for each in OUTCOMES}
     assert of["hascheduler_attempts_lost_total"] == (outcome == "lost")
 
 
 def test_a_job_is_late_from_when_it_was_due_to_its_first_start() -> None:
-    of = told(PENDING, DISPATCHED, RUNNING, running(cancel_requested_at_ms=WallMs(NOW + 300)))
+    of = counted_steps(PENDING, DISPATCHED, RUNNING, running(cancel_requested_at_ms=WallMs(NOW + 300)))
     assert of.of("hascheduler_schedule_to_start_seconds_count", definition="resize") == 1
     assert of.of("hascheduler_schedule_to_start_seconds_sum", definition="resize") == 0.25
 
 
 def test_a_job_that_was_not_to_run_before_is_due_only_then() -> None:
-    of = told(DISPATCHED, running(not_before_ms=WallMs(NOW + 200)))
+    of = counted_steps(DISPATCHED, running(not_before_ms=WallMs(NOW + 200)))
     assert of.of("hascheduler_schedule_to_start_seconds_sum", definition="resize") == pytest.approx(0.05)
 
 

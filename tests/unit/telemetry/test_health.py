@@ -21,9 +21,7 @@ from hascheduler.telemetry.health import (
 )
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.leadership import (
-    MemoryLeaseStore,
-)
+from hascheduler.testing.memory.leadership import MemoryLeaseStore
 from tests.unit.api.doubles import StandingView
 from tests.unit.daemon.in_memory import replica_in_memory
 from tests.unit.processor.world import until
@@ -35,18 +33,18 @@ async def answers(health: Health, *, leads: bool = True) -> Answers:
     """The status and the reason of each question."""
     application = health_application(health, new_registry(), leads=leads)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://health") as client:
-        told = {}
+        found = {}
         for path, name in (("/livez", "alive"), ("/readyz", "ready"), ("/leaderz", "leading")):
             answer = await client.get(path)
             if answer.status_code != 404:
                 assert answer.json()[name] is (answer.status_code == 200)
-                told[path] = answer.status_code, answer.json()["reason"]
+                found[path] = answer.status_code, answer.json()["reason"]
         assert (await client.get("/metrics")).headers["content-type"].startswith("text/plain; version=")
-        return told
+        return found
 
 
 YES = (200, "")
-INCOMPLETE = (503, "the mirror is not complete yet")
+INCOMPLETE = (503, "the mirror is incomplete")
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def processor() -> Scrape:
     return scrape(metrics.registry)
 
 
-def told(of: Scrape) -> list[str]:
+def rows_of(of: Scrape) -> list[str]:
     """As the lists above have it."""
     rows = set()
     for name, labels in of.samples:
@@ -121,7 +121,7 @@ def told(of: Scrape) -> list[str]:
 @pytest.mark.parametrize(("of", "promised"), [(replica, OF_REPLICAS), (processor, OF_PROCESSORS)])
 def test_promised_metrics_are_there_and_no_others(of: object, promised: str) -> None:
     assert callable(of)
-    assert told(of()) == sorted(" ".join(line.split()) for line in promised.strip().splitlines())
+    assert rows_of(of()) == sorted(" ".join(line.split()) for line in promised.strip().splitlines())
 
 
 def at_once(now: Gauges) -> Scrape:
@@ -193,7 +193,7 @@ def test_rows_with_something_to_show_go_before_idle_ones(
     assert {name: row.get("pending", 0) for name, row in rows} == shown
 
 
-def test_a_million_names_are_not_looked_at() -> None:
+def test_a_million_names_are_not_read() -> None:
     class Endless(dict[str, dict[str, int]]):
         def __iter__(self):  # type: ignore[no-untyped-def]
             for number in range(10**6):
@@ -216,7 +216,7 @@ def test_of_several_shards_each_has_its_own_gauges_and_the_process_says_how_many
     assert of.get("hascheduler_is_leader", shard="0001") == 0
     assert of.get("hascheduler_jobs", shard="0001", state="pending") == 7
     assert of.get("hascheduler_definition_jobs", shard="default", definition="log", state="pending") == 3
-    assert [of.get(f"hascheduler_shards{told}") for told in ("", "_led", "_hosted")] == [4, 1, 2]
+    assert [of.get(f"hascheduler_shards{suffix}") for suffix in ("", "_led", "_hosted")] == [4, 1, 2]
     of_one = {name for name, _ in at_once(now).samples if name.startswith("hascheduler_")}
     assert {name for name, _ in of.samples if name.startswith("hascheduler_")} == of_one
     del views["default"]

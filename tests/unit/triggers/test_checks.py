@@ -7,7 +7,7 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, parse_instant
 from hascheduler.schema.noun import read_request
-from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.schema.trigger import TIMES_MAX, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.schema.trigger_bodies import HasTrigger, show_trigger
 from hascheduler.triggers import check_trigger, remarks
 from hascheduler.triggers.requests import checked_trigger, read_trigger, trigger_of
@@ -262,3 +262,22 @@ def test_a_span_is_refused_as_it_was_written(given: Any, said: str) -> None:
         trigger_of(read_request(HasTrigger, {"trigger": given}).trigger, None, NOW)
     assert str(of_file.value).startswith(f"trigger.{said} ")
     assert str(of_request.value) == str(of_file.value)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Cron("*/5 9-17 * * mon-fri", "America/New_York"),
+        Cron("0 0 29 2 1"),
+        Cron("0 0 L feb *"),
+        Cron("30 2 * * * 15", "Australia/Lord_Howe"),
+        Cron("@daily", "Etc/GMT+12"),
+        Cron("0 0 15W,LW,L-3 * ?", "europe/paris"),
+        Interval(100, T0),
+        Once(at(20_000)),
+        Times((at(1),)),
+    ],
+)
+def test_what_makes_sense_is_taken(pattern: Pattern) -> None:
+    check_trigger(Trigger(pattern))
+    check_trigger(Trigger(pattern, jitter_ms=99, start_at_ms=at(0), end_at_ms=at(20_001), max_fires=1))
