@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MARKER = (
     "virtual_scheduler(*handlers, start='2030-01-01T00:00:00Z', slots=8, policy='fair'): "
-    "how the scheduler of the fixture virtual_scheduler is made"
+    "options of the scheduler that the fixture virtual_scheduler yields"
 )
 
 

@@ -2,9 +2,9 @@
 
 TLS 1.2 is the minimum; a server must show a certificate for its name, signed by a trusted authority.
 
-A server uses new files from the next handshake on (`ServedCertificates`): a certificate ends after a year or a month,
-and no connection has to. A client reads the authorities at its start. To change those, let the file hold the old and
-the new one, restart the processes one after the other, and only then sign with the new one.
+A server uses new files from the next handshake on (`ServedCertificates`), so that no connection ends when a certificate
+is replaced. A client reads the authorities at its start. To change those, let the file hold the old and the new one,
+restart the processes one after the other, and only then sign with the new one.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from hascheduler.errors import InvalidInput
 
 log = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 5.0
+_CHECK_EVERY_S = 5.0
 _LEAST = ssl.TLSVersion.TLSv1_2
 """Debian leaves it to the configuration of OpenSSL, which may have been changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PemFile:
-    """A file with certificates or a key; ``name`` is the setting or option that named it, a ``path`` of "" none."""
+    """A file with certificates or a key; ``name`` is the setting or option that names it; ``path`` "" means no file."""
 
     name: str
     path: str
@@ -36,20 +36,20 @@ class PemFile:
 
     @property
     def mark(self) -> tuple[int, ...]:
-        """Return a value that changes whenever another file is there, through any links; () if there is none."""
+        """Return a value that changes with the file, links followed; () if there is none."""
         try:
             found = os.stat(self.path)
         except (OSError, ValueError):
             return ()
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
-    def demand_readable(self) -> None:
+    def require_readable(self) -> None:
         try:
             Path(self.path).read_bytes()
         except OSError as error:
             raise self.refused(error.strerror or type(error).__name__, "a readable file") from None
         except ValueError:
-            raise self.refused("is no path", "a readable file") from None
+            raise self.refused("is not a path", "a readable file") from None
 
     def refused(self, problem: str, expected: str) -> InvalidInput:
         return InvalidInput((self.name,), f"{self.path}: {problem}", expected)
@@ -84,7 +84,7 @@ class ServedCertificates:
         self._marks = marks
         return True
 
-    async def keep_fresh(self, every_s: float = _LOOK_EVERY_S) -> None:
+    async def keep_fresh(self, every_s: float = _CHECK_EVERY_S) -> None:
         """Load files that have changed, until cancelled.
 
         Unusable files are logged once, and tried again when they have changed.
@@ -133,26 +133,26 @@ def client_context(ca: PemFile, cert: PemFile, key: PemFile) -> ssl.SSLContext:
 
 
 def _load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
-    cert.demand_readable()
-    key.demand_readable()
+    cert.require_readable()
+    key.require_readable()
     try:
         # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(cert.path, key.path, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise key.refused(f"is not the key of {cert.path}", "the key that goes with it") from None
+            raise key.refused(f"is not the key of {cert.path}", "the key of that certificate") from None
         # The error does not name the bad file, so the certificate is read alone.
         if _holds_certificate(cert):
-            raise key.refused("no key can be read from it", "a PEM file with a key, not encrypted") from None
-        raise cert.refused("no certificate can be read from it", "a PEM file with a certificate") from None
+            raise key.refused("holds no readable key", "a PEM file with a key, not encrypted") from None
+        raise cert.refused("holds no readable certificate", "a PEM file with a certificate") from None
 
 
 def _load_trusted(context: ssl.SSLContext, ca: PemFile) -> None:
-    ca.demand_readable()
+    ca.require_readable()
     try:
         context.load_verify_locations(ca.path)
     except ssl.SSLError:
-        raise ca.refused("no certificate can be read from it", "a PEM file with certificates") from None
+        raise ca.refused("holds no readable certificate", "a PEM file with certificates") from None
 
 
 def _holds_certificate(file: PemFile) -> bool:

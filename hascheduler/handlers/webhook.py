@@ -122,7 +122,7 @@ class Destinations:
         hosts = tuple(name.lower().rstrip(".") for name in _listed(environment.get(ALLOW, "")))
         for name in hosts:
             if "*" in name.removeprefix("*.") and name != "*":
-                raise InvalidInput((ALLOW,), f"{name!r} is not understood", "a name, '*.example.com' or '*'")
+                raise InvalidInput((ALLOW,), f"{name!r} is not a pattern of hosts", "a name, '*.example.com' or '*'")
         try:
             return cls(hosts, tuple(map(ip_network, _listed(environment.get(ALLOW_PRIVATE, "")))))
         except ValueError as error:
@@ -131,7 +131,7 @@ class Destinations:
     def check_host(self, host: str) -> None:
         """Raise `InvalidInput` if no entry allows ``host``, in lower case as the connection will name it."""
         if self.hosts and not any(_matches(host, pattern) for pattern in self.hosts):
-            raise InvalidInput(_URL, f"the host {host!r} is not allowed", f"one that {ALLOW} names on the processor")
+            raise InvalidInput(_URL, f"the host {host!r} is not allowed", f"one that the processor's {ALLOW} lists")
 
     def allowed(self, host: str, addresses: Sequence[Address]) -> list[Address]:
         """Return the addresses that may be connected to, in their order; raise `InvalidInput` if there is none."""
@@ -139,8 +139,8 @@ class Destinations:
         allowed = [each for each in addresses if not special_kind(each) or any(_unwrapped(each) in n for n in networks)]
         if not allowed:
             found = ", ".join(f"{address} ({special_kind(address)})" for address in addresses[:3])
-            expected = f"a public address, or one that {ALLOW_PRIVATE} names on the processor"
-            raise InvalidInput(_URL, f"{host!r} is at {found}, which is not allowed", expected)
+            expected = f"a public address, or one that the processor's {ALLOW_PRIVATE} lists"
+            raise InvalidInput(_URL, f"{host!r} resolves to {found}, which is not allowed", expected)
         return allowed
 
 
@@ -163,7 +163,7 @@ async def resolved(host: str, port: int) -> list[Address]:
 
 def _destination(text: str) -> str:
     """Return a valid URL, or raise an error that does not quote it: people put passwords and tokens into URLs."""
-    expected = "http:// or https://, and a host"
+    expected = "http:// or https:// and a host"
     if len(text) > 4_096:
         raise wrong(f"{len(text)} characters", "at most 4096")
     try:
@@ -174,9 +174,9 @@ def _destination(text: str) -> str:
     if url.userinfo:
         raise wrong("the URL has credentials in it", "an Authorization header instead")
     if url.scheme not in ("http", "https"):
-        raise wrong(f"the scheme is {quoted(url.scheme)}", expected)
+        raise wrong(f"the scheme {quoted(url.scheme)} is not supported", expected)
     if not _HOST.match(host):
-        raise wrong(f"the host is {quoted(host)}", expected)
+        raise wrong(f"{quoted(host)} is not a host", expected)
     if url.port is not None and not 1 <= url.port <= 65_535:
         raise wrong(f"port {url.port}", "1 to 65535")
     return text
@@ -187,11 +187,11 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
         if not _TOKEN.match(name):
             raise wrong(f"{quoted(name)} is not the name of a header", "letters, digits and '-'")
         if name.lower() in _OURS or name.lower().startswith("x-hascheduler-"):
-            raise wrong(f"{name} is not for the payload to set", "other headers")
+            raise wrong(f"the payload can't set {name}", "other headers")
         if not _HEADER_VALUE.match(value):  # not quoted: it may be a secret
-            raise wrong(f"{name} has characters that a header can't hold", "printable ASCII, at most 8192")
+            raise wrong(f"{name} has characters that are invalid in a header", "printable ASCII, at most 8192")
     if len({name.lower() for name in headers}) < len(headers):
-        raise wrong("a name comes twice", "each header once, in whatever case")
+        raise wrong("a header is set twice", "each header once, whatever its case")
     return headers
 
 
@@ -216,7 +216,7 @@ class WebhookPayload(Part):
     def _one_body(self) -> Self:
         bodies = {"body", "body_template"} & self.model_fields_set
         if len(bodies) > 1:
-            raise wrong("both body and body_template", "one of them")
+            raise wrong("both body and body_template are set", "one of them")
         if self.method in ("GET", "HEAD") and bodies:
             raise wrong(f"{self.method} with a body", "POST, PUT or PATCH, or no body")
         return self
@@ -324,7 +324,7 @@ def filled(template: str, job: JobContext) -> str:
         position = found.end()
         size += len(parts[-1]) + len(parts[-2])
         if size > _FILLED_MAX:
-            raise InvalidInput(_TEMPLATE, "too long once it is filled in", f"at most {_FILLED_MAX} characters")
+            raise InvalidInput(_TEMPLATE, "too long when filled in", f"at most {_FILLED_MAX} characters")
     return "".join((*parts, template[position:]))
 
 
@@ -333,7 +333,7 @@ def _value(found: re.Match[str], known: Mapping[str, Any]) -> str:
     if not found["closed"]:
         raise InvalidInput(_TEMPLATE, f"{quoted(found[0][:40])} is not closed", "${name}, or $${ for a literal ${")
     if form not in ("", "|json"):
-        raise InvalidInput(_TEMPLATE, f"{quoted(form[1:])} is unknown", "|json, or nothing")
+        raise InvalidInput(_TEMPLATE, f"the format {quoted(form[1:])} is unknown", "|json or none")
     value: Any = known
     for part in name.split("."):
         is_index = isinstance(value, list) and part.isascii() and part.isdecimal() and len(part) < 9

@@ -95,7 +95,7 @@ class HeldAttempt:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     @property
-    def is_waited_for(self) -> bool:
+    def is_running(self) -> bool:
         """Return True if its handler runs and has not been abandoned."""
         return self._handler is not None
 
@@ -104,10 +104,10 @@ class HeldAttempt:
         """Return True if it has timed out and its thread goes on."""
         return self.timed_out and self.in_thread
 
-    def let_go(self) -> None:
+    def cancel_again(self) -> None:
         """Cancel a second time, for handlers that ignored the first; one that ignores this too is abandoned.
 
-        A thread that timed out is not let go: what it holds stays held until it has ended, at the latest with this
+        A thread that timed out is not abandoned: what it holds stays held until it has ended, at the latest with this
         process, and nothing is written about its attempt before.
         """
         if self._handler is not None and not self.is_overdue:
@@ -115,12 +115,12 @@ class HeldAttempt:
             asyncio.get_running_loop().call_later(_LAST_MOMENT_S, self._abandon)
 
     @property
-    def let_go_for(self) -> StopReason:
-        """Return why a running handler was let go; without any other reason this process stops."""
+    def abandon_reason(self) -> StopReason:
+        """Return why a running handler was abandoned; without any other reason this process stops."""
         return StopReason.DRAINED if self.stop_reason is None else self.stop_reason
 
-    async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
-        """Return True if ``room`` came within the limit, and before a drain."""
+    async def wait_for(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
+        """Wait for ``room``; return True if it came within the limit and before a drain."""
         if self.stop_reason is StopReason.DRAINED:
             return False
         try:
@@ -132,8 +132,8 @@ class HeldAttempt:
             self._wait = None
         return True
 
-    async def ran(self, handler: asyncio.Task[Any]) -> bool:
-        """Wait until the handler has ended; return False if it was let go and may never end.
+    async def wait_for_handler(self, handler: asyncio.Task[Any]) -> bool:
+        """Wait until the handler has ended; return False if it was abandoned and may never end.
 
         A cancellation abandons it.
         """
@@ -183,8 +183,8 @@ class HeldAttempts:
         most, self._most = self._most, len(self._held)
         return most
 
-    async def gone(self, limit_s: float) -> bool:
-        """Return True if all have ended within the limit."""
+    async def wait_until_none(self, limit_s: float) -> bool:
+        """Wait until no attempt is held; return True if that happened within the limit."""
         return await in_time(self._none_held.wait(), limit_s)
 
     @property
@@ -216,7 +216,7 @@ class HeldAttempts:
         return news
 
     def unreported_overdue(self) -> dict[Key, WallMs]:
-        """Return since when attempts are overdue that no report has named."""
+        """Return the overdue attempts that were not yet reported, and since when each is overdue."""
         return {
             key: attempt.overdue_since_ms
             for key, attempt in self._held.items()

@@ -59,7 +59,7 @@ def main(fds: str) -> None:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(WAKE_SIGNAL, lambda *_: None)
     try:
-        function = found(request["module"], request["name"])
+        function = import_handler(request["module"], request["name"])
         result = function(job)
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
@@ -70,7 +70,7 @@ def main(fds: str) -> None:
     link.send(end)
 
 
-def found(module: str, name: str) -> Callable[[JobContext], Any]:
+def import_handler(module: str, name: str) -> Callable[[JobContext], Any]:
     """Return the handler of that name; raise `InvalidInput` if the module, imported again, has something else there."""
     value: Any = importlib.import_module(module)
     for part in name.split("."):

@@ -64,7 +64,7 @@ class ProcessGroup:
             (os.kill if leader_only else os.killpg)(self.leader.pid, number)
 
     def close(self) -> None:
-        """Let go of it; a leader that has not exited is reaped when it does."""
+        """Release it; a leader that has not exited is reaped when it does."""
         self._closed = True
         if self.exited.is_set():
             self.leader.wait()
@@ -156,7 +156,7 @@ def _request(handler: ProcessHandler, job: JobContext) -> bytes:
         return orjson.dumps(request) + b"\n"
     except TypeError as error:
         raise InvalidInput(
-            ("payload",), f"can't be given to a process: {error}", "plain JSON values with integers of 64 bits"
+            ("payload",), f"can't be passed to a process: {error}", "plain JSON values, integers of at most 64 bits"
         ) from None
 
 
@@ -206,7 +206,7 @@ class _Child:
         self._group.signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of it; a process that has not exited is reaped when it does."""
+        """Release it; a process that has not exited is reaped when it does."""
         self._channel.read_rest()
         self._channel.close()
         os.close(self._life)
@@ -218,11 +218,11 @@ class _Child:
             return self._channel.problem
         code = self._group.leader.returncode
         if code is None:
-            return f"the handler's process {self._group.leader.pid} was killed and is still there"
+            return f"the handler's process {self._group.leader.pid} was killed but has not exited"
         if code >= 0:
-            return f"the handler's process ended with exit status {code}, without a result"
-        why = "; the kernel does so where memory runs out" if -code == signal.SIGKILL else ""
-        return f"the handler's process was ended by {signal_name(-code)}{why}"
+            return f"the handler's process exited with status {code} and no result"
+        why = "; the kernel does this when memory runs out" if -code == signal.SIGKILL else ""
+        return f"the handler's process was killed by {signal_name(-code)}{why}"
 
     def _on_frame(self, frame: Frame) -> bool:
         """Take a frame, and return True if it was the last."""
@@ -309,7 +309,7 @@ class _Channel:
                 self.close()
                 return False
         if len(self._read) > _FRAME_BYTES_MAX:
-            self.problem = f"the handler's process said more than {_FRAME_BYTES_MAX} bytes at once"
+            self.problem = f"the handler's process sent a frame of more than {_FRAME_BYTES_MAX} bytes"
             self.close()
         return self._is_open
 
@@ -318,7 +318,7 @@ class _Channel:
             frame = orjson.loads(line)
             return isinstance(frame, dict) and self._on_frame(frame)
         except (ValueError, InvalidInput) as error:
-            self.problem = f"the handler's process said what can't be read: {error}"
+            self.problem = f"the handler's process sent an unreadable frame: {error}"
             return True
 
 

@@ -32,14 +32,14 @@ class ProcessorConfig:
 
     def __post_init__(self) -> None:
         if not self.id:
-            raise InvalidInput(("id",), "empty", "a text that no other processor has")
+            raise InvalidInput(("id",), "empty", "a text unique to this processor")
         require_name(self.name)
         if self.slots < 1:
             raise InvalidInput(("slots",), f"{self.slots}", "at least 1")
         if not 1 <= self.offered <= self.slots:
             raise InvalidInput(("offered_first",), f"{self.offered}", f"1 to {self.slots}")
         if self.heartbeat_interval_ms < 1:
-            raise InvalidInput(("heartbeat_interval_ms",), f"{self.heartbeat_interval_ms}", "a positive number")
+            raise InvalidInput(("heartbeat_interval_ms",), f"{self.heartbeat_interval_ms}", "at least 1")
         if self.heartbeat_deadline_ms <= self.heartbeat_interval_ms:
             raise InvalidInput(
                 ("heartbeat_deadline_ms",),
@@ -47,7 +47,7 @@ class ProcessorConfig:
                 f"more than the heartbeat interval of {self.heartbeat_interval_ms}",
             )
         if self.drain_grace_ms < 0:
-            raise InvalidInput(("drain_grace_ms",), f"{self.drain_grace_ms}", "0 or more")
+            raise InvalidInput(("drain_grace_ms",), f"{self.drain_grace_ms}", "at least 0")
 
     @property
     def offered(self) -> int:

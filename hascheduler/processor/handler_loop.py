@@ -39,7 +39,7 @@ STALL_S = 1.0
 """A loop that has not turned for this long is stalled."""
 STUCK_S = 60.0
 """Attempts on a loop that is stalled for this long are given up, unless their own timeout came first."""
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _REMEMBERED_S = 5.0
 """A failure this soon after a stall may have come from it."""
 _CLOSE_LIMIT_S = 2.0
@@ -72,8 +72,8 @@ class Stall:
         return is_blocker or self.ended_at_s is None or time.monotonic() - self.ended_at_s < _REMEMBERED_S
 
     def __str__(self) -> str:
-        where = "a callback" if self.blocker is None else f"the handler of {self.blocker[0]!r}"
-        return f"the event loop stood still for {self.for_s:.0f} s in {where}: make it `def`, or process=True"
+        blocker = "a callback" if self.blocker is None else f"the handler of {self.blocker[0]!r}"
+        return f"the event loop was blocked for {self.for_s:.0f} s by {blocker}: use `def` or process=True"
 
 
 class HandlerLoop:
@@ -143,26 +143,26 @@ class HandlerLoop:
 
     async def watch(self) -> None:
         """Watch for stalls until cancelled; raise `RuntimeError`, which ends the process, if the loop ends itself."""
-        looked_at_s, asked_for_s = time.monotonic(), 0.0
+        polled_at_s, asked_for_s = time.monotonic(), 0.0
         while True:
             if not self._asked:
                 self._over()
                 self._asked, asked_for_s = True, 0.0
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._turned)
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             if not self._thread.is_alive():
-                raise RuntimeError("the event loop of the handlers has ended: a task there raised SystemExit")
-            passed_s, looked_at_s = time.monotonic() - looked_at_s, time.monotonic()
-            if passed_s >= STALL_S + _LOOK_S:
+                raise RuntimeError("the handlers' event loop has ended: a task in it raised SystemExit")
+            passed_s, polled_at_s = time.monotonic() - polled_at_s, time.monotonic()
+            if passed_s >= STALL_S + _POLL_S:
                 self._had_no_turn(passed_s)
-            # No more than this loop has seen: in a pause of the whole process neither loop turned.
-            elapsed_s = min(passed_s, 2 * _LOOK_S)
+            # At most what this loop has seen: in a pause of the whole process neither loop turned.
+            elapsed_s = min(passed_s, 2 * _POLL_S)
             asked_for_s += elapsed_s
             if self._asked and asked_for_s >= STALL_S:
-                self._stands_still(asked_for_s if self._stall is None else elapsed_s)
+                self._stalled(asked_for_s if self._stall is None else elapsed_s)
 
-    def _stands_still(self, elapsed_s: float) -> None:
+    def _stalled(self, elapsed_s: float) -> None:
         running = self._running()
         is_new, was_stuck = self._stall is None, self.is_stuck
         stall = self._stall = self._stall or Stall()
@@ -179,7 +179,7 @@ class HandlerLoop:
             call.job.progress(None if attempt.progress is None else attempt.progress.percent, str(stall))
             if self.is_stuck and not was_stuck:
                 attempt.stop(StopReason.BLOCKING if call is running else StopReason.BLOCKED)
-                attempt.let_go()
+                attempt.cancel_again()
 
     def _had_no_turn(self, passed_s: float) -> None:
         """Name the handler that ran while this loop stalled too: it may hold the interpreter lock."""
@@ -212,7 +212,7 @@ class HandlerLoop:
     # In the handlers' thread
 
     def _live(self) -> None:
-        # Raised by a task of a handler, it ends the loop, and `watch` the process.
+        # If a handler's task raises one of these, the loop ends, and `watch` ends the process.
         with suppress(SystemExit, KeyboardInterrupt), asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._until_closed())
 
@@ -248,7 +248,7 @@ class _Call:
         self._loop = loop
         self._home = asyncio.get_running_loop()
         self._done: asyncio.Future[Any] = self._home.create_future()
-        # Nobody may be left to ask for it.
+        # Retrieve the exception here: perhaps no one awaits the future any more.
         self._done.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._lock = threading.Lock()
         self._begun = self._withdrawn = False
@@ -268,7 +268,7 @@ class _Call:
                     raise
                 with suppress(RuntimeError):  # the loop is closed
                     self._loop.call_soon_threadsafe(self._cancel)
-                if not self.attempt.is_waited_for:
+                if not self.attempt.is_running:
                     raise
 
     def withdraw(self) -> bool:

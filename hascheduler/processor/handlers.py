@@ -125,13 +125,13 @@ class Handlers:
 
     def _add(self, definition: str, function: Handler) -> None:
         if definition in self._handlers:
-            raise InvalidInput(("definition",), f"{definition!r} has a handler already", "one handler a definition")
+            raise InvalidInput(("definition",), f"{definition!r} already has a handler", "one handler per definition")
         try:
             called = function.function if isinstance(function, ProcessHandler) else function
             inspect.signature(called).bind(object())
         except (TypeError, ValueError):
             raise InvalidInput(
-                ("handler",), f"the handler of {definition!r} can't be called", "a function of one argument, the job"
+                ("handler",), f"the handler of {definition!r} can't be called with a job", "a function of one argument"
             ) from None
         self._handlers[definition] = function
 
@@ -141,8 +141,8 @@ def _of_process(definition: str, function: Handler) -> ProcessHandler:
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "<" in name:
         raise InvalidInput(
             ("handler",),
-            f"the handler of {definition!r} can't be imported by a process of its own",
-            "a function that stands by its name in a module other than __main__, no lambda or function in a function",
+            f"the handler of {definition!r} can't be imported by another process",
+            "a named function of a module other than __main__, no lambda and no nested function",
         )
     return ProcessHandler(function, module, name)
 
@@ -168,7 +168,7 @@ def load_handlers(modules: Sequence[str]) -> Handlers:
         except InvalidInput as error:
             raise InvalidInput((module,), error.problem, error.expected) from None
     if not merged.definitions:
-        raise InvalidInput(("modules",), "no handler in them", "at least one module with a handler")
+        raise InvalidInput(("modules",), "they register no handler", "at least one module with a handler")
     return merged
 
 

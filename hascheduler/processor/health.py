@@ -11,9 +11,9 @@ from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.telemetry.health import NOT_TURNING
 
 _WEDGED_AFTER_MS = 60_000
-DRAINING = "it is draining"
-NOT_REGISTERED = "it is not registered yet"
-FENCED = "no heartbeat could be written in time"
+DRAINING = "draining"
+NOT_REGISTERED = "not registered yet"
+FENCED = "no heartbeat was written in time"
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class ProcessorHealth:
     def not_alive(self) -> str:
         if self.handler_loop is not None and self.handler_loop.is_stuck:
             return str(self.handler_loop.stall)
-        turned_at = min(self.heartbeat.turned_at_ms, self.fence.looked_at_ms)
+        turned_at = min(self.heartbeat.turned_at_ms, self.fence.checked_at_ms)
         return "" if self.clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
 
     def not_ready(self) -> str:
@@ -47,7 +47,7 @@ class ProcessorHealth:
         return "" if self.deliveries.consuming else NOT_CONSUMING
 
     def not_leading(self) -> str:
-        return "a processor leads nobody"
+        return "a processor never leads"
 
     @property
     def running(self) -> int:

@@ -1,7 +1,7 @@
 """Show that this processor lives: once an interval one write for all its jobs, or the registration if it is gone.
 
-The heartbeat also says if messages arrive here. A processor that does not consume is registered as draining: it gets no
-jobs, not even from a leader of 0.2.0, and what it runs goes on.
+The heartbeat also reports whether messages arrive here. A processor that does not consume is registered as draining: it
+gets no jobs, not even from a leader of 0.2.0, and what it runs goes on.
 
 `SelfFence` judges for this processor whether the leader still takes it for alive. The leader gives a processor's jobs
 to others when its heartbeat has not changed for the heartbeat timeout. The fence closes earlier: ``deadline_ms`` after
@@ -32,7 +32,7 @@ from hascheduler.telemetry.log_lines import Reminders
 
 log = structlog.get_logger(__name__)
 
-_LOOK_MS_MAX = 1_000
+_CHECK_MS_MAX = 1_000
 
 
 class SelfFence:
@@ -44,7 +44,7 @@ class SelfFence:
         self._on_lost = on_lost
         self._beat_began_at: MonoMs | None = None
         self._open = asyncio.Event()
-        self._looked_at = clock.mono_ms()
+        self._checked_at = clock.mono_ms()
 
     @property
     def trusted(self) -> bool:
@@ -57,9 +57,9 @@ class SelfFence:
         return None if self._beat_began_at is None else self._clock.mono_ms() - self._beat_began_at
 
     @property
-    def looked_at_ms(self) -> MonoMs:
+    def checked_at_ms(self) -> MonoMs:
         """Return when `watch` last turned."""
-        return self._looked_at
+        return self._checked_at
 
     def check(self) -> bool:
         """Return `trusted`; the first call that finds trust lost closes the fence, which stops all handlers."""
@@ -71,7 +71,7 @@ class SelfFence:
         return trusted
 
     def renewed(self, began_at: MonoMs) -> None:
-        """Take that a heartbeat has been written that began then."""
+        """Record that the heartbeat that began then has been written."""
         is_first = self._beat_began_at is None
         # A pause may lie in between; what ran before it must not live on under the new trust.
         was_trusted = self.check()
@@ -79,15 +79,15 @@ class SelfFence:
         if self.trusted and (was_trusted or is_first):
             self._open.set()
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         """Return while the fence is open, or wait until it is."""
         await self._open.wait()
 
     async def watch(self) -> None:
         """Stop what runs at the moment at which trust ends."""
         while True:
-            await asyncio.sleep(min(self._until_lost_ms(), _LOOK_MS_MAX) / 1000)
-            self._looked_at = self._clock.mono_ms()
+            await asyncio.sleep(min(self._until_lost_ms(), _CHECK_MS_MAX) / 1000)
+            self._checked_at = self._clock.mono_ms()
             self.check()
 
     def _until_lost_ms(self) -> int:
@@ -121,12 +121,12 @@ class Heartbeat:
 
     def __post_init__(self) -> None:
         self._away_since: MonoMs | None = None
-        self._able_told = False
+        self._registered_able = False
         self._beat = 0
         self._draining = False
         self._registered = False
         self._offer = _Offer(self.config.offered, self.config.resources)
-        self._told: _Offer | None = None
+        self._registered_offer: _Offer | None = None
         self._turned_at = self.clock.mono_ms()
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
@@ -144,9 +144,9 @@ class Heartbeat:
         return self._offer.slots
 
     @property
-    def is_told(self) -> bool:
+    def offer_is_registered(self) -> bool:
         """Return True if the registration shows what it offers."""
-        return self._told == self._offer
+        return self._registered_offer == self._offer
 
     @property
     def turned_at_ms(self) -> MonoMs:
@@ -188,7 +188,7 @@ class Heartbeat:
                 self.fence.renewed(began_at)
             leave_if_cancelled()
             next_at = began_at + self.config.heartbeat_interval_ms
-            if self._able_told and self._away_since is not None:
+            if self._registered_able and self._away_since is not None:
                 next_at = min(next_at, self._away_since + AWAY_MS)
             await self._pause(next_at - self.clock.mono_ms())
 
@@ -203,21 +203,21 @@ class Heartbeat:
             return True
         if self._away_since is None:
             self._away_since = now
-        return self._able_told and now - self._away_since < AWAY_MS
+        return self._registered_able and now - self._away_since < AWAY_MS
 
     async def _write(self) -> None:
         able = self._is_able()
-        await self._tell(able)
-        if able is not self._able_told:
-            self._able_told = able
+        await self._beat_or_register(able)
+        if able is not self._registered_able:
+            self._registered_able = able
             log.info("consuming_resumed") if able else log.warning("consuming_stopped", reason=NOT_CONSUMING)
 
-    async def _tell(self, able: bool) -> None:
+    async def _beat_or_register(self, able: bool) -> None:
         self._beat += 1
         # While its handlers are stalled it gets no new jobs; the next heartbeat after that offers slots again.
         has_stalled = self.handler_loop is not None and self.handler_loop.stall is not None
         offer, draining = self._offer, self._draining or has_stalled or not able
-        if self._told == offer and await self.work.beat(
+        if self._registered_offer == offer and await self.work.beat(
             self.config.id, self._beat, draining=draining, consuming=able, parked=self.parked()
         ):
             return
@@ -236,6 +236,6 @@ class Heartbeat:
                 liveness_endpoint=self.config.liveness_endpoint,
             )
         )
-        if self._told is None or self._told == offer:
+        if self._registered_offer is None or self._registered_offer == offer:
             log.info("processor_registered", processor=self.config.id, definitions=sorted(self.definitions))
-        self._registered, self._told = True, offer
+        self._registered, self._registered_offer = True, offer

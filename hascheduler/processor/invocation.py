@@ -83,7 +83,7 @@ def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failu
     """
     if reason is not None and (late or reason is StopReason.REVOKED or reason is StopReason.FENCED):
         return unfinished(reason, timeout)
-    error = asyncio.CancelledError("by the handler itself") if handler.cancelled() else handler.exception()
+    error = asyncio.CancelledError("the handler cancelled itself") if handler.cancelled() else handler.exception()
     if error is None:
         try:
             return AttemptOutcome(JobState.SUCCEEDED, result=checked_result(handler.result()))
@@ -102,7 +102,7 @@ def unfinished(reason: StopReason, timeout: Failure) -> End:
         case StopReason.DRAINED:
             return GiveBack("the processor is draining")
         case StopReason.BLOCKED:
-            return GiveBack("it could not go on")
+            return GiveBack("it could not run")
         case StopReason.TIMED_OUT:
             return timeout
         case StopReason.BLOCKING:
@@ -112,7 +112,7 @@ def unfinished(reason: StopReason, timeout: Failure) -> End:
         case StopReason.REVOKED:
             return Drop()
         case StopReason.FENCED:
-            return GiveBack("the processor could not show life in time", lost=True)
+            return GiveBack("no heartbeat was written in time", lost=True)
 
 
 async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) -> Any:
@@ -144,11 +144,11 @@ async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) 
     return await done
 
 
-LET_GO_S = 5.0
-"""How long a coroutine may ignore its timeout before it is let go.
+CANCEL_AGAIN_S = 5.0
+"""How long a coroutine may ignore its timeout before it is cancelled again and abandoned.
 
 This ends before the leader gives the job to others, `DispatchConfig.timeout_grace_ms` after the timeout. A thread is
-not let go: its attempt is overdue until it has ended.
+not abandoned: its attempt is overdue until it has ended.
 """
 
 
@@ -173,16 +173,16 @@ class TimeLimit:
 
     @contextmanager
     def watched(self, attempt: HeldAttempt) -> Iterator[None]:
-        """Stop ``attempt`` when the time is up, and let go of its handler if it does not stop."""
+        """Stop ``attempt`` when the time is up, and abandon its handler if it does not stop."""
         if self.span_ms is None:
             yield
             return
         loop = asyncio.get_running_loop()
         attempt.overdue_since_ms = self.at_ms
-        ending = loop.call_later(self.span_ms / 1000, attempt.stop, StopReason.TIMED_OUT)
-        letting_go = loop.call_later(self.span_ms / 1000 + LET_GO_S, attempt.let_go)
+        first = loop.call_later(self.span_ms / 1000, attempt.stop, StopReason.TIMED_OUT)
+        second = loop.call_later(self.span_ms / 1000 + CANCEL_AGAIN_S, attempt.cancel_again)
         try:
             yield
         finally:
-            ending.cancel()
-            letting_go.cancel()
+            first.cancel()
+            second.cancel()

@@ -48,7 +48,7 @@ class RetryLater(Exception):
 
     def __init__(self, after: float | str, reason: str = "") -> None:
         self.after_ms = parse_duration(after)
-        super().__init__(reason or f"not before {after if isinstance(after, str) else f'{after:g} s'} from now")
+        super().__init__(reason or f"retry in {after if isinstance(after, str) else f'{after:g} s'}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ReportedFailure(Exception):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what it means that a handler raised ``error``."""
+    """Return the failure of an attempt whose handler raised ``error``."""
     if isinstance(error, ReportedFailure):
         return error.failure
     return Failure(
@@ -96,7 +96,7 @@ def traceback_of(error: BaseException) -> str | None:
         return None
     try:
         return kept_traceback("".join(traceback.format_exception(type(error), error, frames)))
-    except Exception:  # what an exception says of itself is the handler's code, and may fail in any way
+    except Exception:  # the handler's code makes this text, and may fail in any way
         return None
 
 
@@ -182,15 +182,15 @@ def checked_result(result: object) -> Any:
 
 def _plain_name(name: object, path: tuple[str | int, ...]) -> str:
     if not isinstance(name, str):
-        raise InvalidInput(path, f"not JSON: the name {str(name)[:64]!r} is no text", "names that are texts")
+        raise InvalidInput(path, f"not JSON: the key {str(name)[:64]!r} is not a text", "keys that are texts")
     if "\0" in name:
-        raise InvalidInput(path, f"the name {name[:64]!r} has a NUL", "names without it")
+        raise InvalidInput(path, f"the key {name[:64]!r} contains NUL", "keys without NUL")
     return _plain_text(name, path)
 
 
 def _plain_text(text: str, path: tuple[str | int, ...]) -> str:
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidInput(path, "not JSON: half a surrogate pair", "a text of Unicode characters")
+        raise InvalidInput(path, "not JSON: an unpaired surrogate", "valid Unicode text")
     return text if type(text) is str else str.__str__(text)
 
 
@@ -202,10 +202,10 @@ def shown_text(text: object) -> str:
 def error_text(error: BaseException) -> str:
     """Return ``Type: text``, at most `ERROR_BYTES_MAX` bytes of valid UTF-8."""
     try:
-        said = str(error)
+        text = str(error)
     except Exception:  # an exception whose text can't be made fails only its own job
-        said = ""
-    return _cut(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+        text = ""
+    return _cut(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def with_cause(error: str, cause: object) -> str:
@@ -226,13 +226,13 @@ _T = TypeVar("_T")
 _FIRST_PAUSE_S = 0.1
 
 
-async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopeful: Callable[[], bool]) -> _T:
-    """Return what ``ask`` returns, and ask again after each unknown answer while ``hopeful`` returns True.
+async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, retry_while: Callable[[], bool]) -> _T:
+    """Return what ``ask`` returns, and ask again after each unknown answer while ``retry_while`` returns True.
 
-    Then raise the last `WorldError`. If ``hopeful`` stays True, the cancellation by the drain ends it.
+    Then raise the last `WorldError`. If ``retry_while`` stays True, the cancellation by the drain ends it.
     """
 
-    def asked_in_vain(state: RetryCallState) -> None:
+    def log_unanswered(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         log.warning("write_unknown", doing=doing, tries=state.attempt_number + 1, error=str(error))
 
@@ -247,7 +247,7 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
         # Nearly always enough, and without the cost of a retry loop.
         return await ask()
     except WorldError as error:
-        if not hopeful():
+        if not retry_while():
             raise
         log.warning("write_unknown", doing=doing, tries=1, error=str(error))
         leave_if_cancelled()
@@ -255,8 +255,8 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, hopefu
     return await AsyncRetrying(
         retry=retry_if_exception_type(WorldError),
         wait=wait_random_exponential(multiplier=0.1, max=2),
-        stop=lambda state: not hopeful(),
-        before_sleep=asked_in_vain,
+        stop=lambda state: not retry_while(),
+        before_sleep=log_unanswered,
         reraise=True,
     )(asked)
 

@@ -106,11 +106,11 @@ class Processor:
                 loops.create_task(self._intake.run(self._heartbeat.deliveries_turned), name="intake"),
             ]
             await self._draining.wait()
-            await self._drained()
+            await self._finish_draining()
             for task in running:
                 task.cancel()
-        await self._left("delete the queue", self._deliveries.delete)
-        await self._left("deregister", lambda: self._work.deregister(self._config.id))
+        await self._try_to_leave("delete the queue", self._deliveries.delete)
+        await self._try_to_leave("deregister", lambda: self._work.deregister(self._config.id))
 
     def drain(self) -> None:
         """Begin to stop: take nothing new, finish what runs within the grace, give the rest back."""
@@ -128,9 +128,9 @@ class Processor:
         return self._heartbeat.slots
 
     @property
-    def offer_is_told(self) -> bool:
+    def offer_is_registered(self) -> bool:
         """Return True if the registration shows what is offered."""
-        return self._heartbeat.is_told
+        return self._heartbeat.offer_is_registered
 
     @property
     def held(self) -> Sequence[Key]:
@@ -147,22 +147,22 @@ class Processor:
         most = self._attempts.take_most()
         return most if self._fence.trusted else self.load
 
-    async def _drained(self) -> None:
+    async def _finish_draining(self) -> None:
         self._heartbeat.drain()
         self._intake.drain()
         log.info("processor_draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
-        if await self._attempts.gone(self._config.drain_grace_ms / 1000):
+        if await self._attempts.wait_until_none(self._config.drain_grace_ms / 1000):
             return
         self._attempts.stop_started(StopReason.DRAINED)
-        if await self._attempts.gone(_STOP_LIMIT_S):
+        if await self._attempts.wait_until_none(_STOP_LIMIT_S):
             return
         for attempt in self._attempts.held:
-            attempt.let_go()
-        if not await self._attempts.gone(_SETTLE_LIMIT_S):
+            attempt.cancel_again()
+        if not await self._attempts.wait_until_none(_SETTLE_LIMIT_S):
             # The leader finds them when this registration is gone or its heartbeat stops.
             log.warning("attempts_abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
 
-    async def _left(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
+    async def _try_to_leave(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
         """Try once to delete the queue or the registration: abandoned, they expire by themselves."""
         try:
             async with asyncio.timeout(_LEAVE_LIMIT_S):

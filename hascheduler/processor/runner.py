@@ -70,11 +70,11 @@ class Runner:
     async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         """Run the attempt; raise nothing but a cancellation: the failure of one attempt is its own."""
         job_id, number = attempt.key
-        # In a task of its own, so it stands on all lines about this attempt, those of its handler too, and on no other.
+        # The task is the attempt's own: the fields are on all its log lines, its handler's included, and on no others.
         bind_contextvars(job=job_id, attempt=number)
         try:
             # The leader counts on a free slot, so one is free or about to be. If not, it should dispatch elsewhere.
-            if await attempt.waited(self._slot, self.config.slot_limit_ms / 1000):
+            if await attempt.wait_for(self._slot, self.config.slot_limit_ms / 1000):
                 attempt.has_slot = True
                 try:
                     await self._carry_out(attempt, delivery)
@@ -90,7 +90,7 @@ class Runner:
             self.attempts.forget(attempt)
 
     async def _slot(self) -> None:
-        await self.fence.opened()
+        await self.fence.wait_until_open()
         await self.slots.acquire()
 
     def _free_slot(self, attempt: HeldAttempt) -> None:
@@ -110,7 +110,7 @@ class Runner:
         except WorldError:
             # It may have started, but nothing will run it.
             await self.receipts.acknowledge(delivery)
-            await self._settle(attempt, GiveBack("whether it started is unknown"))
+            await self._settle(attempt, GiveBack("unknown whether it started"))
             return
         except Exception as error:  # a document that can't be read: given back, it would come again for ever
             log.exception("attempt_crashed", job=attempt.key[0], attempt=attempt.key[1])
@@ -140,7 +140,7 @@ class Runner:
         job_id, number = attempt.key
         at_ms = self.clock.wall_ms()
         return await until_answered(
-            lambda: self.work.start(job_id, number, self.config.id, at_ms), "start", hopeful=self.fence.check
+            lambda: self.work.start(job_id, number, self.config.id, at_ms), "start", retry_while=self.fence.check
         )
 
     async def _execute(self, attempt: HeldAttempt, started: StartedJob) -> End:
@@ -148,7 +148,7 @@ class Runner:
         handler = self.handlers.find(started.definition)
         if handler is None:
             log.error("handler_missing", job=started.id, definition=started.definition)
-            return GiveBack(f"no handler for {started.definition!r} here")
+            return GiveBack(f"this processor has no handler for {started.definition!r}")
         attempt.phase = Phase.RUNNING
         self.fence.check()
         reason = attempt.stop_reason or (None if self.fence.trusted else StopReason.FENCED)
@@ -159,11 +159,11 @@ class Runner:
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context, attempt, self.handler_loop), name=f"handler {started.id}")
         with limit.watched(attempt), self.metrics.handling(started.definition):
-            has_ended = await attempt.ran(task)
+            has_ended = await attempt.wait_for_handler(task)
         self.fence.check()
         if not has_ended:
             log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
-            return unfinished(attempt.let_go_for, limit.failure)
+            return unfinished(attempt.abandon_reason, limit.failure)
         return end_of(task, attempt.stop_reason, limit.failure, late=attempt.timed_out)
 
     async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:
@@ -190,7 +190,7 @@ class Runner:
         job_id, number = attempt.key
         at_ms = self.clock.wall_ms()
         answer = await until_answered(
-            lambda: self.work.finish(job_id, number, self.config.id, outcome, at_ms), "finish", hopeful=always
+            lambda: self.work.finish(job_id, number, self.config.id, outcome, at_ms), "finish", retry_while=always
         )
         is_late = answer is FinishAnswer.LATE
         self.metrics.ended(attempt.definition, "late" if is_late else outcome.attempt_end)
@@ -203,7 +203,7 @@ class Runner:
         ours = await until_answered(
             lambda: self.work.give_back(job_id, number, self.config.id, reason, at_ms, lost=lost),
             "give back",
-            hopeful=always,
+            retry_while=always,
         )
         outcome = "lost" if lost else "given_back"
         self.metrics.ended(attempt.definition, outcome if ours else "late")

@@ -44,10 +44,10 @@ _CLOSE_LIMIT_S = 2.0
 _URL_VARIABLE = ("HASCHEDULER_AMQP_URL",)
 _ACCESS_REFUSED, _NOT_ALLOWED = 403, 530
 _NOT_FOUND = "not found"
-_PASSES = re.compile(
+_TEMPORARY = re.compile(
     r"\b(limit|down|starting|stopping|maintenance|unavailable|time(d |-)?out|too many)\b", re.IGNORECASE
 )
-"""Words of a refusal that ends by itself, or without a change of the settings."""
+"""Words of refusals that pass without a change of the settings."""
 
 
 class Session:
@@ -94,7 +94,7 @@ class BrokerConnection:
         connection: AbstractConnection | None = None
 
         def made(*arguments: Any, **options: Any) -> AbstractConnection:
-            # One that does not come about is to be closed too: the driver would do it where it is collected as garbage.
+            # Close one that failed to open, too: the driver would do so only when it is collected as garbage.
             nonlocal connection
             connection = aio_pika.Connection(*arguments, **options)
             return connection
@@ -138,8 +138,8 @@ async def _close(connection: AbstractConnection) -> None:
             async with faults("close the connection", _CLOSE_LIMIT_S):
                 await connection.close()
     finally:
-        # Without a transport, which the first one took, this marks it closed at once; the driver would try it again
-        # where it is collected as garbage, which may be outside of a loop.
+        # The first call took the transport, so this one only marks the connection closed. Otherwise the driver would
+        # try again when it is collected as garbage, perhaps outside of a loop.
         await connection.close()
 
 
@@ -148,13 +148,13 @@ async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_an
 
     A broker that does not answer may be about to start, and passes unless it ``must_answer``.
     """
-    link = BrokerConnection(url, "hascheduler at its start", tls)
+    link = BrokerConnection(url, "hascheduler startup check", tls)
     try:
         async with link.session():
             pass
     except BrokerUnavailable as error:
         mistake = mistake_of(_checked(url), error)
-        if mistake is not None and (_stays(error.__cause__) or must_answer):
+        if mistake is not None and (_is_permanent(error.__cause__) or must_answer):
             raise mistake from None
 
 
@@ -163,26 +163,26 @@ def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
     where, reason = f"{url.host}:{url.port or (5671 if url.scheme == 'amqps' else 5672)}", error.__cause__
     vhost = unquote(url.path.removeprefix("/")) or "/"
     code, words = _reply(reason)
-    said = f": {words}" + (f" ({code})" if code else "") if words else ""
+    reply = f": {words}" + (f" ({code})" if code else "") if words else ""
     match reason:
-        case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError() if not _stays(reason):
-            problem, expected = f"{where} refuses the connection{said}", "a broker that takes one more"
+        case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError() if not _is_permanent(reason):
+            problem, expected = f"{where} refuses the connection{reply}", "a broker with room for another connection"
         case ConnectionClosed() if words.endswith(_NOT_FOUND):
-            problem = f"{where} has no virtual host {vhost!r} for user {url.user!r}{said}"
-            expected = "one that exists, as the path of the URL (%2F is the first one)"
+            problem = f"{where} has no virtual host {vhost!r} for user {url.user!r}{reply}"
+            expected = "an existing one as the path of the URL (%2F means /)"
         case ConnectionClosed() if code == _NOT_ALLOWED:
-            problem = f"{where} refuses user {url.user!r} the virtual host {vhost!r}{said}"
-            expected = "a user with permissions in it"
+            problem = f"{where} denies user {url.user!r} the virtual host {vhost!r}{reply}"
+            expected = "a user with permissions on it"
         case AuthenticationError() | ConnectionClosed() | ProbableAuthenticationError():
-            problem = f"{where} refuses user {url.user!r}{said}"
-            expected = "a user that the broker knows, and its password"
+            problem = f"{where} refuses user {url.user!r}{reply}"
+            expected = "an existing user and its password"
         case _ if isinstance(getattr(reason, "__cause__", None), socket.gaierror):
-            problem = f"there is no address for the host {url.host!r}"
-            expected = "the name of a host that this machine can resolve"
+            problem = f"the host {url.host!r} can't be resolved"
+            expected = "a host name that this machine can resolve"
         case _ if isinstance(getattr(reason, "__cause__", None), ConnectionRefusedError):
-            problem, expected = f"nothing listens at {where}", "the address of a broker that runs"
+            problem, expected = f"nothing listens at {where}", "the address of a running broker"
         case TimeoutError():
-            problem, expected = f"{where} does not answer as a broker does", "the address of a broker that runs"
+            problem, expected = f"{where} does not answer like a broker", "the address of a running broker"
         case _:
             return None
     return InvalidInput(_URL_VARIABLE, problem, expected)
@@ -202,11 +202,11 @@ def _reply(reason: object) -> tuple[int, str]:
     return code, " ".join(words.split())
 
 
-def _stays(reason: object) -> bool:
+def _is_permanent(reason: object) -> bool:
     """Return True if waiting does not help against the broker's refusal; ignore the names in its words."""
     code, words = _reply(reason)
-    passes = not words.endswith(_NOT_FOUND) and _PASSES.search(re.sub(r"'[^']*'", "", words))
-    return isinstance(reason, AuthenticationError) or (code in (_ACCESS_REFUSED, _NOT_ALLOWED) and not passes)
+    is_temporary = not words.endswith(_NOT_FOUND) and _TEMPORARY.search(re.sub(r"'[^']*'", "", words))
+    return isinstance(reason, AuthenticationError) or (code in (_ACCESS_REFUSED, _NOT_ALLOWED) and not is_temporary)
 
 
 def _checked(url: str) -> URL:

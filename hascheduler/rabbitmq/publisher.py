@@ -33,8 +33,8 @@ log = structlog.get_logger(__name__)
 
 PIPELINED_MAX = 256
 PUBLISH_LIMIT_S = 5.0
-_LOOK_S = 0.2
-_IDLE_LOOK_S = 1.0
+_POLL_S = 0.2
+_IDLE_POLL_S = 1.0
 """How often to check if the broker blocks the connection, while messages go out and while none do."""
 _BLOCKED_AFTER_S = 0.02
 
@@ -93,7 +93,7 @@ class RabbitTransport:
             self._bundles += 1
             body = encode_bundle([messages[place][1] for place in places])
             bundle = AmqpMessage(body, message_id=f"bundle/{self._bundles}", **_PROPERTIES)
-            # Else a processor that is gone or not there yet, or one of a release that does not know bundles.
+            # Unroutable: the processor is gone or not there yet, or its release does not know bundles.
             with suppress(Unroutable):
                 confirm = await self._publish(bundle_key(processor_id), bundle)
                 for place in places:
@@ -140,18 +140,18 @@ class RabbitTransport:
         self._turned()
         try:
             while not session.lost.is_set():
-                self._look(await _is_blocked(session))
+                self._note_blocked(await _is_blocked(session))
                 leave_if_cancelled()
-                look_s = _LOOK_S if self._has_published or self._blocked else _IDLE_LOOK_S
+                poll_s = _POLL_S if self._has_published or self._blocked else _IDLE_POLL_S
                 self._has_published = False
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(look_s):
+                    async with asyncio.timeout(poll_s):
                         await session.lost.wait()
         finally:
             self._exchange = None
             self._turned()
 
-    def _look(self, blocked: bool) -> None:
+    def _note_blocked(self, blocked: bool) -> None:
         if blocked is not self._blocked:
             log.warning("broker_blocked", blocked=blocked)
             self._blocked = blocked
@@ -196,8 +196,8 @@ class RabbitEventExchange:
     The routing key is ``job.<type>.<definition>``, and ``schedule.missed.<definition>`` of what schedules missed. The
     name of a definition may hold dots and comes last, as it is, so that each pattern means what it says:
     ``job.succeeded.#``, ``job.*.git.fetch``, ``job.*.git.#``. The message id is the event's, the body its JSON.
-    Messages are not persistent: they tell what happened, and what a restarted broker has lost can be read from the API
-    again. An event that no queue wants is confirmed all the same.
+    Messages are not persistent: what a restarted broker has lost can be read from the API again. An event that no queue
+    wants is confirmed all the same.
     """
 
     def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None) -> None:

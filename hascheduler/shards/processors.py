@@ -109,8 +109,8 @@ class ManyShardProcessor:
             return shards[0]
         here = self._served[shards[self._round.place]]
         users = here.held if here.health.fence_open or here.load else ()
-        told = here.offer_is_told or not here.health.fence_open
-        place = self._round.next(now_ms, len(shards), users=users, is_registered=told)
+        is_registered = here.offer_is_registered or not here.health.fence_open
+        place = self._round.next(now_ms, len(shards), users=users, is_registered=is_registered)
         return None if place is None else shards[place]
 
     # Shards

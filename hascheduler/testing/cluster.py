@@ -108,7 +108,7 @@ class VirtualCluster:
             lambda job: self._admission.arrived(job.tenant, own=True, dependencies=len(job.waits_for))
         )
         self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
-        self.app = with_edge(_routes(), self._made_services())
+        self.app = with_edge(_routes(), self._make_services())
 
     async def start(self) -> None:
         """Start the replica; return when it leads."""
@@ -179,9 +179,9 @@ class VirtualCluster:
         Nothing it does from now on reaches the database, and the leader learns of it only by missed heartbeats.
         """
         self._cut_off(running)
-        self._begin(self._found_dead(running), f"death of {running.id}")
+        self._begin(self._declare_dead(running), f"death of {running.id}")
 
-    async def _found_dead(self, running: RunningProcessor) -> None:
+    async def _declare_dead(self, running: RunningProcessor) -> None:
         await asyncio.sleep(HEARTBEAT_TIMEOUT_MS / 1_000)
         self.database.delete(Collection.PROCESSORS, running.id)
 
@@ -233,7 +233,7 @@ class VirtualCluster:
             ),
         )
 
-    def _made_services(self) -> ApiServices:
+    def _make_services(self) -> ApiServices:
         view = self.replica.view
         connection = self.connection
         ids = itertools.count(1)

@@ -41,7 +41,7 @@ class StillWaiting(AssertionError):
             f"\n  {job.id} of {job.definition!r} is {job.state.value}: {reason}"
             for job, reason in zip(jobs, reasons, strict=True)
         ]
-        super().__init__(f"{live} of the jobs have not ended within {within}:" + "".join(lines))
+        super().__init__(f"jobs that have not ended within {within}: {live}" + "".join(lines))
 
 
 class VirtualScheduler:
@@ -132,19 +132,19 @@ class VirtualScheduler:
 
     @property
     def now(self) -> datetime:
-        """Return the virtual time, aware, in UTC."""
+        """Return the virtual time as an aware datetime in UTC."""
         if self._running is None:
             return self._start
         return datetime.fromtimestamp(self._running.clock.wall_ms() / 1_000, UTC)
 
     def advance(self, span: Span) -> None:
-        """Pass that much time, with everything that comes due in it and at its end."""
-        running = self._up()
+        """Advance the time by ``span``, and run everything that is due within it and at its end."""
+        running = self._start_if_needed()
         running.run(running.time.advance_to(running.time.reached() + _span(span, "span")))
 
     def advance_to(self, instant: datetime | str) -> None:
-        """Pass time until then; raise `InvalidInput` if that instant has passed."""
-        running = self._up()
+        """Advance the time to ``instant``; raise `InvalidInput` if it has passed."""
+        running = self._start_if_needed()
         until = _instant(instant, "instant")
         if until < running.time.reached():
             expected = f"{self.now.isoformat()} or later"
@@ -152,20 +152,20 @@ class VirtualScheduler:
         running.run(running.time.advance_to(until))
 
     def drain(self, within: Span = "1d") -> list[Job]:
-        """Pass time until every job has ended, retries included; return all jobs, as `jobs` lists them.
+        """Advance the time until every job has ended, retries included; return all jobs, as `jobs` lists them.
 
-        Raise `StillWaiting` if some have not ended ``within`` that span; it says what each waits for.
+        Raise `StillWaiting` if some have not ended ``within`` that span; its text says what each waits for.
         """
         self._wait(_span(within, "within"), None)
         return self.jobs()
 
     def wait(self, job: Job | str, within: Span = "1d") -> Job:
-        """Pass time until that job has ended; return it. Raise `StillWaiting` as `drain` does."""
+        """Advance the time until the job has ended; return it. Raise `StillWaiting` as `drain` does."""
         job_id = job if isinstance(job, str) else job.id
         self._wait(_span(within, "within"), self.job(job_id).id)
         return self.job(job_id)
 
-    # What a program asks for
+    # Jobs and schedules
 
     def submit(
         self,
@@ -176,17 +176,17 @@ class VirtualScheduler:
         **options: Unpack[JobOptions],
     ) -> Job:
         """Submit a job, as `hascheduler.client.Scheduler.submit` does. It starts when time passes."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.client.submit(definition, payload, idempotency_key=idempotency_key, **options))
 
     def job(self, job_id: str) -> Job:
         """Return the job as it is, with its payload, result and attempts."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.client.get(job_id))
 
     def jobs(self, **filter: Unpack[JobListFilter]) -> list[Job]:
         """Return all that match, in the order of their submission, without payloads and results."""
-        running = self._up()
+        running = self._start_if_needed()
 
         async def listed() -> list[Job]:
             return [job async for job in running.client.list(**filter)]
@@ -195,7 +195,7 @@ class VirtualScheduler:
 
     def cancel(self, job: Job | str) -> str:
         """Cancel it; return ``cancelled``, ``already_running`` (its handler is asked to stop) or ``already_done``."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.client.cancel(job if isinstance(job, str) else job.id))
 
     def why(self, job: Job | str) -> str:
@@ -224,14 +224,14 @@ class VirtualScheduler:
 
     def request(self, method: str, path: str, body: object = None) -> Any:
         """Send any request of the HTTP API; return its decoded answer. Raise `Refused` for a status of 400 or more."""
-        running = self._up()
+        running = self._start_if_needed()
         return running.run(running.request(method, path, body))
 
-    # What goes wrong
+    # Injected faults
 
     def fail_next(self, definition: str, error: Exception | None = None, *, times: int = 1) -> None:
         """Make the next ``times`` attempts raise ``error`` in the handler's place."""
-        error = error or RuntimeError("a failure that the test injected")
+        error = error or RuntimeError("a failure injected by the test")
         self._handlers.plans[definition].errors.extend([error] * _times(times))
 
     def crash_next(self, definition: str, when: CrashPoint = "after", *, times: int = 1) -> None:
@@ -255,14 +255,14 @@ class VirtualScheduler:
         """Carry out the next ``times`` writes that ``"start"`` or ``"finish"`` an attempt, but lose their answers."""
         if of not in ("start", "finish"):
             raise InvalidInput(("of",), repr(of), "'start' or 'finish'")
-        for processor in self._up().cluster.processors:
+        for processor in self._start_if_needed().cluster.processors:
             processor.connection.fail_next(_times(times), of=f"work.{of}", carried_out=True)
 
     # Inside
 
-    def _up(self) -> "_Running":
+    def _start_if_needed(self) -> "_Running":
         if self._is_closed:
-            raise RuntimeError("this scheduler is closed: make another")
+            raise RuntimeError("this scheduler is closed: create a new one")
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -282,7 +282,7 @@ class VirtualScheduler:
         self._running.cluster.crash(job.id, self._handlers.registry(self._running.loop))
 
     def _wait(self, within: timedelta, job_id: str | None) -> None:
-        running = self._up()
+        running = self._start_if_needed()
         live = running.run(running.time.drain(within, job_id))
         if live:
             jobs = [self.job(id) for id in live[:_REASONS_MAX]]
@@ -295,7 +295,7 @@ class _Running:
     def __init__(self, start: datetime, policy: PolicyConfig, slots: int) -> None:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, round((start.timestamp() - _BOOT_S) * 1_000))
-        self.cluster = self.loop.run_until_complete(self._booted(policy, slots))
+        self.cluster = self.loop.run_until_complete(self._boot(policy, slots))
         self._http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(self.cluster.app), base_url=f"http://{HOST}", timeout=60
         )
@@ -305,7 +305,7 @@ class _Running:
 
     def run(self, doing: Coroutine[Any, Any, T]) -> T:
         """Run the loop until it is done; raise the replica's own error if the replica ends."""
-        return self.loop.run_until_complete(self._beside_the_replica(doing))
+        return self.loop.run_until_complete(self._run_beside_replica(doing))
 
     async def request(self, method: str, path: str, body: object) -> Any:
         response = await self._http.request(method, path, json=body)
@@ -322,12 +322,12 @@ class _Running:
         finally:
             self.loop.close()
 
-    async def _booted(self, policy: PolicyConfig, slots: int) -> VirtualCluster:
+    async def _boot(self, policy: PolicyConfig, slots: int) -> VirtualCluster:
         cluster = VirtualCluster(self.loop, self.clock, policy, slots)
         await cluster.start()
         return cluster
 
-    async def _beside_the_replica(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def _run_beside_replica(self, doing: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(doing)
         try:
             await asyncio.wait([task, self.cluster.replica_task], return_when=asyncio.FIRST_COMPLETED)
@@ -342,7 +342,7 @@ class _Running:
 def _instant(value: datetime | str, name: str) -> datetime:
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
+            raise InvalidInput((name,), f"{value.isoformat()} has no time zone", "a datetime with tzinfo, such as UTC")
         return value.astimezone(UTC)
     return datetime.fromtimestamp(parse_instant(value, (name,)) / 1_000, UTC)
 
@@ -350,7 +350,7 @@ def _instant(value: datetime | str, name: str) -> datetime:
 def _span(value: Span, name: str) -> timedelta:
     if isinstance(value, timedelta):
         if value < timedelta(0):
-            raise InvalidInput((name,), str(value), "no time or more")
+            raise InvalidInput((name,), str(value), "a span of at least 0")
         return value
     return timedelta(milliseconds=parse_duration(value, (name,)))
 

@@ -128,7 +128,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if events:
             return events
         if timeout_s is None:
-            raise ClockStuck("nothing is awaited that time could bring")
+            raise ClockStuck("time can't pass: no timer is set and nothing is ready")
         self._now_s += timeout_s
         return []
 

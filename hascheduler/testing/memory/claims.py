@@ -218,8 +218,8 @@ def _write_outcome(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
     jobs = JobMaker(outcome.schedule, schedule or {}, outcome.keyed_by).fired(outcome.nominal_ms, outcome.after)
     with suppress(InvalidInput):
-        said = {FIRED_ON: fired_on(outcome.basis)}
-        documents = [stored_form(new_job_document(job) | (said if is_before_last(job.id) else {})) for job in jobs]
+        basis = {FIRED_ON: fired_on(outcome.basis)}
+        documents = [stored_form(new_job_document(job) | (basis if is_before_last(job.id) else {})) for job in jobs]
         if documents and not any(_is_of_another(database, document) for document in documents):
             for document in documents:
                 database.insert(Collection.JOBS, document)

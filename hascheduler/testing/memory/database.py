@@ -72,7 +72,7 @@ class History:
         """Return at most ``limit`` events after event ``number``; raise `HistoryLost` if some of them are forgotten."""
         forgotten = self._newest - len(self._events)
         if number < forgotten:
-            raise HistoryLost(f"the history begins after {forgotten}, and the stream stood at {number}")
+            raise HistoryLost(f"the history begins after {forgotten}; the stream is at {number}")
         first = number - forgotten
         # By index: a deque finds its newest as fast as its oldest; an iterator would pass all before them.
         return [self._events[n] for n in range(first, min(first + limit, len(self._events)))]
@@ -226,12 +226,12 @@ class MemoryConnection:
         self._faults.append(_Fault(of, calls, carried_out))
 
     def cut(self) -> None:
-        """Let no exchange through until `mend`, and end every open stream; each may be resumed."""
+        """Let no exchange through until `restore`, and end every open stream; each may be resumed."""
         self._is_cut = True
         self.breaks += 1
         self.database.history.wake()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self._is_cut = False
 
     @asynccontextmanager
@@ -335,9 +335,9 @@ def _stored(value: Any, deeper: int) -> Any:
 
 def _name(key: object) -> str:
     if not isinstance(key, str):
-        raise _refused("a name that is not a text")
+        raise _refused("a key that is not a text")
     if "\0" in key:
-        raise _refused("a name holds the character NUL")
+        raise _refused("a key contains NUL")
     return _text(key)
 
 
@@ -346,7 +346,7 @@ def _text(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise _refused("a text holds half a surrogate pair") from None
+            raise _refused("a text contains an unpaired surrogate") from None
     return str(text)
 
 

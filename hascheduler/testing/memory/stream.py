@@ -61,7 +61,7 @@ class MemoryChangeStream:
                 async with asyncio.timeout(wait_ms / 1_000):
                     await news.wait()
         # No await from here on: the batch and the position of the stream change together.
-        changes = self._look()
+        changes = self._next_changes()
         self._delivered += len(changes)
         if changes:
             self._position = changes[-1].position
@@ -84,7 +84,7 @@ class MemoryChangeStream:
     def _has_ended(self) -> bool:
         return self._is_closed or self._breaks != self._connection.breaks
 
-    def _look(self) -> list[Change]:
+    def _next_changes(self) -> list[Change]:
         """Return the next changes, up to the end of the stream; raise if it has ended."""
         if self._has_ended():
             raise StoreUnavailable("the change stream is closed or broken")

@@ -39,7 +39,6 @@ async def hascheduler(*arguments: str, **variables: str) -> Ended:
 
 
 async def done(*arguments: str, **variables: str) -> Ended:
-    """As `hascheduler`, for what must succeed."""
     ended = await hascheduler(*arguments, **variables)
     assert ended.status == 0, ended.err
     return ended
@@ -54,7 +53,6 @@ class Deployment:
         return (self.secrets / secret / name).read_text()
 
     def settings(self, secret: str) -> dict[str, str]:
-        """What a process with that secret gets."""
         return {
             "HASCHEDULER_MONGODB_URI": self.read(secret, "mongodb-uri"),
             "HASCHEDULER_AMQP_URL": self.read(secret, "amqp-url"),

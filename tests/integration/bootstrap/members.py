@@ -31,11 +31,9 @@ class Members:
     running: dict[str, Child] = field(default_factory=dict)
 
     def address(self) -> str:
-        """A port that is free."""
         return f"127.0.0.1:{free_port()}"
 
     async def start(self, address: str, *, key: str = KEY, replica_set: str | None = "rs0") -> str:
-        """The server at ``address``, with the data that it had before, listening."""
         home = self._home(address)
         (home / "data").mkdir(parents=True, exist_ok=True)
         keyfile = home / "keyfile"
@@ -62,7 +60,6 @@ class Members:
         await self.running.pop(address).stop()
 
     async def lose_disk(self, address: str) -> None:
-        """Its process and its data."""
         await self.stop(address)
         shutil.rmtree(self._home(address))
 

@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import aio_pika
 import pytest
 import yaml
+from aio_pika import Channel
 from aio_pika.abc import AbstractChannel
 from aiormq.exceptions import ChannelAccessRefused
 from pymongo import IndexModel
@@ -169,14 +171,6 @@ async def _refused(*acts: Awaitable[object]) -> None:
         assert refused.value.code == _UNAUTHORIZED, refused.value
 
 
-async def _declare_queue(channel: AbstractChannel, name: str) -> None:
-    await channel.declare_queue(name)
-
-
-async def _declare_exchange(channel: AbstractChannel, name: str) -> None:
-    await channel.declare_exchange(name)
-
-
 async def _consume(channel: AbstractChannel, name: str) -> None:
     await (await channel.get_queue(name, ensure=False)).get()
 
@@ -186,25 +180,22 @@ async def _publish(channel: AbstractChannel, exchange: str) -> None:
     await to.publish(aio_pika.Message(b""), "hascheduler.processor.theirs")
 
 
-_Act = Callable[[AbstractChannel, str], Awaitable[None]]
-
-
 @pytest.mark.parametrize(
     ("secret", "act", "name"),
     [
-        (SCHEDULER, _declare_queue, "hascheduler.processor.mine"),
-        (SCHEDULER, _declare_exchange, "hascheduler.dispatch.mine"),
+        (SCHEDULER, Channel.declare_queue, "hascheduler.processor.mine"),
+        (SCHEDULER, Channel.declare_exchange, "hascheduler.dispatch.mine"),
         (SCHEDULER, _consume, "hascheduler.processor.theirs"),
         (SCHEDULER, _publish, "amq.default"),
-        (PROCESSOR, _declare_queue, "not.hascheduler.processor.mine"),
-        (PROCESSOR, _declare_queue, "hascheduler.processor."),
-        (PROCESSOR, _declare_exchange, "hascheduler.events"),
+        (PROCESSOR, Channel.declare_queue, "not.hascheduler.processor.mine"),
+        (PROCESSOR, Channel.declare_queue, "hascheduler.processor."),
+        (PROCESSOR, Channel.declare_exchange, "hascheduler.events"),
         (PROCESSOR, _publish, "hascheduler.dispatch"),
         (PROCESSOR, _publish, "hascheduler.events"),
         (PROCESSOR, _consume, "hascheduler.parked"),
     ],
 )
-async def test_the_broker_refuses(deployment: Deployment, secret: str, act: _Act, name: str) -> None:
+async def test_the_broker_refuses(deployment: Deployment, secret: str, act: Callable[..., Any], name: str) -> None:
     async with await aio_pika.connect(deployment.read(secret, "amqp-url")) as connection:
         channel = await connection.channel()
         with pytest.raises(ChannelAccessRefused):

@@ -5,33 +5,24 @@ import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import structlog
 
-from hascheduler.embedded.children import Child, free_port, start_child
-from hascheduler.embedded.servers import find_mongod
-from hascheduler.errors import InvalidInput, Unreachable
-from hascheduler.mongo.unreachable import ASKING, explained
+from hascheduler.errors import InvalidInput
 from hascheduler.rabbitmq.connection import BrokerConnection, Session, require_access
 from tests.chaos.servers import Broker
+from tests.integration.mongods import mongod
 
 PROCESSES = [["serve", "--http-port", "0"], ["processor", "hascheduler.handlers.log"]]
 LIMIT_S = 60
 PASSWORD = "sEcret"  # what must not be shown
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    status: int
-    out: str
-
-
-async def said(*arguments: str, **variables: str) -> Said:
-    """As a user starts it by hand, with nothing that would start it again."""
+async def said(*arguments: str, **variables: str) -> tuple[int | None, str]:
+    """As a user starts it by hand, with nothing that would start it again: the status and what it printed."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -44,45 +35,26 @@ async def said(*arguments: str, **variables: str) -> Said:
         stderr=asyncio.subprocess.STDOUT,
     )
     out, _ = await asyncio.wait_for(process.communicate(), LIMIT_S)
-    assert process.returncode is not None
-    return Said(process.returncode, out.decode())
+    return process.returncode, out.decode()
 
 
-def check(told: Said, *words: str) -> None:
-    assert told.status == 2, told
-    assert told.out.count("\n") == 1, told
-    assert told.out.startswith("hascheduler: "), told
-    for word in words:
-        assert word in told.out
-    assert PASSWORD not in told.out
-
-
-async def mongod(folder: Path, *more: str) -> tuple[Child, int]:
-    port = free_port()
-    folder.mkdir(exist_ok=True)  # noqa: ASYNC240  # one folder, before anything runs
-    arguments = [find_mongod(), "--dbpath", str(folder), "--port", str(port), "--bind_ip", "127.0.0.1", *more]
-    child = await start_child(
-        "mongod",
-        [*arguments, "--wiredTigerCacheSizeGB", "0.25", "--nounixsocket"],
-        folder / "log",
-        environment=os.environ,
-    )
-    await asyncio.wait_for(child.listens(port), LIMIT_S)
-    return child, port
+def check(told: tuple[int | None, str], problem: str) -> None:
+    status, out = told
+    assert (status, out.count("\n"), out.startswith("hascheduler: ")) == (2, 1, True), told
+    assert problem in out
+    assert PASSWORD not in out
 
 
 @pytest.fixture(scope="module")
 async def standalone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
-    child, port = await mongod(tmp_path_factory.mktemp("standalone"))
-    yield port
-    await child.stop()
+    async with mongod(tmp_path_factory.mktemp("standalone")) as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
 async def uninitiated(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
-    child, port = await mongod(tmp_path_factory.mktemp("uninitiated"), "--replSet", "rs0")
-    yield port
-    await child.stop()
+    async with mongod(tmp_path_factory.mktemp("uninitiated"), "--replSet", "rs0") as port:
+        yield port
 
 
 NO_DATABASE: dict[str, tuple[str, str]] = {
@@ -129,30 +101,6 @@ async def test_a_database_that_can_not_be_used(
     check(await said(*process, HASCHEDULER_MONGODB_URI=uri), problem)
 
 
-async def test_what_no_waiting_mends_is_told_while_the_driver_still_looks_for_a_member(standalone: int) -> None:
-    uri = f"mongodb://127.0.0.1:{standalone}/?replicaSet=rs0"
-    with pytest.raises(Unreachable, match="is not a member of a replica set"):
-        await asyncio.wait_for(explained(forever, uri, {}), LIMIT_S)
-
-
-async def forever() -> None:
-    await asyncio.Event().wait()
-
-
-async def test_what_may_pass_is_outlasted() -> None:
-    causes: list[object] = []
-
-    async def works_after_the_look() -> None:
-        [asking] = [task for task in asyncio.all_tasks() if task.get_name() == ASKING]
-        await asyncio.wait([asking])
-        causes.append(asking.result())
-
-    await asyncio.wait_for(explained(works_after_the_look, "mongodb://127.0.0.1:1/", {}), LIMIT_S)
-    assert [str(cause).partition(";")[0] for cause in causes] == [
-        "HASCHEDULER_MONGODB_URI: nothing listens at 127.0.0.1:1"
-    ]
-
-
 @pytest.mark.parametrize("command", ["dev", "demo"])
 async def test_it_is_told_before_anything_is_started(standalone: int, tmp_path: Path, command: str) -> None:
     for uri, problem in (
@@ -161,14 +109,6 @@ async def test_it_is_told_before_anything_is_started(standalone: int, tmp_path: 
     ):
         told = await said(command, "--folder", str(tmp_path / "run"), HASCHEDULER_MONGODB_URI=uri)
         check(told, problem)
-
-
-@pytest.mark.parametrize("command", ["dev", "demo"])
-async def test_a_folder_that_is_a_file(tmp_path: Path, command: str) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    for folder in (file, file / "below"):
-        check(await said(command, "--folder", str(folder)), f"--folder: {folder} is not a directory")
 
 
 def with_user(url: str, user: str) -> str:
@@ -188,23 +128,18 @@ async def test_a_broker_that_does_not_let_it_in(mongodb_uri: str, amqp_url: str,
         check(told, problem)
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("amqp://guest:sEcret@127.0.0.1:1/", "nothing listens at 127.0.0.1:1; expected the address of a broker"),
-        ("amqp://guest:sEcret@no-such-host.invalid/", "there is no address for the host 'no-such-host.invalid'"),
-    ],
-)
-async def test_dev_starts_nothing_beside_a_broker_that_is_not_there(
-    mongodb_uri: str, tmp_path: Path, url: str, problem: str
-) -> None:
+async def test_dev_starts_nothing_beside_a_broker_that_is_not_there(mongodb_uri: str, tmp_path: Path) -> None:
     """Replicas would wait for it, each in its own log."""
-    variables = {"HASCHEDULER_MONGODB_URI": mongodb_uri, "HASCHEDULER_AMQP_URL": url}
-    told = await said("dev", "--folder", str(tmp_path), "--transport", "rabbitmq", **variables)
-    check(told, f"HASCHEDULER_AMQP_URL: {problem}")
+    for url, problem in (
+        ("amqp://guest:sEcret@127.0.0.1:1/", "nothing listens at 127.0.0.1:1; expected the address of a"),
+        ("amqp://guest:sEcret@no-such-host.invalid/", "the host 'no-such-host.invalid' can't be resolved"),
+    ):
+        variables = {"HASCHEDULER_MONGODB_URI": mongodb_uri, "HASCHEDULER_AMQP_URL": url}
+        told = await said("dev", "--folder", str(tmp_path), "--transport", "rabbitmq", **variables)
+        check(told, f"HASCHEDULER_AMQP_URL: {problem}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def broker() -> AsyncIterator[Broker]:
     """Whose limits may be set: one of its own, in a folder that its own user may enter."""
     broker = Broker(Path(tempfile.mkdtemp(prefix="hascheduler-broker-")))
@@ -249,6 +184,6 @@ async def test_a_user_without_permissions_is_told_so_by_the_broker(broker: Broke
     with pytest.raises(InvalidInput) as refused:
         await require_access(broker.url)
     assert (
-        f"127.0.0.1:{broker.port} refuses user 'guest' the virtual host '/': "
-        "NOT_ALLOWED - access to vhost '/' refused for user 'guest' (530); expected a user with permissions in it"
+        f"127.0.0.1:{broker.port} denies user 'guest' the virtual host '/': "
+        "NOT_ALLOWED - access to vhost '/' refused for user 'guest' (530); expected a user with permissions on it"
     ) in str(refused.value)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from pymongo.uri_parser import parse_uri
 
-from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.servers import find_mongod
+from tests.integration.mongods import mongod
 from tests.manifests.rendering import ROOT
 
 _PROBE = ROOT / "k8s/base/mongodb/member-ready"
@@ -28,13 +27,5 @@ async def test_a_primary_is_ready(mongodb_uri: str) -> None:
 
 
 async def test_a_member_of_no_replica_set_is_not_ready(tmp_path: Path) -> None:
-    port = free_port()
-    arguments = [find_mongod(), "--dbpath", str(tmp_path), "--port", str(port), "--bind_ip", "127.0.0.1"]
-    child = await start_child(
-        "mongod", [*arguments, "--replSet", "rs0", "--nounixsocket"], tmp_path / "log", environment={}
-    )
-    try:
-        await child.listens(port)
+    async with mongod(tmp_path, "--replSet", "rs0") as port:
         assert await _probe(port) == 1
-    finally:
-        await child.stop()

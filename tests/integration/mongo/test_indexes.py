@@ -1,6 +1,5 @@
-"""Hot queries use an index and indexes may be created at once; races, clock and jumps of the shards' home."""
+"""Hot queries use an index; races, clock and jumps of the shards' home."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,6 @@ from hascheduler.model.job import LIVE, JobState
 from hascheduler.model.partition import partition_of
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.journal import entries_of
-from hascheduler.mongo.schema.indexes import INDEXES, ensure_collections_and_indexes
 from hascheduler.shards.home import LayoutStore, agreed_layout
 from hascheduler.shards.layout import Layout
 from hascheduler.shards.names import TENANTS_OF_SCHEDULES, Names
@@ -73,15 +71,6 @@ async def test_a_hot_query_uses_its_index_and_sorts_nothing(database: Database, 
     assert not {stage["stage"] for stage in stages} & {"COLLSCAN", "SORT"}
     used = {stage.get("indexName", "_id_") for stage in stages if _reads_index(stage)}
     assert used == {index}, plan
-
-
-async def test_several_replicas_may_create_the_indexes_at_once(database: Database) -> None:
-    await database.client.drop_database(database.name)
-    await asyncio.gather(*(ensure_collections_and_indexes(database) for _ in range(5)))
-    assert set(await database.list_collection_names()) == {collection.value for collection in Collection}
-    for collection, models in INDEXES.items():
-        names = set(await database[collection.value].index_information())
-        assert names == {"_id_"} | {model.document["name"] for model in models}
 
 
 def _reads_index(stage: Mapping[str, Any]) -> bool:

@@ -17,11 +17,10 @@ from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.transport import MongoDeliveries
-from hascheduler.ports import Delivery
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from tests.factories import make_job
-from tests.integration.rabbitmq.conftest import delivered, running, until
+from tests.integration.rabbitmq.conftest import Inbox, delivered, running, until
 from tests.integration.rabbitmq.wire import wire_to
 
 RETENTION_MS = 600_000
@@ -46,26 +45,22 @@ async def promise(database: Database, job_id: str, processor_id: str) -> None:
     await MongoClaimStore(database, RETENTION_MS).apply([claim], WallMs(2), majority=True)
 
 
-class Inbox:
+class Seen(Inbox):
     def __init__(self) -> None:
-        self.queue: asyncio.Queue[Delivery] = asyncio.Queue()
+        super().__init__()
         self._seen: set[Message] = set()
-
-    async def sink(self, delivery: Delivery) -> None:
-        self.queue.put_nowait(delivery)
 
     async def seen(self, count: int) -> set[Message]:
         """What has been delivered, once it is so many different messages."""
-        async with asyncio.timeout(20):
-            while len(self._seen) < count:
-                delivery = await self.queue.get()
-                self._seen.add(decode_message(delivery.body))
-                await delivery.ack()
+        while len(self._seen) < count:
+            delivery = await self.next()
+            self._seen.add(decode_message(delivery.body))
+            await delivery.ack()
         return self._seen
 
 
 async def test_what_is_promised_before_and_while_it_watches_is_delivered(database: Database) -> None:
-    inbox = Inbox()
+    inbox = Seen()
     await promise(database, "before", "p.1")
     await promise(database, "not ours", "p.2")
     deliveries, turns = MongoDeliveries(database, "p.1"), list[bool]()
@@ -83,7 +78,7 @@ async def test_what_is_promised_before_and_while_it_watches_is_delivered(databas
 
 
 async def test_it_outlives_a_collection_that_is_dropped(database: Database) -> None:
-    inbox = Inbox()
+    inbox = Seen()
     watching = asyncio.create_task(MongoDeliveries(database, "p.1").run(inbox.sink))
     await promise(database, "a", "p.1")
     await inbox.seen(1)
@@ -99,7 +94,7 @@ def _run(job_id: str) -> Message:
 
 
 @asynccontextmanager
-async def _falling_back(database: Database, url: str, id: str, inbox: Inbox) -> AsyncIterator[RabbitDeliveries]:
+async def _falling_back(database: Database, url: str, id: str, inbox: Seen) -> AsyncIterator[RabbitDeliveries]:
     broker = RabbitDeliveries(url, id, 1)
     deliveries = FallbackDeliveries(broker, MongoDeliveries(database, id))
     async with running(lambda: deliveries.run(inbox.sink)):
@@ -111,7 +106,7 @@ async def _falling_back(database: Database, url: str, id: str, inbox: Inbox) -> 
 async def test_while_the_broker_is_away_jobs_are_found_in_the_database(
     database: Database, amqp_url: str, database_name: str
 ) -> None:
-    id, inbox = f"p.{database_name}", Inbox()
+    id, inbox = f"p.{database_name}", Seen()
     async with wire_to(amqp_url) as wire, _falling_back(database, wire.url, id, inbox) as broker:
         wire.silent = True
         wire.reset()
@@ -134,21 +129,9 @@ async def test_a_job_whose_message_does_not_come_is_found_at_the_second_look(
     database: Database, amqp_url: str, database_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fallback, "SWEEP_EVERY_S", 0.2)
-    id, inbox = f"p.{database_name}", Inbox()
+    id, inbox = f"p.{database_name}", Seen()
     async with _falling_back(database, amqp_url, id, inbox) as broker:
         await promise(database, "lost", id)
         assert await inbox.seen(1) == {_run("lost")}
         assert broker.consuming
         await broker.delete()
-
-
-async def test_without_an_outage_what_is_dispatched_just_now_is_left_to_its_message(
-    database: Database, amqp_url: str, database_name: str
-) -> None:
-    inbox = Inbox()
-    await promise(database, "new", "p")
-    looking = MongoDeliveries(database, "p")
-    seen = await looking.sweep(inbox.sink, among=set())
-    assert inbox.queue.empty()
-    assert await looking.sweep(inbox.sink, among=seen) == seen
-    assert await asyncio.wait_for(inbox.seen(1), 20) == {_run("new")}

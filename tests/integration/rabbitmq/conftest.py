@@ -50,8 +50,6 @@ def run_message(job_id: str, attempt: int = 1) -> Message:
 
 
 class Inbox:
-    """A sink that keeps what comes."""
-
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Delivery] = asyncio.Queue()
 

@@ -6,10 +6,10 @@ from functools import partial
 
 import aio_pika
 
-from hascheduler.model.message import Message, MessageKind, decode_message, encode_bundle
+from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm
-from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, queue_name
+from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, queue_name
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from tests.integration.rabbitmq.conftest import LIMIT_S, Inbox, delivered, run_message, running
@@ -36,7 +36,6 @@ async def test_a_bundle_comes_again_until_all_of_it_is_acknowledged(
     transport: RabbitTransport, amqp_url: str, processor_id: str
 ) -> None:
     async def got(count: int, acknowledged: int, *publish: str) -> list[str]:
-        """What a consumer gets that begins again."""
         inbox = Inbox()
         async with running(partial(RabbitDeliveries(amqp_url, processor_id, slots=2).run, inbox.sink)):
             if publish:
@@ -50,19 +49,6 @@ async def test_a_bundle_comes_again_until_all_of_it_is_acknowledged(
     assert await got(4, 2, "first", "a", "b", "c") == ["first", "a", "b", "c"]
     assert await got(3, 3) == ["a", "b", "c"]
     assert await got(1, 1, "last") == ["last"]
-
-
-async def test_a_bundle_that_can_not_be_read_is_handed_on_as_it_is(
-    transport: RabbitTransport, inbox: Inbox, processor_id: str, amqp_url: str
-) -> None:
-    await delivered(transport, processor_id, run_message("first"))
-    await (await inbox.next()).ack()
-    body = encode_bundle([run_message("a"), run_message("b")])[:-2]
-    connection = await aio_pika.connect(amqp_url)
-    async with connection:
-        exchange = await (await connection.channel()).get_exchange(DISPATCH_EXCHANGE)
-        await exchange.publish(aio_pika.Message(body), routing_key=bundle_key(processor_id))
-        assert (await inbox.next()).body == body
 
 
 async def test_a_processor_that_does_not_know_bundles_gets_its_messages_one_by_one(

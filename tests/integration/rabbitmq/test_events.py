@@ -18,8 +18,6 @@ from tests.unit.daemon.happenings import happened
 
 
 class Listener:
-    """A queue of its own, bound with one pattern."""
-
     def __init__(self, queue: AbstractQueue) -> None:
         self._queue = queue
 

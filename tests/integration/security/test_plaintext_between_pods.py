@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from bson import encode
 
-from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.servers import find_mongod
 from hascheduler.mongo.connection import connect
+from tests.integration.mongods import mongod
 from tests.manifests.making import make_secrets
 from tests.manifests.rendering import PRODUCTION, ROOT, rendered
 
@@ -33,22 +32,10 @@ async def member(secrets: Path, tmp_path: Path) -> AsyncIterator[tuple[int, Path
     combined = tmp_path / "tls-combined.pem"
     combined.write_text((secrets / "hascheduler-mongodb-tls/tls-combined.pem").read_text())
     files = {"/run/secrets/tls/tls-combined.pem": str(combined), CA: str(secrets / "authority/ca.crt")}
-    (tmp_path / "data").mkdir()
-    port = free_port()
     own = [files.get(word, word) for word in words[words.index("--tlsMode") :]]
-    child = await start_child(
-        "mongod",
-        [find_mongod(), "--dbpath", str(tmp_path / "data"), "--port", str(port), "--bind_ip", "127.0.0.1",
-         "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25", *own],
-        tmp_path / "mongod.log",
-        environment={},
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(60):
-            await child.listens(port)
+    (tmp_path / "data").mkdir()
+    async with mongod(tmp_path / "data", *own) as port:
         yield port, combined
-    finally:
-        await child.stop()
 
 
 async def _probe(*arguments: str) -> int:

@@ -1,41 +1,23 @@
 """MongoDB and the broker over TLS: what the settings name is what is trusted and shown."""
 
-import asyncio
-import os
 from collections.abc import AsyncIterator
 
 import pytest
 from pymongo.errors import ServerSelectionTimeoutError
 
-from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.servers import find_mongod
 from hascheduler.errors import StoreUnavailable, Unreachable
 from hascheduler.mongo.connection import connect, tls_options
 from hascheduler.mongo.unreachable import explained
+from tests.integration.mongods import mongod
 from tests.unit.tls.certificates import Authority
 
 
 @pytest.fixture(scope="module")
 async def secured(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """The URI of a mongod that speaks TLS only, to those who show a certificate of the authority."""
-    home = tmp_path_factory.mktemp("mongod")
-    port = free_port()
     files = ("--tlsCertificateKeyFile", authority.issue("mongod").both, "--tlsCAFile", authority.cert)
-    child = await start_child(
-        "mongod",
-        [
-            *(find_mongod(), "--dbpath", str(home), "--port", str(port), "--bind_ip", "127.0.0.1"),
-            *("--nounixsocket", "--wiredTigerCacheSizeGB", "0.25", "--tlsMode", "requireTLS", *files),
-        ],
-        home / "mongod.log",
-        environment=os.environ,
-    )
-    try:
-        async with asyncio.timeout(60):
-            await child.listens(port)
+    async with mongod(tmp_path_factory.mktemp("mongod"), "--tlsMode", "requireTLS", *files) as port:
         yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
-    finally:
-        await child.stop()
 
 
 async def test_a_mongod_that_demands_tls_and_a_certificate_is_reached(secured: str, authority: Authority) -> None:

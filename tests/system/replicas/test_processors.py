@@ -97,8 +97,8 @@ async def test_a_leaving_processor_finishes_what_runs_and_gives_back_the_rest(pr
     assert processes.logged("processor_died", "one") == []
 
 
-STOOD_STILL = "stood still for"
-REMEDY = "in the handler of 'block': make it `def`, or process=True"
+BLOCKED = "the event loop was blocked for"
+REMEDY = "by the handler of 'block': use `def` or process=True"
 MODULE = "tests.system.replicas.handlers"
 BLOCKS_S = 8
 """Many times the heartbeat timeout."""
@@ -109,7 +109,7 @@ async def said_why(processes: Processes, job_id: str) -> str:
 
     async def look() -> str | None:
         summary = str((await processes.get(f"/v1/jobs/{job_id}/why"))["summary"])
-        return summary if STOOD_STILL in summary else None
+        return summary if BLOCKED in summary else None
 
     return await eventually(look, f"why says what {job_id} does")
 
@@ -138,9 +138,9 @@ async def test_a_task_of_a_handler_that_blocks_its_event_loop_loses_no_job_and_t
     assert (tmp_path / "book").read_text() == "begun\n"
     [goes_on] = await logged(processes, "p", "handler_loop_resumed")
     assert REMEDY in goes_on["reason"]
-    [stands_still] = await logged(processes, "p", "handler_loop_stalled")
-    assert stands_still["job"] == blocking
-    assert "handlers.py" in stands_still["at"]
+    [stalled] = await logged(processes, "p", "handler_loop_stalled")
+    assert stalled["job"] == blocking
+    assert "handlers.py" in stalled["at"]
 
 
 async def test_a_processor_with_a_blocked_loop_ends_in_good_order(processes: Processes, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ async def test_an_unavailable_database_leaves_no_job_uncounted(world: World, adm
     for _ in range(20):
         with pytest.raises(StoreUnavailable):
             await admission.admit("acme", 1)
-    world.connection.mend()
+    world.connection.restore()
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 10
 

@@ -14,7 +14,6 @@ from tests.unit.cli.invoking import Replica
 
 @pytest.fixture(autouse=True)
 def reader_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the machine is."""
     monkeypatch.setenv("TZ", "UTC")
 
 

@@ -57,11 +57,9 @@ class Replica:
         return await asyncio.to_thread(invoke, *arguments, input=input, **given)
 
     async def done(self, *arguments: str, input: str = "", **variables: str) -> Ended:
-        """As `run`, for what must succeed."""
         ended = await self.run(*arguments, input=input, **variables)
         assert ended.status == 0, ended
         return ended
 
     async def json(self, *arguments: str, input: str = "", **variables: str) -> Any:
-        """What `done` prints with ``--json``."""
         return (await self.done(*arguments, "--json", input=input, **variables)).json

@@ -45,18 +45,15 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     async def interrupted(self) -> int:
-        """Ctrl-C, and the status."""
         self._process.send_signal(signal.SIGINT)
         return await self.ended()
 
     async def until(self, text: str) -> None:
-        """Reads until ``text`` was shown."""
         async with asyncio.timeout(_PATIENCE_S):
             while text not in self.shown:
                 assert await self._read(), f"ended without {text!r}: {self.shown}"
 
     async def ended(self) -> int:
-        """Reads what is left; the status."""
         async with asyncio.timeout(_PATIENCE_S):
             while await self._read():
                 pass

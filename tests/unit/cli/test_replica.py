@@ -11,8 +11,6 @@ from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 
 class _Answering(BaseHTTPRequestHandler):
-    """Answers everything with what the test wants."""
-
     status, body = 200, b"{}"
     length: int | None = None
 
@@ -48,16 +46,13 @@ _TWO = '[{"path": "a", "problem": "x", "expected": "y"}, {"path": "b", "problem"
     ("status", "body", "kind", "said"),
     [
         (404, problem("not-found", "no schedule 'a'"), CallerError, "no schedule 'a'"),
-        (404, problem("no-such-route", "nothing is at /x"), WorldError, "404: nothing is at /x"),
         (409, problem("conflict", "taken"), Conflict, "taken"),
         (412, problem("stale", "rev 3 it is"), RevisionChanged, "it was changed by another request"),
         (422, problem("invalid", "d", _ONE), InvalidInput, "trigger.at.0: is late; expected an earlier one"),
         (422, problem("invalid", "d", _TWO), CallerError, "a: x; expected y | b: x; expected y"),
         (422, b"{}", WorldError, "answered 422: not a replica"),
         (500, problem("unreadable", "broken"), WorldError, "answered 500: broken"),
-        (503, problem("unavailable", "away"), WorldError, "answered 503: away"),
         (401, problem("unauthorized", "who?"), CallerError, "who?; set HASCHEDULER_TOKEN"),
-        (429, problem("share-used-up", "too many"), WorldError, "answered 429: too many"),
         (200, b"[]", WorldError, "not a replica"),
         (200, b"hello", WorldError, "does not answer like a replica"),
     ],
@@ -85,9 +80,3 @@ def test_a_stream_that_ends_in_between_broke_off(server: HTTPServer, monkeypatch
         replica(f"http://127.0.0.1:{server.server_port}", "broke off") as scheduler,
     ):
         heard.extend(scheduler.cluster.record("1s"))
-
-
-@pytest.mark.parametrize("url", ["nonsense", "ftp://host", "http://", "http://host:port", "http://[::1"])
-def test_what_is_no_url_is_the_callers(url: str) -> None:
-    with pytest.raises(InvalidInput, match="--url"), replica(url):
-        pass

@@ -88,7 +88,7 @@ def test_what_can_not_be_moved_is_refused() -> None:
     rows: tuple[tuple[dict[str, Any], str], ...] = (
         ({"tenants": ["a"], "to": "0009"}, "--to: there is no shard '0009'; expected one of default, 0001, 0002"),
         ({"partitions": [256], "to": "0001"}, "--partition: 256; expected 0 to 255"),
-        ({"partitions": [0], "to": "0002"}, "--partition: 0 moves to 0001; expected one that is at rest"),
+        ({"partitions": [0], "to": "0002"}, "--partition: 0 already moves to 0001; expected"),
         ({"partitions": [1]}, "--to: is missing; expected one of"),
         ({"to": "0001"}, "--to: no partitions to move are given; expected --tenant or --partition"),
         ({"even": True, "to": "0001"}, "--even: excludes --tenant, --partition and --to"),

@@ -25,11 +25,6 @@ from tests.unit.simulate.test_recordings import Load, written
 # Scenarios
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
-    assert "is not UTF-8" in invoke("simulate", str(tmp_path / "noise")).err
-
-
 @pytest.mark.parametrize(("name", "begins"), spread([("out.SVG", b"<?xml"), ("out.png", b"\x89PNG")], check=1))
 def test_a_picture_is_written(name: str, begins: bytes, tmp_path: Path) -> None:
     out = tmp_path / name
@@ -50,6 +45,7 @@ def test_without_matplotlib_a_picture_is_refused_in_one_line(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 async def test_a_long_run_shows_how_far_it_is_on_a_terminal(tmp_path: Path) -> None:
     long = document(job("g", count=30_000, every=0.5, duration=[1, 2]), processors=[processor(slots=3)])
     (tmp_path / "long.json").write_text(json.dumps(long), "utf-8")
@@ -120,11 +116,3 @@ def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) ->
     assert {name: each["left_out"] for name, each in under.items()} == {
         "balanced": {"due_later": ["later"]}, "fair": {"due_later": ["later"]},
     }  # fmt: skip
-
-
-def test_a_line_that_cannot_be_read_is_named(file: Path) -> None:
-    write(file, *recorded())
-    file.write_text(file.read_text().replace('"now"', '"then"', 1))
-    for arguments in ((str(file),), (str(file), "--policy", "fair")):
-        ended = invoke("simulate", *arguments)
-        assert (ended.status, f"{file}, line.2: " in ended.err) == (2, True)

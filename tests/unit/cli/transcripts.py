@@ -135,7 +135,6 @@ async def _constant(_: World, monkeypatch: pytest.MonkeyPatch, rest: str) -> Non
 
 
 async def _view(world: World, _: pytest.MonkeyPatch, rest: str) -> None:
-    """What the replica sees, as JSON."""
     for name, value in orjson.loads(rest).items():
         setattr(world.view, name, set(value) if name == "never_to_run" else value)
 
@@ -161,7 +160,6 @@ async def _failovers_of_shards(world: World, monkeypatch: pytest.MonkeyPatch, _:
 
 
 async def _away(world: World, _: pytest.MonkeyPatch, __: str) -> None:
-    """The database goes."""
     world.go_away()
 
 

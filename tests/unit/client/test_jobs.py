@@ -12,7 +12,6 @@ import pytest
 from pydantic import BaseModel
 
 from hascheduler.client import Changed, InvalidInput, JobCancelled, JobFailed, JobState, Refused, StillRunning, bodies
-from hascheduler.client.bodies import split_jobs
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.test_waiting import end, until, waits
@@ -129,6 +128,8 @@ async def test_too_many_for_one_request_go_in_several(
     await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
     assert len(world.everything()[Collection.JOBS]) == 5
     assert await face.ask.submit_many([]) == type(done)((), ())
+    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
+        await face.ask.submit_many([{"definition": "log", "depends_on": ["ref:a"]}] * 3)
 
 
 async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,17 +159,6 @@ async def test_all_that_match_are_changed_however_many_requests_it_takes(
     assert await face.ask.retry_where(definition="log") == Changed(1, True, 1, 0, True)
     assert (await face.ask.reprioritize_where(9, definition="log")).changed == 1
     assert [world.job(f"job:000{n}")["priority"] for n in (1, 2)] == [5, 9]
-
-
-def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "REQUEST_JOBS_MAX", 2)
-    plain = [{"definition": "log"}] * 5
-    assert [len(group) for group in split_jobs(plain)] == [2, 2, 1]
-    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
-        split_jobs([{"depends_on": ["ref:a"]}, *plain[:2]])
-    assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
-        [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
-    ]
 
 
 async def test_jobs_and_batches_are_waited_for_together(face: Face, world: World) -> None:

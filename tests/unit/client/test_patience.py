@@ -82,20 +82,6 @@ async def test_what_makes_something_is_repeated_under_its_own_key(kind: str) -> 
 
 
 @faces
-@pytest.mark.parametrize("answer", [httpx2.ReadTimeout("slow"), problem(503, "busy"), problem(500, "?")])
-async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
-    kind: str, answer: httpx2.Response | httpx2.TransportError
-) -> None:
-    replicas = Replicas(answer)
-    with pytest.raises(Unavailable) as unavailable:
-        await answered_by(kind, replicas, A, patience=0).ask.submit("log")
-    assert unavailable.value.idempotency_key == replicas.asked[0].headers["idempotency-key"]
-    with pytest.raises(Unavailable) as unavailable:
-        await answered_by(kind, replicas, A, patience=0).ask.get("job:1")
-    assert unavailable.value.idempotency_key is None
-
-
-@faces
 async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_late(kind: str) -> None:
     replicas = Replicas(problem(429, "too many", Retry_After="0"), httpx2.Response(200, json=OK))
     assert await answered_by(kind, replicas, A, B).ask.cancel("job:1") == "cancelled"
@@ -124,6 +110,9 @@ async def test_patience_ends(kind: str, answer: httpx2.Response | httpx2.Transpo
         with pytest.raises(Unavailable, match=said):
             await answered_by(kind, once, A, patience=0).ask.get("job:1", wait=wait)
         assert len(once.asked) == 1
+    with pytest.raises(Unavailable, match=said) as unavailable:
+        await answered_by(kind, replicas, A, patience=0).ask.submit("log")
+    assert unavailable.value.idempotency_key == replicas.asked[-1].headers["idempotency-key"], "to repeat it under"
 
 
 @faces

@@ -114,7 +114,7 @@ async def finish(driver: Driver) -> None:
         await driver.call()
         raise StoreUnavailable("down")
 
-    await until_answered(ask, "finish", hopeful=always)
+    await until_answered(ask, "finish", retry_while=always)
 
 
 class Endless(Port):

@@ -35,7 +35,6 @@ def make_job(
 
 
 async def outcome_of(definition: str, payload: Any) -> AttemptOutcome:
-    """What the processor says of a job with that payload."""
     async with staged(load_handlers([f"hascheduler.handlers.{definition}"])) as stage:
         job = stage.world.dispatch("j1", definition, payload)
         await until(lambda: job.outcome is not None)

@@ -73,7 +73,6 @@ async def a_trickle(writer: asyncio.StreamWriter) -> None:
 
 
 async def a_flood(writer: asyncio.StreamWriter) -> None:
-    """As much as the other side takes, for ever."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
     while not writer.transport.is_closing():
         writer.write(b"x" * 65_536)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from structlog.contextvars import get_contextvars
 
-from hascheduler.model.job import JobState
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Delivery, StartedJob
@@ -63,7 +62,6 @@ def handlers_of(recorded: Recorded) -> Handlers:
 async def traced(
     definition: str, kept: TraceContext | None, told: TraceContext | None, **more: Any
 ) -> tuple[Recorded, Any]:
-    """What was recorded of one attempt, and its span."""
     recorded = Recorded()
     world = TracedWorld(kept, told)
     async with staged(handlers_of(recorded), world=world, tracer=recorded.tracer):
@@ -103,18 +101,6 @@ async def test_an_attempt_belongs_where_its_job_says_and_else_where_its_message_
 ) -> None:
     _, attempt = await traced("ask", kept, told)
     assert parent_of(attempt) == (None if parent is None else span_id(parent))
-
-
-async def test_what_is_given_back_has_not_failed() -> None:
-    recorded = Recorded()
-    async with staged(handlers_of(recorded), drain_grace_ms=0, tracer=recorded.tracer) as stage:
-        job = stage.world.dispatch("a", "hold")
-        await until(lambda: job.state is JobState.RUNNING)
-        stage.processor.drain()
-        await until(lambda: bool(recorded.names))
-    told = recorded.one("attempt hold")
-    assert (told.attributes or {})["hascheduler.outcome"] == "given_back"
-    assert told.status.is_unset
 
 
 @pytest.mark.parametrize("definition", ["ask", "thread"])

@@ -12,11 +12,9 @@ from hascheduler.handlers.command import (
     ALLOW,
     ENV,
     HALF_BYTES_MAX,
-    CommandPayload,
     allowed_executable,
     child_environment,
 )
-from hascheduler.schema.noun import read_request
 from tests.unit.processor.ready_made import error_of, make_job, result_of
 
 PYTHON = sys.executable
@@ -65,8 +63,8 @@ async def test_the_child_sees_nothing_of_the_processors_environment(monkeypatch:
         ("echo first >&2; echo '  last line ' >&2; echo >&2; exit 3", "CommandFailed: exit code 3: last line"),
         ("echo out; exit 1", "CommandFailed: exit code 1"),
         ("printf 'a\\033[31mb\\377' >&2; exit 1", "CommandFailed: exit code 1: a [31mb\ufffd"),
-        ("kill -KILL $$", "CommandFailed: ended by SIGKILL"),
-        ("kill -TERM $$", "CommandFailed: ended by SIGTERM"),
+        ("kill -KILL $$", "CommandFailed: killed by SIGKILL"),
+        ("kill -TERM $$", "CommandFailed: killed by SIGTERM"),
     ],
 )
 async def test_what_is_not_a_success_fails_with_the_last_line_of_stderr(program: str, error: str) -> None:
@@ -92,17 +90,15 @@ os.write(1, b"\\nlast out\\n"), os.write(2, b"\\nlast err\\n")
         text = result[f"std{name}"]
         assert text.startswith(f"first {name}\n")
         assert text.endswith(f"\nlast {name}\n")
-        assert "\n[… of 10000020 bytes, only the beginning and the end were kept …]\n" in text
+        assert "\n[… the middle of 10000020 bytes is left out …]\n" in text
         assert len(text) < 2 * HALF_BYTES_MAX + 200
 
 
 async def test_without_the_setting_nothing_runs_and_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ALLOW)
     error = await error_of("command", sh("true"))
-    assert error == (
-        "InvalidInput: payload.argv.0: '/bin/sh' is not allowed to run;"
-        " expected HASCHEDULER_COMMAND_ALLOW on the processor, which is not set, to list it"
-    )
+    assert error.startswith("InvalidInput: payload.argv.0: '/bin/sh' is not allowed to run; expected ")
+    assert f"{ALLOW} lists; it is not set" in error
 
 
 def test_a_program_that_is_not_listed_does_not_run_whatever_it_is_called(tmp_path: Path) -> None:
@@ -148,7 +144,7 @@ async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatc
     long = {"argv": ["/bin/sh", "-c", ":", "x" * 200_000]}
     assert "payload.argv: can't be started: Argument list too long" in await error_of("command", long)
     for absent in (str(tmp_path / "absent"), "tests"):
-        assert f"payload.cwd: no directory '{absent}' here" in await error_of("command", sh("true", cwd=absent))
+        assert f"payload.cwd: no directory '{absent}' on" in await error_of("command", sh("true", cwd=absent))
 
 
 @pytest.mark.parametrize(
@@ -160,22 +156,5 @@ async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_variable_that_decides_which_code_runs_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^payload\.env\.{name}: '{name}' is not for the payload to set"):
+    with pytest.raises(InvalidInput, match=rf"^payload\.env\.{name}: the payload can't set '{name}'"):
         child_environment({name: "1"}, make_job(), {ENV: f"{name}, {name[:2]}*"})
-
-
-@pytest.mark.parametrize(
-    ("payload", "path", "problem"),
-    [
-        ({}, "payload.argv", "missing"),
-        ({"argv": []}, "payload.argv", "0 items; expected at least 1"),
-        ({"argv": ["/x"] * 1_001}, "payload.argv", "1001 items; expected at most 1000"),
-        ({"argv": ["/x"], "timeout": "25h"}, "payload.timeout", "25h is out of range; expected 100ms to 1d"),
-        ({"argv": ["/x"], "shell": True}, "payload.shell", "no such field; expected one of argv, env, cwd"),
-    ],
-)
-def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, path: str, problem: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        read_request(CommandPayload, payload, ("payload",))
-    assert str(caught.value).startswith(f"{path}: ")
-    assert problem in str(caught.value)

@@ -21,7 +21,7 @@ from tests.tiers import spread
 from tests.unit.processor.world import Job, Stage, staged, until
 
 LIMIT_S = 20
-BLAMED = "in the handler of 'block': make it `def`, or process=True"
+BLAMED = "by the handler of 'block': use `def` or process=True"
 
 
 class Work:
@@ -77,7 +77,7 @@ def make_loop(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    monkeypatch.setattr(handler_loop, "_LOOK_S", 0.02)
+    monkeypatch.setattr(handler_loop, "_POLL_S", 0.02)
     monkeypatch.setattr(handler_loop, "STALL_S", 0.5)
     return Work()
 
@@ -151,8 +151,8 @@ async def test_one_that_blocks_for_ever_has_failed_and_its_siblings_are_given_ba
             "blocking", "block", rules=Definition(name="block", retry=RetryPolicy(attempts_max=1))
         )
         await until(lambda: blocking.outcome is not None and sibling.state is JobState.PENDING)
-        assert error_of(blocking).startswith("given up; the event loop stood still for ")
-        assert [reason.startswith("it could not go on; ") for reason in sibling.reasons] == [True]
+        assert error_of(blocking).startswith("given up; the event loop was blocked for ")
+        assert [reason.startswith("it could not run; ") for reason in sibling.reasons] == [True]
         assert error_of(blocking).endswith(BLAMED)
         assert sibling.reasons[0].endswith(BLAMED)
         assert sibling.losses == 0
@@ -175,7 +175,7 @@ async def test_those_whom_a_callback_blocks_for_ever_are_lost_as_any_of_them_may
         job = stage.world.dispatch("a", "callback")
         await until(lambda: job.state is JobState.PENDING)
         assert job.losses == 1
-        assert job.reasons[0].endswith(" in a callback: make it `def`, or process=True")
+        assert job.reasons[0].endswith(" by a callback: use `def` or process=True")
 
 
 async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(work: Work, make_loop: Any) -> None:
@@ -203,7 +203,11 @@ async def test_a_handler_that_holds_the_interpreter_lock_is_named_in_the_log(wor
     assert line["reason"] == "the handler of 'greedy' may hold the interpreter lock: use process=True"
 
 
-async def test_a_processor_whose_loop_is_blocked_drains_within_its_grace(work: Work, make_loop: Any) -> None:
+async def test_a_processor_whose_loop_is_blocked_drains_within_its_grace(
+    work: Work, make_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.processor.processor._STOP_LIMIT_S", 0.05)
+    monkeypatch.setattr("hascheduler.processor.attempts._LAST_MOMENT_S", 0.01)
     async with running(work, make_loop, drain_grace_ms=50) as (stage, loop):
         blocking = stage.world.dispatch("blocking", "block")
         await until(lambda: loop.stall is not None)
@@ -238,7 +242,7 @@ async def test_the_end_of_the_loop_ends_the_processor(work: Work, make_loop: Any
         loop.start()
         async with staged(work.handlers, handler_loop=loop) as stage:
             stage.world.dispatch("behind", "behind")
-            with pytest.raises(RuntimeError, match="the event loop of the handlers has ended"):
+            with pytest.raises(RuntimeError, match="handlers' event loop has ended"):
                 async with asyncio.timeout(LIMIT_S):
                     await loop.watch()
     finally:

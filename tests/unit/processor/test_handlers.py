@@ -38,18 +38,18 @@ def test_a_name_that_no_definition_can_have_is_refused(name: Any) -> None:
 def test_a_second_handler_of_one_definition_is_refused() -> None:
     handlers = Handlers()
     handlers.handler("a")(nothing)
-    with pytest.raises(InvalidInput, match="has a handler already"):
+    with pytest.raises(InvalidInput, match="already has a handler"):
         handlers.handler("a")(lambda job: None)
 
 
 @pytest.mark.parametrize(
     ("modules", "problem"),
     [
-        ([], "no handler in them"),
+        ([], "they register no handler"),
         (["no.such.module"], "can't be imported: ModuleNotFoundError"),
         (["json"], "has no `handlers`"),
         (["processors.log"], "is not here any more; expected hascheduler.handlers.log"),
-        (["hascheduler.handlers.log", "hascheduler.handlers.log"], "has a handler already"),
+        (["hascheduler.handlers.log", "hascheduler.handlers.log"], "already has a handler"),
         (["broken_module"], "can't be imported"),
     ],
 )

@@ -74,14 +74,14 @@ async def test_a_process_gets_the_job_and_its_result_progress_and_log_lines_come
         [
             ("raise", "ValueError: no answer of http://me:secret@there/", True),
             ("permanent", "PermanentError: never", False),
-            ("later", "RetryLater: not before 90s from now", True),
+            ("later", "RetryLater: retry in 90s", True),
             ("percent", "InvalidInput: percent: '101'; expected a number from 0 to 100, or None", False),
             ("no json", "InvalidInput: result.at: not JSON: object", False),
-            ("exit", "ProcessDied: the handler's process ended with exit status 7, without a result", True),
-            ("quit", "ProcessDied: the handler's process ended with exit status 0, without a result", True),
+            ("exit", "ProcessDied: the handler's process exited with status 7 and no result", True),
+            ("quit", "ProcessDied: the handler's process exited with status 0 and no result", True),
             (
                 "kill",
-                "ProcessDied: the handler's process was ended by SIGKILL; the kernel does so where memory runs",
+                "ProcessDied: the handler's process was killed by SIGKILL; the kernel does this when memory",
                 True,
             ),
         ],
@@ -95,9 +95,7 @@ async def test_a_process_that_fails_or_dies_is_a_failure_that_says_how(payload: 
     assert (job.outcome.error or "").startswith(error)
     assert (job.outcome.retry_at_ms is not None) is again
     if payload == "raise":
-        lines = (job.outcome.traceback or "").splitlines()
-        assert "process_handlers.py" in lines[1]
-        assert lines[-1] == "ValueError: no answer of http://***@there/"
+        assert (job.outcome.traceback or "").endswith("ValueError: no answer of http://***@there/")
     elif error.startswith("ProcessDied"):
         assert job.outcome.traceback is None, "nothing of the handler's raised it"
 
@@ -110,7 +108,7 @@ def test_what_a_process_can_not_import_is_refused_when_it_is_registered(function
 
     anything: Any = (function, inner, takes_nothing)
     for refused in anything:
-        with pytest.raises(InvalidInput, match=r"by its name in a module|can't be called"):
+        with pytest.raises(InvalidInput, match=r"named function of a module|can't be called"):
             Handlers().handler("x", process=True)(refused)
 
 
@@ -118,7 +116,7 @@ async def test_a_payload_that_is_no_json_fails_the_job_with_a_clear_error() -> N
     async with staged(handlers, deadline_ms=60_000) as stage:
         job = await ended(stage, "tell", {"at": object()})
     assert job.outcome is not None
-    assert (job.outcome.error or "").startswith("InvalidInput: payload: can't be given to a process")
+    assert (job.outcome.error or "").startswith("InvalidInput: payload: can't be passed to a process")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +194,6 @@ async def test_a_processor_that_is_killed_leaves_no_process_behind(tmp_path: Pat
 
 _PROCESSOR = f"""
 import asyncio, sys
-from tests.tiers import spread
 from tests.unit.processor.process_handlers import handlers
 from tests.unit.processor.world import staged
 

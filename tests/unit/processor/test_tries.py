@@ -17,20 +17,17 @@ from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLat
 from hascheduler.processor.attempts import StopReason
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.processor.world import Job, Stage, at_work, staged, until
+from tests.unit.processor.world import Job, Stage, at_work, handling, staged, until
 
 NOW = 1_000_000
 TRIES = RetryPolicy(attempts_max=3, backoff_ms=1_000, backoff_factor=2_000, backoff_max_ms=60_000)
 
 
 def raising(error: Exception) -> Handlers:
-    handlers = Handlers()
-
-    @handlers.handler("raise")
     async def handler(job: JobContext) -> None:
         raise error
 
-    return handlers
+    return handling(**{"raise": handler})
 
 
 async def outcome_of(handlers: Handlers, **job: Any) -> AttemptOutcome:
@@ -106,8 +103,6 @@ async def test_the_end_of_all_attempts_is_the_end_of_the_job_and_says_how_many_t
 async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_tried_again_by_its_rule(
     how: str, failures: int
 ) -> None:
-    handlers = Handlers()
-
     def thread(job: JobContext) -> str:
         while not job.stop_requested:
             threading.Event().wait(0.001)
@@ -120,8 +115,7 @@ async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_trie
             return "too late"
         raise AssertionError("nobody sets it")
 
-    handlers.handler("slow")(thread if how == "thread" else coroutine)
-    async with staged(handlers) as stage:
+    async with staged(handling(slow=thread if how == "thread" else coroutine)) as stage:
         rules = Definition(name="slow", timeout_ms=20, retry=TRIES)
         job = stage.world.dispatch("a", "slow", rules=rules, failures=failures)
         await job.ended()
@@ -130,12 +124,10 @@ async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_trie
 
 
 async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
+    monkeypatch.setattr(invocation, "CANCEL_AGAIN_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
-    handlers = Handlers()
     over = asyncio.Event()
 
-    @handlers.handler("deaf")
     async def deaf(job: JobContext) -> None:
         while not over.is_set():
             try:
@@ -143,7 +135,7 @@ async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monke
             except asyncio.CancelledError:
                 continue
 
-    async with staged(handlers, slots=1, deadline_ms=60_000) as stage:
+    async with staged(handling(deaf=deaf), slots=1, deadline_ms=60_000) as stage:
         rules = Definition(name="deaf", timeout_ms=20)
         first, second = (stage.world.dispatch(id, "deaf", rules=rules) for id in "ab")
         try:
@@ -167,7 +159,7 @@ async def overdue(rules: Definition, **more: Any) -> AsyncIterator[tuple[Stage, 
 async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_it_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
+    monkeypatch.setattr(invocation, "CANCEL_AGAIN_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
     async with overdue(Definition(name="deaf", timeout_ms=20, retry=TRIES)) as (stage, job, over):
         assert job.overdue_since_ms == NOW + 20
@@ -214,10 +206,8 @@ async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_a
 
 
 async def test_the_newest_progress_is_stored_once_an_interval() -> None:
-    handlers = Handlers()
     said, again, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    @handlers.handler("work")
     async def work(job: JobContext) -> None:
         for percent in (10, 20, 30):
             job.progress(percent, f"{percent}\nof 100")
@@ -226,7 +216,7 @@ async def test_the_newest_progress_is_stored_once_an_interval() -> None:
         job.progress(30, "30 of 100")
         await go_on.wait()
 
-    async with staged(handlers) as stage:
+    async with staged(handling(work=work)) as stage:
         job = stage.world.dispatch("a", "work")
         await said.wait()
         await until(lambda: bool(job.progress))
@@ -248,10 +238,8 @@ async def test_an_error_is_cut_to_four_kibibytes() -> None:
 
 
 async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -> None:
-    handlers = Handlers()
     go_on = asyncio.Event()
 
-    @handlers.handler("slow")
     async def slow(job: JobContext) -> str:
         try:
             await asyncio.Event().wait()
@@ -259,7 +247,7 @@ async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -
             await go_on.wait()
         return "too late"
 
-    async with staged(handlers) as stage:
+    async with staged(handling(slow=slow)) as stage:
         job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=20))
         await until(lambda: job.state is JobState.RUNNING)
         await until(lambda: any(held.timed_out for held in stage.processor._attempts.held))
@@ -277,53 +265,28 @@ async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answer
 
 
 async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it() -> None:
-    handlers = Handlers()
     begun: list[str] = []
 
     async def rest(job: JobContext) -> None:
         begun.append(job.id)
 
-    @handlers.handler("both")
     def both(job: JobContext) -> Any:
         while not job.stop_requested:
             threading.Event().wait(0.001)
         return rest(job)
 
-    async with staged(handlers) as stage:
+    async with staged(handling(both=both)) as stage:
         job = stage.world.dispatch("a", "both", rules=Definition(name="both", timeout_ms=20))
         await job.ended()
         assert (job.state, begun) == (JobState.FAILED, [])
 
 
-async def test_a_cancel_goes_before_a_timeout() -> None:
-    handlers = Handlers()
-    stopped = asyncio.Event()
-
-    @handlers.handler("stubborn")
-    async def stubborn(job: JobContext) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await stopped.wait()
-
-    async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "stubborn", rules=Definition(name="stubborn", timeout_ms=20))
-        await until(lambda: job.state is JobState.RUNNING)
-        job.cancel_requested = True
-        await until(lambda: stage.world.calls["stop_requests"] > 2)
-        stopped.set()
-        assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
-
-
 @pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])
 async def test_what_is_no_percentage_fails_the_job_with_a_clear_error(percent: Any) -> None:
-    handlers = Handlers()
-
-    @handlers.handler("work")
     async def work(job: JobContext) -> None:
         job.progress(percent)
 
-    async with staged(handlers) as stage:
+    async with staged(handling(work=work)) as stage:
         job = stage.world.dispatch("a", "work")
         outcome = await job.ended()
         assert "expected a number from 0 to 100" in (outcome.error or "")

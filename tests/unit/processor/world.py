@@ -24,8 +24,6 @@ ME = "p.1"
 
 
 class HandClock:
-    """Stands still until it is moved."""
-
     def __init__(self) -> None:
         self.now_ms = 1_000_000
 
@@ -222,8 +220,6 @@ class World:
 
 @dataclass(frozen=True)
 class Stage:
-    """A world with a processor at work in it."""
-
     world: World
     clock: HandClock
     processor: Processor
@@ -279,25 +275,25 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
+def handling(**functions: Callable[[JobContext], Any]) -> Handlers:
+    handlers = Handlers()
+    for definition, function in functions.items():
+        handlers.handler(definition)(function)
+    return handlers
+
+
 class Work:
     """Handlers that the test controls: ``hold`` waits, ``echo`` returns, ``fail`` raises, ``stubborn`` goes on."""
 
     def __init__(self) -> None:
-        self.handlers = Handlers()
+        self.handlers = handling(
+            hold=self.hold, echo=self.echo, fail=self.fail, stubborn=self.stubborn, thread=self.thread, deaf=self.deaf
+        )
         self.began: list[tuple[str, int]] = []
         self.stopped: list[str] = []
         self.contexts: dict[str, JobContext] = {}
         self.release = asyncio.Event()
         self.thread_release = threading.Event()
-        for definition, function in {
-            "hold": self.hold,
-            "echo": self.echo,
-            "fail": self.fail,
-            "stubborn": self.stubborn,
-            "thread": self.thread,
-            "deaf": self.deaf,
-        }.items():
-            self.handlers.handler(definition)(function)
 
     async def hold(self, job: JobContext) -> Any:
         self.began.append((job.id, job.attempt))
@@ -346,3 +342,12 @@ async def at_work(**options: Any) -> AsyncIterator[tuple[Work, Stage]]:
             yield work, stage
         finally:
             work.thread_release.set()
+
+
+@asynccontextmanager
+async def running(definition: str = "hold", **options: Any) -> AsyncIterator[tuple[Work, Stage, Job]]:
+    """A processor with one job at work: ``a`` of that definition."""
+    async with at_work(**options) as (work, stage):
+        job = stage.world.dispatch("a", definition)
+        await until(lambda: work.began == [("a", 1)])
+        yield work, stage, job

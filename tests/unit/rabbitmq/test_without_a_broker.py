@@ -65,7 +65,7 @@ STAYS = [
         OPEN,
         530,
         "NOT_ALLOWED - access to vhost 'the limit' refused for user 'down'",
-        "refuses user 'me' the virtual host 'place'",
+        "denies user 'me' the virtual host 'place'",
     ),
 ]  # fmt: skip
 PASSES = [

@@ -55,7 +55,6 @@ class Caller:
         return reader
 
     async def ask(self, method: str, path: str, content: object = None) -> tuple[int, Any]:
-        """The status of the answer, and what is in it."""
         sent = b"" if content is None else json.dumps(content).encode()
         status, text = await answer_of(await self.begin(method, path, sent, Connection="close"))
         return status, json.loads(text or b"null")
@@ -70,7 +69,6 @@ class Caller:
 
 
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """One whole answer that says its length."""
     async with asyncio.timeout(LIMIT_S):
         head = await reader.readuntil(b"\r\n\r\n")
         length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")

@@ -24,8 +24,6 @@ FLOOD = 300
 
 
 class MovingClock(StandingClock):
-    """Its monotonic side goes along."""
-
     def mono_ms(self) -> MonoMs:
         return MonoMs(self.now - NOW)
 

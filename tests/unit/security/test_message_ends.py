@@ -207,14 +207,12 @@ async def played(port: int, tls: ssl.SSLContext | None, scripts: Sequence[Sequen
 
 @pytest.fixture(scope="module", params=["plain", "TLS"])
 def contexts(request: pytest.FixtureRequest, authority: Authority) -> Contexts:
-    """Of the server and of its clients."""
     if request.param == "plain":
         return None, None
     return of_server(authority), client_context(PemFile("CA", authority.cert), PemFile("", ""), PemFile("", ""))
 
 
 def wrong(app: Application, client: Client, row: str) -> str | None:
-    """What differs from what must be."""
     _, seen, answers = ROWS[row]
     got = app.seen.get(client.port, []), client.answers()
     return None if got == (seen, answers) else f"{row}: {got}, not {(seen, answers)}"

@@ -1,7 +1,6 @@
 """acme deletes a schedule while its jobs live, and beta makes one of that name: neither has to do with the other's.
 
-What the API answers and what the core decides; what the stores do with decisions that come late is in the file of this
-name beside the suites of the stores, where the real database is too.
+What the API answers and what the core decides; tests/contract has what the stores do with decisions that come late.
 """
 
 from dataclasses import replace
@@ -152,14 +151,6 @@ def test_a_fire_runs_beside_a_job_of_the_schedule_that_had_its_name(overlap: Ove
     step = scene.at(2_000)
     assert [type(decision) for decision in step.decisions] == [Fire, Dispatch]
     assert not [decision for decision in scene.at(2_100).decisions if isinstance(decision, Cancel)]
-
-
-def test_a_schedule_whose_end_was_overlooked_leaves_no_promise_to_the_next_one() -> None:
-    scene = Scene(ScheduleSeen(of_acme()), *processors("p", slots=8))
-    scene.at(1_000)
-    step = scene.at(1_100, ScheduleSeen(of_beta(900)))
-    fires = [decision for decision in step.decisions if isinstance(decision, Fire)]
-    assert [(each.nominal_ms, each.basis.created_at_ms) for each in fires] == [(wall(1_000), wall(900))]
 
 
 def test_what_a_leader_left_behind_of_the_old_schedule_is_no_promise_of_the_new_one() -> None:

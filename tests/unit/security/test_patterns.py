@@ -38,7 +38,7 @@ BOUNDED: dict[str, int] = {
     "hascheduler/model/values/instants.py:_PART": 64,
     "hascheduler/model/token.py:SECRET": 1_024,
     "hascheduler/model/trace.py:_FORM": 256,
-    "hascheduler/rabbitmq/connection.py:_PASSES": 1_024,
+    "hascheduler/rabbitmq/connection.py:_TEMPORARY": 1_024,
     "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": 256,
     "hascheduler/triggers/expressions.py:_DAY_OF_WEEK": 256,
     "hascheduler/triggers/expressions.py:_ITEM": 256,
@@ -181,21 +181,12 @@ def test_no_pattern_is_overlooked() -> None:
     assert fields <= OF_SETTINGS
 
 
-@pytest.mark.parametrize("at", range(1, 60))
-def test_of_a_secret_that_is_cut_nothing_is_shown(at: int) -> None:
-    for secret in ("amqp://user:s3cr3t/w0rd@host/x", "amqp://s3cr3t@host", "hsk_s3cr3tabcdefghijkl"):
-        text = "." * 20 + " " + secret + " and more" * 20
-        assert "s3c" not in redacted_beginning(text, at)
-        assert "s3c" not in quoted(text, max(at, 8))
-        assert "s3c" not in redacted_beginning(text, 200)
-
-
-def test_a_key_that_holds_a_secret_is_not_shown_by_half() -> None:
+def test_of_a_secret_that_is_cut_nothing_is_shown() -> None:
     for length in range(60, 200):
         key = "x" * length + " amqp://user:" + "s3c" * 60 + "@host"
         told = problem_body(422, "invalid-request", key, [InvalidInput((key, "a"), key, key)])
-        assert "s3c" not in str(told)
-        assert "s3c" not in quoted(key[length + 1 :])
+        for text in (str(told), quoted(key[length + 1 :]), redacted_beginning(key, length)):
+            assert "s3c" not in text
 
 
 def test_a_problem_is_bounded_as_a_whole() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.http import connection, server
-from hascheduler.api.http import server as server_module
 from hascheduler.api.http.limits import Limit, address_party
 from hascheduler.api.ops import health_port
 from hascheduler.api.ops.health_port import HealthPort
@@ -138,8 +137,8 @@ MAX, RESERVE = 40, 8
 
 
 def limit_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", MAX)
-    monkeypatch.setattr(server_module, "CONNECTIONS_RESERVE", RESERVE)
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", MAX)
+    monkeypatch.setattr(server, "CONNECTIONS_RESERVE", RESERVE)
 
 
 @pytest.fixture
@@ -279,22 +278,13 @@ async def test_a_client_that_never_reads_its_answer_is_cut_off(
     monkeypatch.setattr(server, "_CHECK_EVERY_S", 0.05)
     async with crowded(app, world) as crowd:
         deaf = await crowd.caller("viewer")
-        writer = await _full(deaf)
-        await until(lambda: scrape_cuts(world) == 1)
+        _, writer = await deaf.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is one that can
+        request = f"GET /openapi.json HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {deaf.token}\r\n\r\n".encode()
+        writer.write(request * 8)  # as many as may wait for each other; nobody reads their answers, of 0.7 MB each
+        cut = "hascheduler_connections_closed_total"
+        await until(lambda: scrape(world.metrics.registry).of(cut, reason="slow_reader") == 1)
         # Its places are free again, and others are served.
         await until(lambda: world.limits["in_flight"].in_use == 0)
         await crowd.others_get_in()
         writer.transport.abort()
-
-
-def scrape_cuts(world: World) -> float:
-    return scrape(world.metrics.registry).of("hascheduler_connections_closed_total", reason="slow_reader")
-
-
-async def _full(caller: Caller) -> asyncio.StreamWriter:
-    """As many requests on one connection as may wait for each other; nobody reads their answers, of 0.7 MB each."""
-    _, writer = await caller.connect()
-    writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is one that can
-    request = f"GET /openapi.json HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {caller.token}\r\n\r\n".encode()
-    writer.write(request * 8)
-    return writer

@@ -10,7 +10,7 @@ import yaml
 from rich.text import Text
 
 from hascheduler.cli.output.console import console, new_table
-from hascheduler.cli.output.printable import one_printable_line, printable_json
+from hascheduler.cli.output.printable import printable_json
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.client.exchange import Exchange
 from tests.unit.cli.conftest import replica, url
@@ -72,10 +72,6 @@ def test_documents_mean_what_they_meant(hostile: str) -> None:
         shown = as_yaml(document)
         check(shown)
         assert yaml.safe_load(shown) == document
-
-
-def test_a_line_stays_one_line() -> None:
-    assert one_printable_line("a\nhascheduler: all is well\r\n\x1b[A") == "a hascheduler: all is well \\x1b[A"
 
 
 def test_no_cell_or_title_gets_through_or_is_markup(capsys: pytest.CaptureFixture[str]) -> None:

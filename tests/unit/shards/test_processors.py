@@ -112,7 +112,7 @@ async def test_a_database_that_does_not_answer_leaves_all_slots_to_the_other_sha
     assert seconds(world) - began_s < 100 / 4 + 8
     assert not served.processor.not_ready(), "it serves one shard"
     assert not served.processor.fence_open
-    served.connections[0].mend()
+    served.connections[0].restore()
     await world.until(lambda: all_done(a))
     assert ran.most == 4
     assert all(ran.jobs[id] in (1, 2) for id in ids)

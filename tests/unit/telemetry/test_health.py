@@ -77,7 +77,7 @@ class At:
     """`Heartbeat`, `Fence` and `Deliveries`, as far as their health goes; the clock stands at 100 s."""
 
     turned_at_ms: int = 99_000
-    looked_at_ms: int = 99_900
+    checked_at_ms: int = 99_900
     registered: bool = True
     trusted: bool = True
     consuming: bool = True
@@ -95,7 +95,7 @@ class At:
         (At(trusted=False), False, YES, (503, of_processors.FENCED)),
         (At(consuming=False), False, YES, (503, NOT_CONSUMING)),
         (At(turned_at_ms=40_000), False, (503, NOT_TURNING), YES),
-        (At(looked_at_ms=40_000), False, (503, NOT_TURNING), YES),
+        (At(checked_at_ms=40_000), False, (503, NOT_TURNING), YES),
         (At(turned_at_ms=40_001, trusted=False), False, YES, (503, of_processors.FENCED)),
     ],
 )

@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
+from hascheduler.ports import Confirm, Deliveries, Delivery
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport, Parked
 from tests.contract.backends import Backend, memory_backend
@@ -55,7 +55,7 @@ async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: Memory
     async with opened(backend.source) as stream:
         resume = (await stream.next_batch(0)).resume
         connection.cut()
-        connection.mend()
+        connection.restore()
         await backend.definitions.create(make_definition("1"))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
@@ -105,7 +105,6 @@ def message(job_id: str) -> Message:
 
 @asynccontextmanager
 async def consumed(deliveries: Deliveries) -> AsyncIterator[asyncio.Queue[Delivery]]:
-    """What arrives while the block lasts."""
     arrived: asyncio.Queue[Delivery] = asyncio.Queue(100)
     async with asyncio.TaskGroup() as tasks:
         consuming = tasks.create_task(deliveries.run(arrived.put))
@@ -120,15 +119,6 @@ async def next_job(arrived: asyncio.Queue[Delivery], *, acknowledge: bool = True
     if acknowledge:
         await delivery.ack()
     return decode_message(delivery.body).job_id
-
-
-async def test_messages_reach_their_own_processor_in_order() -> None:
-    broker = MemoryBroker()
-    transport: Transport = MemoryTransport(broker)
-    async with consumed(MemoryDeliveries(broker, "p1", 8)) as one, consumed(MemoryDeliveries(broker, "p2", 8)) as two:
-        messages = [("p1", message("a")), ("p2", message("b")), ("p1", message("c"))]
-        assert await transport.publish(messages) == [CONFIRMED] * 3
-        assert [await next_job(one), await next_job(one), await next_job(two)] == ["a", "c", "b"]
 
 
 async def test_a_message_to_an_unknown_queue_is_not_confirmed() -> None:

@@ -10,12 +10,10 @@ from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import Queue
-from typing import Any
 
 import pytest
 
 from hascheduler.client import Refused
-from hascheduler.dispatch.decisions import NOT_STARTED
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 from hascheduler.processor import Handlers, JobContext
@@ -153,7 +151,7 @@ def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualSc
 
 def test_who_waits_too_long_learns_what_for(scheduler: VirtualScheduler) -> None:
     job = scheduler.submit("nobody-runs-this")
-    with pytest.raises(StillWaiting, match=r"(?s)1 of the jobs.*nobody-runs-this.*processor") as caught:
+    with pytest.raises(StillWaiting, match=r"(?s)within 1:00:00: 1.*nobody-runs-this.*processor") as caught:
         scheduler.drain(within="1h")
     assert [one.id for one in caught.value.jobs] == [job.id]
     assert "processor" in scheduler.why(job)
@@ -171,17 +169,13 @@ def test_what_the_api_refuses_is_refused_here_with_the_place(scheduler: VirtualS
     "nonsense",
     [
         lambda scheduler: scheduler.advance("soon"),
-        lambda scheduler: scheduler.advance(-1),
         lambda scheduler: scheduler.advance(timedelta(seconds=-1)),
         lambda scheduler: scheduler.advance_to("2029-12-31T00:00:00Z"),
         lambda scheduler: scheduler.advance_to(datetime(2031, 1, 1)),  # noqa: DTZ001  # on purpose
-        lambda scheduler: scheduler.handle("no name", lambda job: None),
-        lambda scheduler: scheduler.handle("work", lambda: None),
         lambda scheduler: scheduler.crash_next("work", "during"),
         lambda scheduler: scheduler.fail_next("work", times=0),
         lambda scheduler: scheduler.lose_answers("register"),
         lambda _: VirtualScheduler(slots=0),
-        lambda _: VirtualScheduler(policy="nonsense"),
         lambda _: VirtualScheduler(start="yesterday"),
     ],
 )
@@ -255,6 +249,7 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.slow
 def test_the_documented_tests_pass_as_they_stand(tmp_path: Path) -> None:
     page = (ROOT / "docs/how-to/testing.md").read_text(encoding="utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
@@ -262,40 +257,3 @@ def test_the_documented_tests_pass_as_they_stand(tmp_path: Path) -> None:
     done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
-
-
-def test_a_test_that_asks_for_none_imports_nothing_of_the_scheduler(tmp_path: Path) -> None:
-    (tmp_path / "test_other.py").write_text(
-        "import sys\n\ndef test_it():\n"
-        "    assert 'hascheduler.pytest_plugin' in sys.modules\n"
-        "    assert not {'hascheduler.testing', 'fastapi', 'pymongo', 'structlog'} & set(sys.modules)\n",
-        encoding="utf-8",
-    )
-    done = run_pytest(tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_marker_is_listed(tmp_path: Path) -> None:
-    assert "virtual_scheduler(*handlers" in run_pytest(tmp_path, "--markers").stdout
-
-
-def rest(scheduler: VirtualScheduler) -> dict[str, Any] | None:
-    [worker] = [one for one in scheduler.request("GET", "/v1/processors")["items"] if one["name"] == "deaf"]
-    shown: dict[str, Any] | None = worker["rest"]
-    return shown
-
-
-def test_the_job_of_a_worker_that_takes_nothing_up_runs_elsewhere_and_it_rests(scheduler: VirtualScheduler) -> None:
-    scheduler.handle("report", lambda job: None)
-    scheduler.advance("1s")
-    scheduler.request("POST", "/v1/work/processors", {"name": "deaf", "definitions": ["report"], "slots": 3})
-    jobs = [scheduler.submit("report") for _ in range(3)]
-    scheduler.advance("1m")
-    assert [scheduler.job(job.id).state for job in jobs] == ["succeeded"] * 3
-    resting = rest(scheduler)
-    assert resting is not None
-    assert resting["missed"] >= 1
-    ended = [attempt for job in jobs for attempt in scheduler.request("GET", f"/v1/jobs/{job.id}")["attempts"]]
-    lost = [attempt for attempt in ended if attempt["processor"].startswith("http:")]
-    assert {attempt["error"] for attempt in lost} == {NOT_STARTED}
-    assert len(lost) == resting["missed"]

@@ -61,17 +61,11 @@ async def test_with_an_authority_only_its_clients_get_in(app: Edge, authority: A
                         await client.get("/livez")
 
 
-async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority) -> None:
-    replica = Replica(url)
-    shown = await replica.done("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
-    assert shown.out.startswith("HASCHEDULER_ADMIN_TOKEN: admin of all tenants")
-    named = {"HASCHEDULER_CA_FILE": authority.cert, "HASCHEDULER_TOKEN": ADMIN}
-    await replica.done("schedule", "list", **named)
-
-
-async def test_the_commands_trust_nobody_else(url: str, stranger: Authority) -> None:
+async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority, stranger: Authority) -> None:
+    whoami = ("token", "whoami")
+    await Replica(url).done("--ca-file", authority.cert, *whoami, HASCHEDULER_TOKEN=ADMIN)
     for arguments in ((), ("--ca-file", stranger.cert)):
-        refused = await Replica(url).run(*arguments, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
+        refused = await Replica(url).run(*arguments, *whoami, HASCHEDULER_TOKEN=ADMIN)
         assert refused.status == 2
         assert refused.err.count("\n") == 1
         assert "is not trusted" in refused.err
@@ -145,13 +139,13 @@ async def test_a_replica_is_asked_whose_certificate_is_for_it_and_trusted(
     [
         ("none", "a.key", "", "CERT", "No such file"),
         (".", "a.key", "", "CERT", "Is a directory"),
-        ("a\0b", "a.key", "", "CERT", "is no path"),
-        ("empty", "a.key", "", "CERT", "no certificate can be read from it"),
-        ("a.key", "a.key", "", "CERT", "no certificate can be read from it"),
-        ("a.pem", "text", "", "KEY", "no key can be read from it"),
-        ("a.pem", "locked.key", "", "KEY", "no key can be read from it"),
+        ("a\0b", "a.key", "", "CERT", "is not a path"),
+        ("empty", "a.key", "", "CERT", "holds no readable certificate"),
+        ("a.key", "a.key", "", "CERT", "holds no readable certificate"),
+        ("a.pem", "text", "", "KEY", "holds no readable key"),
+        ("a.pem", "locked.key", "", "KEY", "holds no readable key"),
         ("a.pem", "b.key", "", "KEY", "is not the key of"),
-        ("a.pem", "a.key", "text", "CA", "no certificate can be read from it"),
+        ("a.pem", "a.key", "text", "CA", "holds no readable certificate"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_of_that_file(

@@ -64,7 +64,6 @@ async def connected(url: str, authority: Authority) -> AsyncIterator[httpx2.Asyn
 
 
 async def _shown(url: str) -> str:
-    """The certificate that a new connection is shown."""
     host, _, port = url.removeprefix("https://").partition(":")
     return await asyncio.to_thread(ssl.get_server_certificate, (host, int(port)))
 

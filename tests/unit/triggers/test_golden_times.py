@@ -1,7 +1,7 @@
 """Golden scenarios of calendars and of triggers of several patterns: when the schedules in ``golden/times`` fire.
 
-Their times were worked out by hand, as their notes say. Clocks that are watched minute by minute show them, a whole
-scheduler fires at them, and ``hascheduler schedule preview`` prints them (`tests.unit.cli.test_golden`).
+Their times were worked out by hand, as their notes say. Clocks that are watched minute by minute show them, and a
+whole scheduler fires at them.
 """
 
 import json
