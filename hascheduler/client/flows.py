@@ -156,7 +156,7 @@ def _wait_for_batch(
             page: ListPage[Job] = yield requests.asked(requests.page_of(Job), "GET", "/v1/jobs", query)
             if page.items:
                 raise StillRunning(page.items[0])
-        yield Pause(max(0.0, min(pause_s, until - now)))
+        yield Pause(min(pause_s, until - now) if now < until else pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 

@@ -172,6 +172,9 @@ def load_handlers(modules: Sequence[str]) -> Handlers:
     return merged
 
 
+_READY_MADE = ("command", "log", "sleep", "webhook")
+
+
 def _place_of(error: Exception) -> str:
     """Return the file and line that raised it, with a colon; nothing if the module itself was not found."""
     if isinstance(error, SyntaxError):
@@ -190,9 +193,9 @@ def _handlers_of(module: str) -> Handlers:
         imported = importlib.import_module(module)
     except Exception as error:  # the module is the user's code, and may fail in any way
         reason = " ".join(str(error).split())[:200]
-        moved = module.removeprefix("processors.")
-        if isinstance(error, ModuleNotFoundError) and moved in ("command", "log", "sleep", "webhook"):
-            raise InvalidInput((module,), "is not here any more", f"hascheduler.handlers.{moved}") from None
+        name = module.removeprefix("processors.")  # where they were in 0.2.0
+        if name in _READY_MADE and isinstance(error, ModuleNotFoundError) and error.name in (module, "processors"):
+            raise InvalidInput((module,), "there is no such module", f"hascheduler.handlers.{name}") from None
         raise InvalidInput(
             (module,), f"can't be imported: {_place_of(error)}{type(error).__name__}: {reason}"
         ) from None

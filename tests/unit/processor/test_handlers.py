@@ -48,7 +48,7 @@ def test_a_second_handler_of_one_definition_is_refused() -> None:
         ([], "they register no handler"),
         (["no.such.module"], "can't be imported: ModuleNotFoundError"),
         (["json"], "has no `handlers`"),
-        (["processors.log"], "is not here any more; expected hascheduler.handlers.log"),
+        (["processors.log"], "there is no such module; expected hascheduler.handlers.log"),
         (["hascheduler.handlers.log", "hascheduler.handlers.log"], "already has a handler"),
         (["broken_module"], "can't be imported"),
     ],
