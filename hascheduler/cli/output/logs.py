@@ -66,7 +66,8 @@ def configure_logging(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(max(level, logging.WARNING))
-    logging.getLogger("hascheduler").setLevel(level)
+    for name in ("hascheduler", "processors"):
+        logging.getLogger(name).setLevel(level)
     for name, quiet in _QUIET.items():
         logging.getLogger(name).setLevel(quiet)
     structlog.configure(
