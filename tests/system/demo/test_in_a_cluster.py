@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -102,16 +101,6 @@ async def test_every_way_to_lose_a_leader_loses_and_doubles_nothing(
     assert "left no line" not in shown.text, "the pod that was deleted by force did not take its log along"
     assert "is not deleted" not in shown.text
     assert TOKEN not in shown.text
-
-
-async def test_a_lost_and_a_doubled_effect_are_seen(cluster: ClusterDouble) -> None:
-    cluster.swallowed, cluster.doubled = "every-1s-3:", "once-1:"
-    cluster.shares = False
-    shown = await _show(cluster, "--kills", "1")
-    assert shown.status == 1, shown.text
-    assert re.search(r"^missed fire:demo-\w{6}-every-1s-3:\d+$", shown.text, re.MULTILINE), shown.text
-    assert re.search(r"^doubled fire:demo-\w{6}-once-1:\d+$", shown.text, re.MULTILINE), shown.text
-    assert "kubectl delete pod scheduler-" in shown.text, "no kill from inside is possible"
 
 
 async def test_ctrl_c_leaves_no_schedule_behind(cluster: ClusterDouble) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from pymongo.uri_parser import parse_uri
 
 from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
-from tests.chaos.proxy import Line
 from tests.system.processes import Processes, eventually
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -115,34 +113,6 @@ async def end(leader: Daemon, number: signal.Signals) -> None:
         await leader.kill()
     else:
         assert await leader.terminate() == 0
-
-
-async def test_a_leader_that_loses_mongodb_alone_is_followed_long_before_its_lease_runs_out(
-    processes: Processes, mongodb_uri: str
-) -> None:
-    """Its process lives on and can be reached, so nothing proves it dead."""
-    lease = {"HASCHEDULER_LEASE_DURATION": "600s", "HASCHEDULER_RENEW_DEADLINE": "500s"}
-    host, port = parse_uri(mongodb_uri)["nodelist"][0]
-    line = Line((host, port))
-    await line.open("127.0.0.1")
-    try:
-        through = f"mongodb://127.0.0.1:{line.port}/?directConnection=true"
-        await processes.replica("one", HASCHEDULER_MONGODB_URI=through, **lease)
-        leader, term = await processes.leader()
-        await processes.together("two", "three", **lease)
-        await fire(processes)
-        line.hold()
-        # Asked last, as it can't answer.
-        processes.replicas[leader.name] = processes.replicas.pop(leader.name)
-        _, next_term = await processes.leader(not_in_term=term)
-        assert (await listed(processes, next_term))["cause"] == "stood_still"
-        await line.mend()
-        # The one before is back while it still trusts its lease: the journal keeps it from doing anything.
-        await processes.fired(15, *SCHEDULES)
-        processes.assert_no_effect_twice()
-        await processes.assert_terms_never_return()
-    finally:
-        await line.close()
 
 
 async def test_who_waits_at_a_standby_is_answered_though_the_leader_dies(processes: Processes) -> None:
