@@ -1,8 +1,7 @@
 """A cluster whose pods are processes of this machine, behind a ``kubectl`` of its own.
 
 Deleting, killing, following logs and forwarding ports are real: signals, restarts, files and sockets. A pod that is
-deleted takes its log along. What a test may break: followed logs that ``break_off`` after so many lines, effect lines
-that are ``swallowed`` or ``doubled`` on their way out.
+deleted takes its log along. Followed logs ``break_off`` after so many lines if a test wants that.
 """
 
 import asyncio
@@ -114,13 +113,8 @@ Reply = Callable[..., None]
 class ClusterDouble:
     folder: Path
     environment: Mapping[str, str]
-    shares: bool = True
-    """Whether the scheduler's pods share a process namespace."""
     break_off: int | None = None
     """A followed log ends after so many lines that came while it was followed."""
-    swallowed: str = ""
-    """The effects of the jobs whose ids hold this."""
-    doubled: str = ""
     tls: Path | None = None
     """The files of the Secret for HTTPS, where the API is to speak it."""
     pods: dict[str, PodDouble] = field(default_factory=dict)
@@ -184,7 +178,7 @@ class ClusterDouble:
         container = {"name": pod.component, "ready": pod.ready, "restartCount": pod.restarts}
         return {
             "metadata": {"name": pod.name, "uid": pod.uid, "labels": labels, **ends},
-            "spec": {"nodeName": "node-1", "shareProcessNamespace": self.shares and pod.component == "scheduler"},
+            "spec": {"nodeName": "node-1", "shareProcessNamespace": pod.component == "scheduler"},
             "status": {"containerStatuses": [container]},
         }
 
@@ -248,8 +242,7 @@ class ClusterDouble:
                 for line in whole.decode().splitlines() if whole else ():
                     said += len(line.encode()) + 1
                     number += 1
-                    for copy in range(self._copies(line)):
-                        reply(f"2030-01-01T00:00:{start:02}.{number:08}{copy}Z {line}\n")
+                    reply(f"2030-01-01T00:00:{start:02}.{number:09}Z {line}\n")
                     if number == ends_after and not pod.ending:
                         return 0
                 if not running:
@@ -258,14 +251,6 @@ class ClusterDouble:
                     ends_after = -1 if self.break_off is None else number + self.break_off
                     following.enter_context(pod.followed())
                 await asyncio.sleep(0.05)
-
-    def _copies(self, line: str) -> int:
-        if not line.startswith('{"effect"'):
-            return 1
-        job = json.loads(line)["job"]
-        if self.swallowed and self.swallowed in job:
-            return 0
-        return 2 if self.doubled and self.doubled in job else 1
 
     async def _forward(self, pod: PodDouble, reply: Reply) -> int:
         line = await open_line("127.0.0.1", pod.http_port)
