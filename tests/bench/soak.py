@@ -20,7 +20,6 @@ from statistics import linear_regression, median
 from typing import Any
 
 import psutil
-from pymongo import AsyncMongoClient
 
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effect, Effects
@@ -28,7 +27,7 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.report import percentile
 from tests.bench.load import Load, loading, read_sent
 from tests.bench.results import Figures
-from tests.bench.stacks import interval_bodies, leading, make_schedules, resident_mb, servers
+from tests.bench.stacks import interval_bodies, leading, make_schedules, open_database, resident_mb, servers
 
 _SCHEDULES = 200
 _BATCH = 10
@@ -50,12 +49,12 @@ class Samples:
     kills: list[tuple[float, str]] = field(default_factory=list)
 
 
-async def measure_soak(stack: Stack, database: str, per_second: int, minutes: float, folder: Path) -> Figures:
+async def measure_soak(stack: Stack, per_second: int, minutes: float, folder: Path) -> Figures:
     seconds, ids = minutes * 60, folder / "acknowledged"
     urls = tuple(stack.urls.values())
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
+    async with open_database(stack) as database:
         expectations = await make_schedules(urls, interval_bodies(_SCHEDULES))
-        soak = _Soak(stack, client[database])
+        soak = _Soak(stack, database)
         load = Load(urls, per_second, seconds, batch=_BATCH, ids_to=str(ids), insists=True)
         async with loading(load) as under_way:
             await soak.run(seconds)

@@ -39,6 +39,7 @@ from tests.factories import make_job
 
 READY_LIMIT_S = 600
 _SETTLE_S = 5
+_RESTS_S = _DISPATCHING_S = 20
 _ASKED_EVERY_S = 0.2
 
 
@@ -147,7 +148,7 @@ _ZONES = (
 )  # fmt: skip
 
 
-async def measure_schedules(counts: Sequence[int], idle_s: int, folder: Path) -> dict[str, Figures]:
+async def measure_schedules(counts: Sequence[int], folder: Path) -> dict[str, Figures]:
     """By how many there are, the least first, and with none."""
     found: dict[str, Figures] = {}
     async with start_mongod() as mongod, AsyncMongoClient[dict[str, Any]](mongod.uri) as client:
@@ -158,7 +159,7 @@ async def measure_schedules(counts: Sequence[int], idle_s: int, folder: Path) ->
             await write_documents(client[database]["schedules"], _schedule_documents(count))
             async with start_lone_replica(mongod.uri, database, folder) as replica:
                 ready_s = await replica.leads()
-                found[f"{count:,} schedules"] = {"ready_s": ready_s, **await replica.rests(idle_s)}
+                found[f"{count:,} schedules"] = {"ready_s": ready_s, **await replica.rests(_RESTS_S)}
             await client.drop_database(database)
     return found
 
@@ -200,8 +201,7 @@ _FIRST_PATIENCE_S = 60
 _PENDING = "bench-pending"
 
 
-async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
-    """``seconds`` each at rest and dispatching."""
+async def measure_pending(count: int, folder: Path) -> Figures:
     async with start_mongod() as mongod:
         async with start_lone_replica(mongod.uri, _PENDING, folder) as replica:
             await replica.leads()
@@ -212,18 +212,18 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             written_s = round(time.monotonic() - began)
         async with start_lone_replica(mongod.uri, _PENDING, folder) as replica:
             ready_s = await replica.leads()
-            resting = await replica.rests(seconds)
+            resting = await replica.rests(_RESTS_S)
             return {
                 "pending": count,
                 "written_in_s": written_s,
                 "ready_s": ready_s,
                 **resting,
                 "bytes_per_job": round((resting["memory_mb"] - empty["memory_mb"]) * 2**20 / count),
-                **await _dispatching(replica, seconds),
+                **await _dispatching(replica),
             }
 
 
-async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
+async def _dispatching(replica: LoneReplica) -> Figures:
     effects = Effects()
     async with (
         httpx.AsyncClient(base_url=replica.url, timeout=60) as http,
@@ -234,7 +234,7 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
                 await asyncio.sleep(0.02)
         before, began = await _read_metrics(http), time.monotonic()
         effects.all.clear()
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(_DISPATCHING_S)
         started = len(effects.read([output]))
         after, took_s = await _read_metrics(http), time.monotonic() - began
     steps_s = after["hascheduler_core_step_seconds_sum"] - before["hascheduler_core_step_seconds_sum"]
