@@ -104,7 +104,7 @@ def failover(
     kills: Annotated[int, typer.Option(min=0, help="Leaders that get SIGKILL.")] = 50,
     terminations: Annotated[int, typer.Option(min=0, help="Leaders that get SIGTERM.")] = 10,
 ) -> None:
-    """From ending the leader to the first dispatch of the next term; three leaders get SIGSTOP, noticed after a while."""
+    """From ending the leader to the first dispatch of the next term; SIGSTOP, noticed later, thrice."""
     plan = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: 3}
     run_bench("failover", lambda: on_stack("failover", CREW, partial(measure_failover, plan=plan)))
 

@@ -41,7 +41,7 @@ _MOVE_PATIENCE_S = 120
 
 
 def measure_slot_moves(schedules: int, slots: int, moves: int) -> dict[str, Figures]:
-    """One tenant's jobs wait and its ``schedules`` fire every second; its partition moves from each shard to the next."""
+    """A tenant's jobs wait, its ``schedules`` fire every second, and its partition moves from shard to shard."""
 
     async def measure(stack: Stack) -> Figures:
         async with (

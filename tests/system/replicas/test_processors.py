@@ -48,28 +48,10 @@ async def test_the_next_leader_has_the_proof_that_a_processor_died_too(
     assert processes.logged("processor_lost") == []
 
 
-STOOD_STILL = "stood still for"
 REMEDY = "in the handler of 'block': make it `def`, or process=True"
 MODULE = "tests.system.replicas.handlers"
 BLOCKS_S = 8
 """Many times the heartbeat timeout."""
-
-
-async def said_why(processes: Processes, job_id: str) -> str:
-    """What `why` says, once it names the stall."""
-
-    async def look() -> str | None:
-        summary = str((await processes.get(f"/v1/jobs/{job_id}/why"))["summary"])
-        return summary if STOOD_STILL in summary else None
-
-    return await eventually(look, f"why says what {job_id} does")
-
-
-async def logged(processes: Processes, name: str, event: str) -> list[dict[str, Any]]:
-    async def look() -> list[dict[str, Any]]:
-        return processes.logged(event, name)
-
-    return await eventually(look, f"{name} logs {event}")
 
 
 async def test_a_task_of_a_handler_that_blocks_its_event_loop_loses_no_job_and_the_handler_is_named(
@@ -80,18 +62,26 @@ async def test_a_task_of_a_handler_that_blocks_its_event_loop_loses_no_job_and_t
     siblings = [await processes.submit("nap", seconds=3) for _ in range(3)]
     for sibling in siblings:
         await processes.in_state(sibling, "running")
-    blocking = await processes.submit("block", seconds=BLOCKS_S, file=str(tmp_path / "book"), child=True)
-    assert REMEDY in await said_why(processes, blocking)
-    assert REMEDY in await said_why(processes, siblings[0])
+    blocking = await processes.submit("block", seconds=BLOCKS_S, file=str(tmp_path / "book"))
+
+    async def is_explained() -> bool:
+        answers = [await processes.get(f"/v1/jobs/{job_id}/why") for job_id in (blocking, siblings[0])]
+        return all(REMEDY in answer["summary"] for answer in answers)
+
+    await eventually(is_explained, "why names the handler of each job that waits")
     for job_id in [blocking, *siblings]:
         job = await processes.ended(job_id)
         assert (job["state"], job["attempt"], job["losses"]) == ("succeeded", 1, 0), job
     assert (tmp_path / "book").read_text() == "begun\n"
-    [goes_on] = await logged(processes, "p", "handler_loop_resumed")
-    assert REMEDY in goes_on["reason"]
-    [stands_still] = await logged(processes, "p", "handler_loop_stalled")
-    assert stands_still["job"] == blocking
-    assert "handlers.py" in stands_still["at"]
+
+    async def resumed() -> list[dict[str, Any]]:
+        return processes.logged("handler_loop_resumed", "p")
+
+    [resumption] = await eventually(resumed, "the loop is logged to have resumed")
+    assert REMEDY in resumption["reason"]
+    [stall] = processes.logged("handler_loop_stalled", "p")
+    assert stall["job"] == blocking
+    assert "handlers.py" in stall["at"]
 
 
 EXAMPLES = Path(__file__).parents[3] / "processors"

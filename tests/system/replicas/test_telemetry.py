@@ -15,77 +15,51 @@ from tests.system.processes import Processes, eventually
 from tests.unit.telemetry.collector import CollectedSpan, Collector, collecting
 from tests.unit.telemetry.scraping import Scrape
 
-REPLICAS = ("one", "two")
+HANDLERS = "tests.system.replicas.handlers"
 SUBMITTED = 12
 FIRES = 6
 
 
 async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     count = processes.database.jobs.count_documents
-    health = {name: f"http://127.0.0.1:{free_port()}" for name in (*REPLICAS, "worker")}
-
-    def port(name: str) -> dict[str, str]:
-        return {"HASCHEDULER_HEALTH_PORT": health[name].rpartition(":")[2]}
-
-    for name in REPLICAS:
-        await processes.replica(name, **port(name))
-    await processes.processor("worker", "processors.log", "tests.system.replicas.handlers", slots=8, **port("worker"))
+    one, two = await processes.together("one", "two")
+    worker = await processes.processor("worker", "processors.log", HANDLERS)
     leader, term = await processes.leader()
-    follower = next(name for name in REPLICAS if name != leader.name)
+    follower = two if leader is one else one
     # It comes to its end by itself: a fire that meets a deletion is decided, and lost.
     trigger = {"type": "interval", "every": "200ms", "max_fires": FIRES}
     await processes.post("/v1/schedules", {"name": "tick", "trigger": trigger, "job": {"definition": "log"}})
     for number in range(SUBMITTED):
         await processes.post("/v1/jobs", {"definition": "log", "target": f"t{number}", "tenant": "acme"})
     # Tried three times: two attempts fail.
-    retry = {"retry": {"attempts": 5, "backoff": "50ms"}}
-    await processes.put("/v1/definitions/flaky", retry)
-    await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 3}})
-
-    async def fired() -> bool:
-        return await count({"schedule": "tick"}) == FIRES
-
-    await eventually(fired, "it has fired as often as it may")
-    await processes.settled()
-    all = await count({})
-    logged = await count({"definition": "log", "state": "succeeded"})
-    assert all == FIRES + SUBMITTED + 1
-    assert logged == all - 1
+    await processes.put("/v1/definitions/traced", {"retry": {"attempts": 5, "backoff": "50ms"}})
+    await processes.post("/v1/jobs", {"definition": "traced", "payload": {"succeeds_in": 3}})
+    all = FIRES + SUBMITTED + 1
 
     async def all_ends_counted() -> Scrape | None:
-        told = await processes.metrics(health[leader.name])
-        return told if told.total("hascheduler_attempts_total") == all + 2 else None
+        scraped = await processes.metrics(leader.url)
+        return scraped if scraped.total("hascheduler_attempts_total") == all + 2 else None
 
-    told = await eventually(all_ends_counted, "the leader has seen every attempt end")
-    assert told.of("hascheduler_verdicts_total", verdict="fired") == FIRES
-    assert told.of("hascheduler_decisions_total", kind="fire") == FIRES
-    assert told.of("hascheduler_decisions_total", kind="dispatch") == all + 2
-    assert told.of("hascheduler_attempts_total", definition="log", outcome="succeeded") == logged
-    assert told["hascheduler_attempts_lost_total"] == told["hascheduler_dispatch_conflicts_total"] == 0
-    assert told.of("hascheduler_schedule_to_start_seconds_count", definition="flaky") == 1
-    assert told.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
-
-    async def all_gone() -> dict[str, Scrape] | None:
-        told = {name: await processes.metrics(health[name]) for name in REPLICAS}
-        slots = [of.by("hascheduler_processor_slots", "state") for of in told.values()]
-        schedules = [of.by("hascheduler_schedules", "state") for of in told.values()]
-        idle = slots == [{"occupied": 0, "free": 8}] * 2 and schedules == [{"active": 0, "paused": 0}] * 2
-        return told if idle else None
-
-    both = await eventually(all_gone, "both have seen the last job end and the schedule go")
-    for name, of in both.items():
-        assert of["hascheduler_is_leader"] == (name == leader.name)
-        assert of["hascheduler_term"] == term
-        assert of.by("hascheduler_jobs", "state") == {"pending": 0, "dispatched": 0, "running": 0}
-        assert of.by("hascheduler_processors", "state") == {"live": 1, "draining": 0, "lost": 0}
+    led = await eventually(all_ends_counted, "the leader has seen every attempt end")
+    assert await count({"state": "succeeded"}) == await count({}) == all
+    assert led.of("hascheduler_verdicts_total", verdict="fired") == FIRES
+    assert led.of("hascheduler_decisions_total", kind="fire") == FIRES
+    assert led.of("hascheduler_decisions_total", kind="dispatch") == all + 2
+    assert led.of("hascheduler_attempts_total", definition="log", outcome="succeeded") == all - 1
+    assert led["hascheduler_attempts_lost_total"] == led["hascheduler_dispatch_conflicts_total"] == 0
+    assert led.of("hascheduler_schedule_to_start_seconds_count", definition="traced") == 1
+    assert led.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
+    assert (led["hascheduler_is_leader"], led["hascheduler_term"]) == (1, term)
+    followed = await processes.metrics(follower.url)
     for name in ("hascheduler_verdicts_total", "hascheduler_attempts_total", "hascheduler_decisions_total"):
-        assert both[follower].total(name) == 0, f"{name} on a replica that never led"
+        assert followed.total(name) == 0, f"{name} on a replica that never led"
     # `post` asks the first replica.
-    made = both["one"].of("hascheduler_http_requests_total", method="POST", route="/v1/jobs", status="201")
-    assert made == SUBMITTED + 1
-
-    worker = await processes.metrics(health["worker"])
-    assert worker.of("hascheduler_handler_duration_seconds_count", definition="flaky") == 3
+    posted = (await processes.metrics(one.url)).of(
+        "hascheduler_http_requests_total", method="POST", route="/v1/jobs", status="201"
+    )
+    assert posted == SUBMITTED + 1
+    worked = await processes.metrics(worker.url)
+    assert worked.of("hascheduler_handler_duration_seconds_count", definition="traced") == 3
 
 
 Told = dict[str, tuple[int, str]]
@@ -154,7 +128,6 @@ async def test_a_port_that_is_taken_is_one_line_and_the_callers_fault(tmp_path: 
 
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-HANDLERS = "tests.system.replicas.handlers"
 
 
 def tracing_to(url: str) -> dict[str, str]:
