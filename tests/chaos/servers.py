@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pymongo import AsyncMongoClient
+from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import PyMongoError
 
 from hascheduler.embedded.children import Child, free_port, start_child
@@ -20,6 +21,7 @@ from tests.chaos.hosts import Host, run
 from tests.chaos.waiting import eventually
 
 Client = AsyncMongoClient[dict[str, Any]]
+Database = AsyncDatabase[dict[str, Any]]
 ELECTION_TIMEOUT_MS = 2_000
 _LIMIT_S = 60.0
 OPLOG_MB = 256

@@ -31,8 +31,7 @@ async def _channel(stage: Stage) -> AsyncIterator[AbstractChannel]:
 
 
 async def _processor_ids(stage: Stage) -> list[str]:
-    found = stage.client[stage.cluster.database]["processors"].find({}, {"_id": True})
-    return [each["_id"] async for each in found]
+    return [each["_id"] async for each in stage.database["processors"].find({}, {"_id": True})]
 
 
 async def _stop_and_start(stage: Stage) -> None:
@@ -124,8 +123,7 @@ async def _strange_messages(stage: Stage) -> None:
 
 async def _jobs(stage: Stage) -> list[dict[str, Any]]:
     fields = {"attempt": True, "state": True, "processor": True}
-    newest = stage.client[stage.cluster.database]["jobs"].find({}, fields).sort("submitted_at_ms", -1).limit(400)
-    return await newest.to_list(None)
+    return await stage.database["jobs"].find({}, fields).sort("submitted_at_ms", -1).limit(400).to_list(None)
 
 
 def _own(job: dict[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 from hascheduler.model.job import JobState
 from tests.chaos.cluster import Life
 from tests.chaos.row import BRIEF_LEASE, SHORT_LEASE, Row
-from tests.chaos.stage import PROCESSORS, Kill, Stage
+from tests.chaos.stage import Kill, Stage
 from tests.chaos.strings import LEADER_WRITES, PROCESSOR_WRITES, Ending, Failpoint, When
 from tests.chaos.users import LoadPlan
 from tests.chaos.waiting import eventually
@@ -63,22 +63,21 @@ async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on
 
 async def _processor_at(stage: Stage, failpoints: Iterator[Failpoint]) -> None:
     for failpoint in failpoints:
-        name = stage.chance.choice(PROCESSORS)
-        life = stage.cluster.processors[name]
+        life = stage.any_processor()
         await _goes_off(stage, life, failpoint)
         if life.up:
             await asyncio.sleep(_STOPPED_S)
             stage.cluster.thaw(life)
         else:
-            await stage.restart(name)
+            await stage.restart(life.name)
         await asyncio.sleep(0.5)
 
 
 async def _processor_stops_at_finish(stage: Stage) -> None:
     """It wakes up while another is at work on what it had just done, and tells of it."""
-    jobs = stage.client[stage.cluster.database]["jobs"]
+    jobs = stage.database["jobs"]
     for _ in range(stage.times(smoke=4, full=8)):
-        life = stage.cluster.processors[stage.chance.choice(PROCESSORS)]
+        life = stage.any_processor()
         await _goes_off(stage, life, Failpoint("work.finish", When.BEFORE, Ending.STOP))
         id = stage.cluster.went_off_about(life)
         elsewhere = {"_id": id, "state": JobState.RUNNING.value, "processor": {"$not": {"$regex": f"^{life.name}\\."}}}

@@ -4,7 +4,7 @@ import asyncio
 
 from hascheduler.schema.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
-from tests.chaos.stage import REPLICAS, Kill, Stage
+from tests.chaos.stage import REPLICAS, Stage
 
 
 async def _leader_sigkill(stage: Stage) -> None:
@@ -25,11 +25,8 @@ async def _leader_sigstop(stage: Stage) -> None:
     times = stage.times(smoke=2, full=6)
     for turn in range(times):
         await asyncio.sleep(stage.chance.uniform(3.0, 4.0))
-        leader, term = await stage.leader()
-        stage.kills.append(Kill(stage.now_s(), term))
-        stage.cluster.freeze(leader)
-        await stage.leader(after_term=term)
-        causes.append(await stage.failover_cause(term))
+        leader = await stage.overtake(stage.cluster.freeze)
+        causes.append(await stage.failover_cause())
         # The last is back while it still trusts its lease, which makes the replicas more patient from then on.
         await asyncio.sleep(stage.chance.uniform(*((0.1, 0.5) if turn == times - 1 else (2.5, 4.0))))
         stage.cluster.thaw(leader)
@@ -52,7 +49,7 @@ async def _all_replicas_down(stage: Stage) -> None:
         await stage.cluster.kill(stage.cluster.replicas[name])
     await stage.quiet(10, 60)
     await asyncio.gather(*(stage.restart(name) for name in REPLICAS))
-    _, _ = await stage.leader(after_term=1)
+    await stage.leader(after_term=1)
     stage.excuse(began_s)
     await stage.quiet(8, 20)
 

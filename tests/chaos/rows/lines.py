@@ -3,6 +3,7 @@
 import asyncio
 
 from hascheduler.schema.failover import Cause
+from tests.chaos.proxy import Line
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
 from tests.chaos.users import LoadPlan
@@ -27,11 +28,9 @@ async def _one_way_lines(stage: Stage) -> None:
     """Of the leader nothing goes out, or nothing comes in."""
     for turn in range(stage.times(smoke=2, full=6)):
         await asyncio.sleep(2)
-        leader, term = await stage.leader()
-        line = stage.to_mongodb[leader.name]
-        line.hold(up=bool(turn % 2), down=not turn % 2)
-        await stage.leader(after_term=term)
-        await line.mend()
+        up = bool(turn % 2)
+        leader = await stage.overtake(lambda leader, up=up: stage.to_mongodb[leader.name].hold(up=up, down=not up))
+        await stage.to_mongodb[leader.name].mend()
         await asyncio.sleep(2)
 
 
@@ -40,17 +39,12 @@ async def _leader_loses_mongodb(stage: Stage) -> None:
     causes = []
     for turn in range(stage.times(smoke=2, full=4)):
         await asyncio.sleep(4)
-        leader, term = await stage.leader()
-        line = stage.to_mongodb[leader.name]
-        if turn % 2:
-            await line.cut()
-        else:
-            line.hold()
-        await stage.leader(after_term=term)
-        causes.append(await stage.failover_cause(term))
+        trouble = Line.cut if turn % 2 else Line.hold
+        leader = await stage.overtake(lambda leader, trouble=trouble: trouble(stage.to_mongodb[leader.name]))
+        causes.append(await stage.failover_cause())
         # It is not back before the next leader has been silent for as long, or was followed needlessly.
         await asyncio.sleep(4)
-        await line.mend()
+        await stage.to_mongodb[leader.name].mend()
         await asyncio.sleep(2)
     if Cause.STOOD_STILL not in causes:
         raise AssertionError(f"no leader was followed before its lease ran out: {causes}")

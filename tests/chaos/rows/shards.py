@@ -39,7 +39,10 @@ async def _partitions_move_leaders_die(stage: Stage) -> None:
         await asyncio.sleep(stage.chance.uniform(0.0, 0.5))
         lost = stage.chance.choice((0, source, target))
         if turn % 3 == 2:
-            await _stands_still(stage, lost)
+            leader = await stage.overtake(stage.cluster.freeze, lost)
+            await asyncio.sleep(stage.chance.uniform(0.1, 2.0))
+            stage.cluster.thaw(leader)
+            await leader.child.ready()
         else:
             await stage.lose_leader(stage.cluster.kill, shard=lost)
         await _at_rest(store)
@@ -59,18 +62,6 @@ async def _begin_to_move(stage: Stage, store: LayoutStore, tenants: Sequence[str
         if await store.replace(layout.epoch, layout.beginning(moves)):
             partition = partition_of(stage.chance.choice(tenants))
             return layout.shard_of[partition], moves[partition]
-
-
-async def _stands_still(stage: Stage, shard: int) -> None:
-    """Until others lead all that the leader of that shard did, and then it wakes up."""
-    leader, term = await stage.leader(shard=shard)
-    led = {shard: term, **await stage.cluster.terms_led_by(leader)}
-    stage.cluster.freeze(leader)
-    for lost, of_term in led.items():
-        await stage.leader(after_term=of_term, shard=lost)
-    await asyncio.sleep(stage.chance.uniform(0.1, 2.0))
-    stage.cluster.thaw(leader)
-    await leader.child.ready()
 
 
 async def _layout(store: LayoutStore) -> Layout:
