@@ -1,8 +1,11 @@
 """The lines between processes and servers are reset, half open, silent one way, slow."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from hascheduler.schema.failover import Cause
+from tests.chaos.cluster import Life
 from tests.chaos.proxy import Line
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
@@ -24,12 +27,18 @@ async def _half_open_lines(stage: Stage) -> None:
     await stage.quiet(8, 15)
 
 
+def _trouble_line(
+    stage: Stage, trouble: Callable[[Line], Awaitable[None] | None], leader: Life
+) -> Awaitable[None] | None:
+    return trouble(stage.to_mongodb[leader.name])
+
+
 async def _one_way_lines(stage: Stage) -> None:
     """Of the leader nothing goes out, or nothing comes in."""
     for turn in range(stage.times(smoke=2, full=6)):
         await asyncio.sleep(2)
-        up = bool(turn % 2)
-        leader = await stage.overtake(lambda leader, up=up: stage.to_mongodb[leader.name].hold(up=up, down=not up))
+        hold = partial(Line.hold, up=bool(turn % 2), down=not turn % 2)
+        leader = await stage.overtake(partial(_trouble_line, stage, hold))
         await stage.to_mongodb[leader.name].mend()
         await asyncio.sleep(2)
 
@@ -39,8 +48,7 @@ async def _leader_loses_mongodb(stage: Stage) -> None:
     causes = []
     for turn in range(stage.times(smoke=2, full=4)):
         await asyncio.sleep(4)
-        trouble = Line.cut if turn % 2 else Line.hold
-        leader = await stage.overtake(lambda leader, trouble=trouble: trouble(stage.to_mongodb[leader.name]))
+        leader = await stage.overtake(partial(_trouble_line, stage, Line.cut if turn % 2 else Line.hold))
         causes.append(await stage.failover_cause())
         # It is not back before the next leader has been silent for as long, or was followed needlessly.
         await asyncio.sleep(4)
