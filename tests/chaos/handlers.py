@@ -79,7 +79,6 @@ def _tell(what: str, job: JobContext) -> None:
         "job": job.id,
         "attempt": job.attempt,
         "process": _process,
-        "mono_ns": time.monotonic_ns(),
         "wall_ns": time.time_ns(),
     }
     os.write(_sink, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))

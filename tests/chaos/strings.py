@@ -17,7 +17,6 @@ from typing import Any
 from pymongo import monitoring
 
 from hascheduler.clock import SystemClock
-from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import Batch
 from hascheduler.schema.replica import ReplicaStatus
@@ -83,16 +82,6 @@ class Failpoint:
         return f"{self.write}:{self.when}:{self.ending}"
 
 
-def parse_failpoint(text: str) -> Failpoint:
-    """What is none is an `InvalidInput`."""
-    parts = text.split(":")
-    try:
-        write, when, ending = parts
-        return Failpoint(write, When(when), Ending(ending))
-    except ValueError:
-        raise InvalidInput((FAILPOINT,), f"{text[:80]!r}", "such as journal.insert:before:die") from None
-
-
 class Failpoints:
     """Looks before and after each write whether it is the one that the file names."""
 
@@ -103,11 +92,11 @@ class Failpoints:
         # One look at a folder that is in memory, beside an exchange over the network.
         if not self._file.exists():
             return
-        failpoint = parse_failpoint(self._file.read_text().strip())
-        if (failpoint.write, failpoint.when) == (write, when):
+        armed, at, ending = self._file.read_text().split(":")
+        if (armed, at) == (write, when):
             self._file.with_name(WENT_OFF).write_text(about)
             self._file.unlink()
-            os.kill(os.getpid(), _SIGNALS[failpoint.ending])
+            os.kill(os.getpid(), _SIGNALS[Ending(ending)])
 
     async def around(self, write: str, exchange: Awaitable[Any], about: str = "") -> Any:
         self.pass_by(write, When.BEFORE, about)

@@ -65,36 +65,22 @@ async def _slow_lines(stage: Stage) -> None:
         await stage.quiet(6, 12)
 
 
+_row = partial(Row, lines=True)
 ROWS = (
-    Row(
-        "lines-reset",
-        "connections to MongoDB and RabbitMQ are reset",
-        _reset_lines,
-        lines=True,
-        gap_s=5.0,
-    ),
-    Row("lines-half-open", "servers close connections silently", _half_open_lines, lines=True, gap_s=15.0),
-    Row(
+    _row("lines-reset", "connections to MongoDB and RabbitMQ are reset", _reset_lines, gap_s=5.0),
+    _row("lines-half-open", "servers close connections silently", _half_open_lines, gap_s=15.0),
+    _row(
         "lines-one-way",
         "nothing of the leader's gets to MongoDB, or nothing comes back",
         _one_way_lines,
-        lines=True,
         settings=SHORT_LEASE,
         gap_s=10.0,
     ),
-    Row(
+    _row(
         "leader-loses-mongodb",
         "the leader is cut off from MongoDB alone; the lease is the usual 10 s",
         _leader_loses_mongodb,
-        lines=True,
         gap_s=6.0,
     ),
-    Row(
-        "lines-slow",
-        "everything takes up to 300 ms longer each way",
-        _slow_lines,
-        lines=True,
-        gap_s=5.0,
-        load=LoadPlan(30, 8),
-    ),
+    _row("lines-slow", "everything takes up to 300 ms longer each way", _slow_lines, gap_s=5.0, load=LoadPlan(30, 8)),
 )

@@ -20,17 +20,10 @@ from tests.chaos.rows import ROWS
 from tests.chaos.strings import (
     SkewedClock,
     faketime_environment,
-    parse_failpoint,
     why_no_faketime,
 )
 
 DAY_MS = 86_400_000
-
-
-@pytest.mark.parametrize("text", ["", "journal.insert", "journal.insert:before:sleep", "journal.insert:soon:die"])
-def test_what_is_no_failpoint_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="such as"):
-        parse_failpoint(text)
 
 
 @pytest.mark.slow
@@ -50,29 +43,6 @@ def test_a_process_dies_at_the_failpoint_that_is_armed_and_no_other(tmp_path: Pa
     assert run.stdout == "here\n", run.stderr
     assert run.returncode == -signal.SIGKILL
     assert not file.exists()
-
-
-@pytest.mark.slow
-def test_a_process_that_hangs_tells_where_its_tasks_wait_and_goes_on() -> None:
-    program = (
-        "import asyncio, os, uvloop\n"
-        "from tests.chaos.strings import TELL_TASKS\n"
-        "from tests.chaos.serve import tell_tasks_on_signal\n"
-        "async def waits_for_good(): await asyncio.Event().wait()\n"
-        "async def main():\n"
-        "    waiting = asyncio.create_task(waits_for_good())\n"
-        "    await asyncio.sleep(0)\n"
-        "    os.kill(os.getpid(), TELL_TASKS)\n"
-        "    await asyncio.sleep(0)\n"
-        "    waiting.cancel()\n"
-        "    print('and on')\n"
-        "tell_tasks_on_signal()\n"
-        "uvloop.run(main())\n"
-    )
-    command = [sys.executable, "-c", program]
-    run = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
-    assert run.stdout == "and on\n", run.stderr
-    assert "waits_for_good" in run.stderr
 
 
 def test_a_clock_is_wrong_by_so_much_and_right_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
