@@ -68,7 +68,6 @@ class Load:
     cancels: list[tuple[str, float]] = field(default_factory=list)
     keys: dict[str, Submitted] = field(default_factory=dict)
     schedules: dict[str, Any] = field(default_factory=dict)
-    refused: int = 0
     _number: int = 0
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE_MAX))
     over: bool = False
@@ -173,7 +172,6 @@ class Load:
             except (Refused, Unavailable) as failure:
                 if failure.status is not None and failure.status != 429 and failure.status < 500:
                     raise
-                self.refused += failure.status is not None
             except LookupError:
                 pass  # nobody is up
             if self.over:
