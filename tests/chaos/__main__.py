@@ -5,7 +5,6 @@ single row could be told; of planted bugs, one was not noticed. 2: wrong usage.
 """
 
 import argparse
-import asyncio
 import os
 import sys
 import time
@@ -19,7 +18,7 @@ from tests.chaos.mutants import PLANTED
 from tests.chaos.report import markdown, summary
 from tests.chaos.row import Databases, Row
 from tests.chaos.rows import ROWS
-from tests.chaos.stage import Servers, open_folder
+from tests.chaos.stage import Servers, open_servers
 from tests.chaos.story import Result, tell
 from tests.chaos.strings import why_no_faketime
 
@@ -55,14 +54,10 @@ def _unknown(option: str, names: Sequence[str], there: Collection[str]) -> str:
 
 async def _run(rows: Sequence[Row], *, smoke: bool, seed: int) -> int:
     results = []
-    with open_folder() as folder:
-        servers = Servers(folder / "servers")
-        try:
-            for row in rows:
-                results.append(await _one(row, servers, folder / row.name, smoke=smoke, seed=seed))
-                _write(REPORT.name, markdown(results, seed=seed, smoke=smoke).encode())
-        finally:
-            await asyncio.shield(servers.stop())
+    async with open_servers() as servers:
+        for row in rows:
+            results.append(await _one(row, servers, smoke=smoke, seed=seed))
+            _write(REPORT.name, markdown(results, seed=seed, smoke=smoke).encode())
     sys.stdout.write(f"\n{summary(results)}\n")
     for result in results:
         if result.not_told:
@@ -75,24 +70,21 @@ async def _run_planted(bugs: Sequence[str], seed: int) -> int:
     """Each under its row; one that leaves the row green is a hole in the suite."""
     unnoticed = 0
     began = time.monotonic()
-    with open_folder() as folder:
-        servers = Servers(folder / "servers")
-        try:
-            for bug in bugs:
-                row = ROWS[PLANTED[bug].row]
-                result = await tell(row, servers, folder / bug, smoke=True, seed=seed, bug=bug, say=_say)
-                red = [name for name in result.violations if name not in ("told", "bounds")]
-                unnoticed += not red
-                shown = f"{row.name}: {', '.join(red)}" if red else f"NOT NOTICED {result.violations}"
-                sys.stdout.write(f"{bug:36} {result.took_s:4.0f} s  {shown}\n")
-                sys.stdout.flush()
-        finally:
-            await asyncio.shield(servers.stop())
+    async with open_servers() as servers:
+        for bug in bugs:
+            row = ROWS[PLANTED[bug].row]
+            result = await tell(row, servers, servers.folder / bug, smoke=True, seed=seed, bug=bug, say=_say)
+            red = [name for name in result.violations if name not in ("told", "bounds")]
+            unnoticed += not red
+            shown = f"{row.name}: {', '.join(red)}" if red else f"NOT NOTICED {result.violations}"
+            sys.stdout.write(f"{bug:36} {result.took_s:4.0f} s  {shown}\n")
+            sys.stdout.flush()
     sys.stdout.write(f"{len(bugs) - unnoticed} of {len(bugs)} noticed, {time.monotonic() - began:.0f} s\n")
     return 1 if unnoticed else 0
 
 
-async def _one(row: Row, servers: Servers, folder: Path, *, smoke: bool, seed: int) -> Result:
+async def _one(row: Row, servers: Servers, *, smoke: bool, seed: int) -> Result:
+    folder = servers.folder / row.name
     missing = _missing(row)
     if missing:
         _say(f"{row.name}: not told, {missing}")

@@ -1,11 +1,12 @@
 """The stage of a row: everything that it may trouble, and the few things that it may ask for."""
 
 import asyncio
+import os
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -29,15 +30,6 @@ PROCESSORS = ("p1", "p2", "p3")
 FOLLOW_EVERY_S = 0.1
 
 
-@contextmanager
-def open_folder() -> Iterator[Path]:
-    """One that is removed afterwards, where the broker's own user may go."""
-    with tempfile.TemporaryDirectory(prefix="hascheduler-chaos-") as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        yield folder
-
-
 @dataclass
 class Servers:
     """What is kept from row to row; a row that leaves one of them in pieces is given a new one."""
@@ -59,12 +51,25 @@ class Servers:
         return self.broker
 
     async def stop(self) -> None:
+        """Those that are asked for after that are new ones."""
         mongods, self.mongods = self.mongods, None
         broker, self.broker = self.broker, None
         if mongods is not None:
             await mongods.stop()
         if broker is not None:
             await broker.remove()
+
+
+@asynccontextmanager
+async def open_servers() -> AsyncIterator[Servers]:
+    """In a folder that is removed afterwards, where the broker's own user may go."""
+    with tempfile.TemporaryDirectory(prefix="hascheduler-chaos-") as folder:
+        os.chmod(folder, 0o755)
+        servers = Servers(Path(folder))
+        try:
+            yield servers
+        finally:
+            await asyncio.shield(servers.stop())
 
 
 @dataclass(frozen=True, slots=True)

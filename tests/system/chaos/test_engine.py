@@ -1,13 +1,12 @@
 """The engine, whole: a sound system comes out green, with evidence; with a bug planted in its processes it goes red."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from tests.chaos.rows import ROWS
-from tests.chaos.stage import Servers, open_folder
+from tests.chaos.stage import Servers, open_servers
 from tests.chaos.story import Result, tell
 from tests.chaos.users import LoadPlan
 
@@ -19,14 +18,12 @@ pytestmark = [pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 async def servers() -> AsyncIterator[Servers]:
-    with open_folder() as folder:
-        started = Servers(folder / "servers")
+    async with open_servers() as started:
         yield started
-        await asyncio.shield(started.stop())
 
 
 async def told(servers: Servers, bug: str = "") -> Result:
-    folder = servers.folder.parent / (bug or "sound")
+    folder = servers.folder / (bug or "sound")
     return await tell(ROW, servers, folder, smoke=True, seed=1, bug=bug, say=print)
 
 
