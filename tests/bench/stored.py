@@ -120,13 +120,7 @@ async def start_lone_replica(
     )
     of_processors = {name: value for name, value in settings.items() if name != "HASCHEDULER_HEALTH_PORT"}
     try:
-        yield LoneReplica(
-            child,
-            psutil.Process(child.pid),
-            f"http://127.0.0.1:{port}",
-            started_at,
-            of_processors,
-        )
+        yield LoneReplica(child, psutil.Process(child.pid), f"http://127.0.0.1:{port}", started_at, of_processors)
     finally:
         await asyncio.shield(child.stop())
 

@@ -203,10 +203,5 @@ ROWS = (
         _cancel_storm,
         load=LoadPlan(cancel_every=1),
     ),
-    Row(
-        "overload",
-        "ten times what can be done of one definition is submitted",
-        _overload,
-        recovery_max_s=180.0,
-    ),
+    Row("overload", "ten times what can be done of one definition is submitted", _overload, recovery_max_s=180.0),
 )

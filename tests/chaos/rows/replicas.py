@@ -66,11 +66,7 @@ async def _late_stream(stage: Stage) -> None:
 
 ROWS = (
     Row(
-        "one-name",
-        "all replicas have one host name, and the leader is killed",
-        _one_name,
-        gap_s=4.0,
-        takeover_ms=1_000,
+        "one-name", "all replicas have one host name, and the leader is killed", _one_name, gap_s=4.0, takeover_ms=1_000
     ),
     Row("deleted-lease", "a user deletes the lease", _deleted_lease, gap_s=4.0),
     Row(

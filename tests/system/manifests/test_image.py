@@ -52,10 +52,7 @@ def test_all_is_compiled_and_believed(built: Built) -> None:
         assert compiled.read_bytes()[4:8] == _UNCHECKED_HASH, source
 
 
-@pytest.mark.skipif(
-    not is_root(),
-    reason="only root can make the root read-only for a process",
-)
+@pytest.mark.skipif(not is_root(), reason="only root can make the root read-only for a process")
 def test_the_confinement_is_one(built: Built) -> None:
     tries = "\n".join(
         f"try: open({path!r}, 'w')\nexcept OSError as error: print(error.errno)"

@@ -30,9 +30,7 @@ async def _is_watched(processes: Processes, processor: str, replica: Daemon) -> 
     await eventually(look, f"{replica.name} watches {processor}")
 
 
-async def test_the_next_leader_has_the_proof_that_a_processor_died_too(
-    processes: Processes,
-) -> None:
+async def test_the_next_leader_has_the_proof_that_a_processor_died_too(processes: Processes) -> None:
     replicas = await processes.together("one", "two", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
     first = await processes.processor("first", HASCHEDULER_HEARTBEAT_TIMEOUT=PATIENT)
     for replica in replicas:

@@ -94,10 +94,7 @@ async def started(arguments: list[str], tmp_path: Path, **settings: str) -> asyn
 
 @pytest.mark.parametrize(
     ("arguments", "waiting"),
-    [
-        (SERVE, {"/livez": YES, "/readyz": WAITS, "/leaderz": FOLLOWS}),
-        (WORK, {"/livez": YES, "/readyz": WAITS}),
-    ],
+    [(SERVE, {"/livez": YES, "/readyz": WAITS, "/leaderz": FOLLOWS}), (WORK, {"/livez": YES, "/readyz": WAITS})],
 )
 async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_when_told_to(
     arguments: list[str], waiting: Told, tmp_path: Path
@@ -131,11 +128,7 @@ TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 def tracing_to(url: str) -> dict[str, str]:
-    return {
-        "HASCHEDULER_TRACING": "otlp",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
-    }
+    return {"HASCHEDULER_TRACING": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
 
 
 async def spans_of(collector: Collector, trace: str, count: int) -> list[CollectedSpan]:

@@ -17,11 +17,7 @@ from tests.chaos import strings
 from tests.chaos.__main__ import main
 from tests.chaos.mutations import mutated_bytes
 from tests.chaos.rows import ROWS
-from tests.chaos.strings import (
-    SkewedClock,
-    faketime_environment,
-    why_no_faketime,
-)
+from tests.chaos.strings import SkewedClock, faketime_environment, why_no_faketime
 
 DAY_MS = 86_400_000
 
