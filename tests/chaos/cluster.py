@@ -249,9 +249,6 @@ class Cluster:
     def hang(self, name: str) -> None:
         self.write_control(name, HANG, "")
 
-    def unhang(self, name: str) -> None:
-        (self.control(name) / HANG).unlink(missing_ok=True)
-
     def calm(self, name: str) -> None:
         """No failpoint, the right time, a stream and a loop that run."""
         for file in (FAILPOINT, CLOCK, STREAM, HANG):

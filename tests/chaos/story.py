@@ -32,7 +32,7 @@ from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.users import Follower
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
-from tests.checkers.evidence import Evidence, SeenEvent, Submitted
+from tests.checkers.evidence import Evidence, Submitted
 from tests.checkers.jobs import caps_kept
 
 PEACE_S = 60.0
@@ -150,8 +150,6 @@ class _Story:
             if following is not None:
                 following.cancel()
         self._judge(evidence)
-        if len(evidence) > 1:
-            self._judge_together(evidence)
         self._figures(evidence)
         self._hold_to_the_bounds()
         result.violations = {name: found for name, found in result.violations.items() if found}
@@ -215,6 +213,7 @@ class _Story:
         await stage.oplog.read()
         effects, commits = read_effects(cluster.sink, cluster.epoch_ms), stage.oplog.commits
         if stage.row.stray:
+            self._follower.runs = [[event for event in run if STRAY not in event.job] for run in self._follower.runs]
             effects = [effect for effect in effects if STRAY not in effect.job_id]
             commits = [commit for commit in commits if STRAY not in str(commit.id)]
             stored = [
@@ -231,7 +230,7 @@ class _Story:
             submits=[*load.submits, *unanswered],
             cancels=load.cancels,
             # Of several shards each has a history of its own.
-            events=self._seen_events() if len(stored) == 1 else [],
+            events=self._follower.runs if len(stored) == 1 else [],
             schedules=load.schedules,
             pauses=cluster.pauses,
             deaths=cluster.deaths,
@@ -257,27 +256,19 @@ class _Story:
             for shard, (name, documents) in enumerate(zip(cluster.databases, stored, strict=True))
         ]
 
-    def _seen_events(self) -> list[list[SeenEvent]]:
-        return [[event for event in run if STRAY not in event.job] for run in self._follower.runs]
-
     def _judge(self, shards: Sequence[Evidence]) -> None:
-        for shard, evidence in enumerate(shards):
-            where = f"shard {shard}: " if len(shards) > 1 else ""
-            for name, checker in _JUDGES.items():
-                if self._of_all is not None and name not in OF_A_SHARD:
-                    continue
-                found = [f"{where}{text}" for text in checker(evidence)]
-                self._result.violations.setdefault(name, []).extend(found)
-
-    def _judge_together(self, shards: Sequence[Evidence]) -> None:
-        """What no shard can show alone: that together they keep to a cap; and all that moves."""
-        if self._of_all is not None:
-            for name, checker in _JUDGES.items():
-                if name not in OF_A_SHARD:
-                    self._result.violations[name] = checker(self._of_all)
-            return
-        all_of_them = replace(shards[0], commits=self._stage.oplog.commits)
-        self._result.violations["caps_kept"] += [f"all shards: {text}" for text in caps_kept(all_of_them)]
+        """Judge each shard, and all together what no shard can show alone: a cap, and all that moves."""
+        found = self._result.violations
+        for name, checker in _JUDGES.items():
+            if self._of_all is not None and name not in OF_A_SHARD:
+                found[name] = checker(self._of_all)
+                continue
+            for shard, evidence in enumerate(shards):
+                where = f"shard {shard}: " if len(shards) > 1 else ""
+                found.setdefault(name, []).extend(f"{where}{text}" for text in checker(evidence))
+        if len(shards) > 1 and self._of_all is None:
+            all_of_them = replace(shards[0], commits=self._stage.oplog.commits)
+            found["caps_kept"] += [f"all shards: {text}" for text in caps_kept(all_of_them)]
 
     def _figures(self, shards: Sequence[Evidence]) -> None:
         result, stage = self._result, self._stage

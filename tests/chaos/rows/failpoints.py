@@ -1,7 +1,8 @@
 """A process stops or dies right before or right after one of its writes, at each of them in turn."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ _STOPPED_S = 6.5
 """Longer than the leader waits for a processor's heartbeat."""
 
 
-def _all(writes: tuple[str, ...], ending: Ending) -> list[Failpoint]:
-    return [Failpoint(write, when, ending) for write, when in product(writes, When)]
+def _some(writes: Sequence[str], ending: Ending, stage: Stage, smoke: int) -> Sequence[Failpoint]:
+    """Before and after each of those writes; by chance so many of them in the smoke."""
+    failpoints = [Failpoint(write, when, ending) for write, when in product(writes, When)]
+    return stage.chance.sample(failpoints, smoke) if stage.smoke else failpoints
 
 
 async def _goes_off(stage: Stage, life: Life, failpoint: Failpoint) -> None:
@@ -46,7 +49,11 @@ def _state(life: Life) -> str:
     return stat.rpartition(")")[2].split()[0]
 
 
-async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on_s: float = 1.5) -> None:
+async def _leader_at(stage: Stage, *, ending: Ending, smoke: int) -> None:
+    await _leader_passes(stage, _some(LEADER_WRITES, ending, stage, smoke))
+
+
+async def _leader_passes(stage: Stage, failpoints: Sequence[Failpoint], *, sleeps_on_s: float = 1.5) -> None:
     for failpoint in failpoints:
         leader, term = await stage.leader()
         await _goes_off(stage, leader, failpoint)
@@ -61,8 +68,8 @@ async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on
             await stage.restart(leader.name)
 
 
-async def _processor_at(stage: Stage, failpoints: Iterator[Failpoint]) -> None:
-    for failpoint in failpoints:
+async def _processor_at(stage: Stage, *, ending: Ending, smoke: int) -> None:
+    for failpoint in _some(PROCESSOR_WRITES, ending, stage, smoke):
         life = stage.any_processor()
         await _goes_off(stage, life, failpoint)
         if life.up:
@@ -71,6 +78,7 @@ async def _processor_at(stage: Stage, failpoints: Iterator[Failpoint]) -> None:
         else:
             await stage.restart(life.name)
         await asyncio.sleep(0.5)
+    await stage.quiet(6, 6)
 
 
 async def _processor_stops_at_finish(stage: Stage) -> None:
@@ -90,45 +98,24 @@ async def _processor_stops_at_finish(stage: Stage) -> None:
         await asyncio.sleep(3)
 
 
-def _some(failpoints: list[Failpoint], stage: Stage, count: int) -> Iterator[Failpoint]:
-    return iter(stage.chance.sample(failpoints, count) if stage.smoke else failpoints)
-
-
-async def _leader_dies(stage: Stage) -> None:
-    await _leader_at(stage, _some(_all(LEADER_WRITES, Ending.DIE), stage, 6))
-
-
-async def _leader_stops(stage: Stage) -> None:
-    await _leader_at(stage, _some(_all(LEADER_WRITES, Ending.STOP), stage, 2))
-
-
 async def _leader_stops_before_the_journal(stage: Stage) -> None:
     """The very moment that the fence is for: it wakes up as another leads, and sends what it was about to write."""
     again = [Failpoint("journal.insert", When.BEFORE, Ending.STOP)]
-    await _leader_at(stage, iter(again * stage.times(smoke=3, full=8)), sleeps_on_s=0.2)
-
-
-async def _processor_dies(stage: Stage) -> None:
-    await _processor_at(stage, _some(_all(PROCESSOR_WRITES, Ending.DIE), stage, 4))
-    await stage.quiet(6, 6)
-
-
-async def _processor_stops(stage: Stage) -> None:
-    await _processor_at(stage, _some(_all(PROCESSOR_WRITES, Ending.STOP), stage, 2))
+    await _leader_passes(stage, again * stage.times(smoke=3, full=8), sleeps_on_s=0.2)
 
 
 ROWS = (
     Row(
         "leader-dies-at-writes",
         "the leader dies before and after each of its writes",
-        _leader_dies,
+        partial(_leader_at, ending=Ending.DIE, smoke=6),
         settings=SHORT_LEASE,
         gap_s=4.0,
     ),
     Row(
         "leader-stops-at-writes",
         "the leader stalls before and after each of its writes",
-        _leader_stops,
+        partial(_leader_at, ending=Ending.STOP, smoke=2),
         settings=SHORT_LEASE,
         gap_s=10.0,
     ),
@@ -140,11 +127,15 @@ ROWS = (
         settings=BRIEF_LEASE,
         gap_s=8.0,
     ),
-    Row("processor-dies-at-writes", "a processor dies before and after each of its writes", _processor_dies),
+    Row(
+        "processor-dies-at-writes",
+        "a processor dies before and after each of its writes",
+        partial(_processor_at, ending=Ending.DIE, smoke=4),
+    ),
     Row(
         "processor-stops-at-writes",
         "a processor stalls before and after each of its writes, past its deadline",
-        _processor_stops,
+        partial(_processor_at, ending=Ending.STOP, smoke=2),
     ),
     Row(
         "processor-stops-at-finish",

@@ -1,10 +1,12 @@
 """Processors are killed, stand still, are cut off; users cancel, or ask for far more than can be done."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
 from hascheduler.model.job import LIVE
+from tests.chaos.cluster import Cluster, Life
 from tests.chaos.row import Row
 from tests.chaos.stage import PROCESSORS, Stage
 from tests.chaos.users import WITH_LONG, LoadPlan
@@ -16,22 +18,15 @@ FEW, FEW_MIN = LoadPlan(schedules=10, submits_per_s=5), 300
 """For rows in which each job has a minute: a queue on a busy machine is not to be the trouble."""
 
 
-async def _processor_sigkill(stage: Stage) -> None:
+async def _processor_ends(stage: Stage, *, by: Callable[[Cluster, Life], Awaitable[None]], after_s: float = 0) -> None:
     for _ in range(stage.times(smoke=4, full=15)):
         await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
         life = stage.any_processor()
-        await stage.cluster.kill(life)
-        await asyncio.sleep(1)
+        await by(stage.cluster, life)
+        await asyncio.sleep(after_s)
         await stage.restart(life.name)
     # The last one's jobs are given to others when it has been silent for long.
     await asyncio.sleep(_PAST_THE_DEADLINE_S)
-
-
-async def _processor_sigterm(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=4, full=15)):
-        await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
-        await _again(stage, stage.any_processor().name)
-    await stage.quiet(5, 5)
 
 
 async def _again(stage: Stage, name: str) -> None:
@@ -169,8 +164,8 @@ ROWS = (
         obligations_min=FEW_MIN,
         recovery_max_s=60.0,
     ),
-    Row("processor-sigkill", "processors are killed at work", _processor_sigkill),
-    Row("processor-sigterm", "processors are asked to end", _processor_sigterm),
+    Row("processor-sigkill", "processors are killed at work", partial(_processor_ends, by=Cluster.kill, after_s=1)),
+    Row("processor-sigterm", "processors are asked to end", partial(_processor_ends, by=Cluster.terminate)),
     Row(
         "processor-sigstop",
         "a processor stalls past its deadline, and wakes with jobs that others have",

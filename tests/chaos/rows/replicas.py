@@ -34,7 +34,7 @@ async def _hanging_loop(stage: Stage) -> None:
         leader = await stage.overtake(lambda leader: stage.cluster.hang(leader.name))
         causes.append(await stage.failover_cause())
         await asyncio.sleep(1)
-        stage.cluster.unhang(leader.name)
+        stage.cluster.calm(leader.name)
         await asyncio.sleep(2)
     if Cause.RELEASED not in causes:
         raise AssertionError(f"no leader gave its lease up before it ran out: {causes}")

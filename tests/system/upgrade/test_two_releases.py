@@ -5,7 +5,7 @@ import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -88,34 +88,29 @@ async def url() -> AsyncIterator[str]:
             await serving
 
 
-async def run(code: Path, script: str, *arguments: str, url: str = "", stderr: int | None = PIPE) -> Process:
-    """Start the script with the code of a release; its commands ask the replica at ``url``."""
+async def printed(code: Path, script: str, *arguments: str, url: str = "") -> str:
+    """Return what the script prints with the code of a release; its commands ask the replica at ``url``."""
     environment = {**os.environ, "PYTHONPATH": str(code), "HASCHEDULER_URL": url}
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", script, *arguments, stdout=PIPE, stderr=stderr, cwd=code, env=environment
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, *arguments, stdout=PIPE, stderr=PIPE, cwd=code, env=environment
     )
-
-
-async def told(code: Path, script: str, *arguments: str, url: str = "") -> str:
-    """Return what the script prints."""
-    started = await run(code, script, *arguments, url=url)
     out, err = await asyncio.wait_for(started.communicate(), 60)
     assert started.returncode == 0, err.decode()
     return out.decode()
 
 
 async def test_the_sdk_of_the_release_asks_this_api(release: Path, url: str) -> None:
-    assert await told(release, ASKS, url) == "404\n"
+    assert await printed(release, ASKS, url) == "404\n"
 
 
 async def test_each_reads_what_the_other_has_stored(release: Path) -> None:
-    stored: dict[str, Any] = json.loads(await told(release, DOCUMENTS))
+    stored: dict[str, Any] = json.loads(await printed(release, DOCUMENTS))
     edited = {
         kind: [document_of(read_document(NOUNS[kind], one["_id"], one).model_copy(update={"rev": 9})) for one in all]
         for kind, all in stored.items()
     }
     assert all({*one} <= {*other} for kind in stored for one, other in zip(stored[kind], edited[kind], strict=True))
-    await told(release, DOCUMENTS, json.dumps(edited))
+    await printed(release, DOCUMENTS, json.dumps(edited))
 
 
 async def test_the_commands_of_the_release_edit_what_has_new_fields(release: Path, url: str) -> None:
@@ -128,9 +123,9 @@ async def test_the_commands_of_the_release_edit_what_has_new_fields(release: Pat
             "schedule edit hourly --label team=a",
             "job submit log",
         ):
-            await told(release, COMMANDS, *command.split(), url=url)
-        assert "hourly" in await told(release, COMMANDS, "schedule", "list", url=url)
-        assert "pending" in await told(release, COMMANDS, "job", "list", url=url)
+            await printed(release, COMMANDS, *command.split(), url=url)
+        assert "hourly" in await printed(release, COMMANDS, "schedule", "list", url=url)
+        assert "pending" in await printed(release, COMMANDS, "job", "list", url=url)
         kept = await scheduler.definitions.get("log")
         assert (kept.timeout_ms, kept.unique, len(kept.key_limits)) == (5_000, Uniqueness(by=("target",)), 1)
         assert (await scheduler.schedules.get("hourly"))["labels"] == {"team": "a"}
