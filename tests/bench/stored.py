@@ -96,31 +96,21 @@ async def start_lone_replica(
     program: Sequence[str] = (sys.executable, "-m", "hascheduler"),
 ) -> AsyncIterator[LoneReplica]:
     """``more``: settings of its own."""
-    port, health_port = free_port(), free_port()
+    port = free_port()
     settings = {
         "HASCHEDULER_MONGODB_URI": uri,
         "HASCHEDULER_DATABASE": database,
         "HASCHEDULER_TRANSPORT": "mongo",
         "HASCHEDULER_HTTP_PORT": str(port),
-        "HASCHEDULER_HEALTH_PORT": str(health_port),
         "HASCHEDULER_REPLICA_ID": "bench",
         "HASCHEDULER_AUTH": "none",
         **(more or {}),
     }
     started_at = time.monotonic()
-    # The health port is of replicas alone; a processor that is given none of its own has none.
-    environment = {**os.environ, **settings}
-    child = await start_daemon(
-        "replica",
-        ["serve"],
-        folder / f"{database}.log",
-        environment=environment,
-        url=f"http://127.0.0.1:{health_port}",
-        program=program,
-    )
-    of_processors = {name: value for name, value in settings.items() if name != "HASCHEDULER_HEALTH_PORT"}
+    url, log, environment = f"http://127.0.0.1:{port}", folder / f"{database}.log", {**os.environ, **settings}
+    child = await start_daemon("replica", ["serve"], log, environment=environment, url=url, program=program)
     try:
-        yield LoneReplica(child, psutil.Process(child.pid), f"http://127.0.0.1:{port}", started_at, of_processors)
+        yield LoneReplica(child, psutil.Process(child.pid), url, started_at, settings)
     finally:
         await asyncio.shield(child.stop())
 

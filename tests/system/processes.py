@@ -304,6 +304,17 @@ class Processes:
         doubled = {job: effects for job, effects in self.effects().items() if len(effects) > 1}
         assert not doubled, f"effects of the same job: {doubled}"
 
+    async def assert_all_fired_once(self, schedules: Mapping[str, int], at_least: int) -> None:
+        """When all has ended, every nominal time had its effect, once, and the journal is in order.
+
+        ``schedules`` are the milliseconds between the fires of each.
+        """
+        await self.settled()
+        for name, every_ms in schedules.items():
+            self.assert_no_gap(name, every_ms, at_least)
+        self.assert_no_effect_twice()
+        await self.assert_terms_never_return()
+
     async def journal_terms(self) -> list[tuple[int, int, str]]:
         """(seq, term, kind) of all entries, in order."""
         entries = await self.database.journal.find().sort("_id", 1).to_list()
