@@ -130,7 +130,7 @@ class Stage:
     async def everybody_well(self) -> None:
         """All replicas and processors up, awake, with the right time, on sound lines; as after a repair."""
         for line in [*self.to_mongodb.values(), *self.to_rabbitmq.values()]:
-            await line.mend()
+            await line.repair()
         for life in [*self.cluster.replicas.values(), *self.cluster.processors.values()]:
             self.cluster.calm(life.name)
             if life.up and life.stopped_at is not None:

@@ -30,10 +30,10 @@ async def _goes_off(stage: Stage, life: Life, failpoint: Failpoint) -> None:
     """Arm it, and wait until the process has stopped or died by it."""
     stage.cluster.arm(life, failpoint)
 
-    async def look() -> bool:
+    async def find() -> bool:
         return not life.up or (not stage.cluster.armed(life) and _state(life) == "T")
 
-    await eventually(look, f"{life.name} passes by {failpoint}", _PASSED_BY_S)
+    await eventually(find, f"{life.name} passes by {failpoint}", _PASSED_BY_S)
     if life.up:
         stage.cluster.frozen(life)
     else:
@@ -90,10 +90,10 @@ async def _processor_stops_at_finish(stage: Stage) -> None:
         id = stage.cluster.went_off_about(life)
         elsewhere = {"_id": id, "state": JobState.RUNNING.value, "processor": {"$not": {"$regex": f"^{life.name}\\."}}}
 
-        async def look(elsewhere: Any = elsewhere) -> bool:
+        async def find(elsewhere: Any = elsewhere) -> bool:
             return await jobs.find_one(elsewhere) is not None
 
-        await eventually(look, f"somebody else runs {id}")
+        await eventually(find, f"somebody else runs {id}")
         stage.cluster.thaw(life)
         await asyncio.sleep(3)
 

@@ -39,7 +39,7 @@ async def _one_way_lines(stage: Stage) -> None:
         await asyncio.sleep(2)
         hold = partial(Line.hold, up=bool(turn % 2), down=not turn % 2)
         leader = await stage.overtake(partial(_trouble_line, stage, hold))
-        await stage.to_mongodb[leader.name].mend()
+        await stage.to_mongodb[leader.name].repair()
         await asyncio.sleep(2)
 
 
@@ -52,7 +52,7 @@ async def _leader_loses_mongodb(stage: Stage) -> None:
         causes.append(await stage.failover_cause())
         # It is not back before the next leader has been silent for as long, or was followed needlessly.
         await asyncio.sleep(4)
-        await stage.to_mongodb[leader.name].mend()
+        await stage.to_mongodb[leader.name].repair()
         await asyncio.sleep(2)
     if Cause.STOOD_STILL not in causes:
         raise AssertionError(f"no leader was followed before its lease ran out: {causes}")

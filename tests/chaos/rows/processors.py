@@ -65,7 +65,7 @@ async def _cut_off(stage: Stage, *, from_mongodb: bool) -> None:
         else:
             line.hold()
         await asyncio.sleep(_PAST_THE_DEADLINE_S)
-        await line.mend()
+        await line.repair()
         await asyncio.sleep(3)
 
 
@@ -82,7 +82,7 @@ async def _broker_port_closed(stage: Stage) -> None:
     given = {"$or": [{"processor": id}, {"attempts.processor": id}]}
     if await stage.database["jobs"].count_documents(given):
         raise NotWithin(f"{id} was given jobs although it consumed nothing")
-    await line.mend()
+    await line.repair()
     await _is_given_work(stage, name, able=True)
 
 
@@ -90,21 +90,21 @@ async def _rights_revoked(stage: Stage) -> None:
     """One may not declare its queue any more, and then may again."""
     name = stage.chance.choice(PROCESSORS)
     place = stage.cluster.places[name]
-    stage.cluster.places[name] = replace(place, amqp_url=await stage.broker.let("strange"))
+    stage.cluster.places[name] = replace(place, amqp_url=await stage.broker.grant("strange"))
     await _again(stage, name)
     await _is_given_work(stage, name, able=True)
     await stage.broker.revoke("strange")
     await _is_given_work(stage, name, able=False)
     await stage.quiet(5, 20)
     await all_end(stage)
-    await stage.broker.let("strange")
+    await stage.broker.grant("strange")
     await _is_given_work(stage, name, able=True)
     stage.cluster.places[name] = place
     await _again(stage, name)
 
 
 async def _is_given_work(stage: Stage, name: str, *, able: bool) -> str:
-    """Wait until the newest process of that name has said so; its id."""
+    """Wait until the newest process of that name is registered so; return its id."""
 
     async def find() -> str | None:
         newest = await stage.database["processors"].find_one(

@@ -71,11 +71,11 @@ async def _layout(store: LayoutStore) -> Layout:
 
 
 async def _at_rest(store: LayoutStore) -> None:
-    async def look() -> bool:
+    async def find() -> bool:
         layout = await _layout(store)
         return not layout.moving and not layout.leaving
 
-    await eventually(look, "all partitions have arrived, with all that is of them", _AT_REST_LIMIT_S)
+    await eventually(find, "all partitions have arrived, with all that is of them", _AT_REST_LIMIT_S)
 
 
 async def _one_database_stopped(stage: Stage) -> None:
@@ -106,10 +106,10 @@ async def _decides_after(stage: Stage, shard: int, at_s: float) -> None:
     journal = stage.client[stage.cluster.databases[shard]][Collection.JOURNAL.value]
     later = {"at_ms": {"$gt": stage.cluster.epoch_ms + int(at_s * 1_000)}, "kind": EntryKind.DECISIONS.value}
 
-    async def look() -> bool:
+    async def find() -> bool:
         return await journal.find_one(later) is not None
 
-    await eventually(look, f"decisions in shard {shard}, whose database answers again")
+    await eventually(find, f"decisions in shard {shard}, whose database answers again")
 
 
 def _as_punctual(stage: Stage, shard: int, began_s: float, ended_s: float) -> None:

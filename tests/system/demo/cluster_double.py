@@ -47,10 +47,6 @@ class PodDouble:
     followers: int = 0
     """How many read its log to the end, whatever becomes of it."""
 
-    @property
-    def restarts(self) -> int:
-        return max(0, len(self.outputs) - 1)
-
     async def start(self) -> None:
         output = self.folder / f"{self.name}.{len(self.outputs)}.log"
         settings = {"HASCHEDULER_REPLICA_ID": self.name, "HASCHEDULER_HTTP_PORT": str(self.http_port)}
@@ -78,9 +74,6 @@ class PodDouble:
             yield
         finally:
             self.followers -= 1
-
-    def kill(self, number: signal.Signals) -> None:
-        self.child.signal(number)
 
     async def _attend(self, http: httpx.AsyncClient) -> None:
         child = self.child
@@ -132,10 +125,9 @@ class ClusterDouble:
             "CLUSTER_DOUBLE": str(self.folder / "socket"),
         }
 
-    async def start(self, *, replicas: int, processors: int) -> None:
-        for component, count in (("scheduler", replicas), ("processor", processors)):
-            for _ in range(count):
-                await self._new_pod(component)
+    async def start(self) -> None:
+        for component in (*["scheduler"] * 3, *["processor"] * 2):
+            await self._new_pod(component)
         async with asyncio.timeout(60):
             await asyncio.gather(*(pod.came_up.wait() for pod in self.pods.values()))
 
@@ -143,7 +135,7 @@ class ClusterDouble:
         pods = list(self.pods.values())
         for pod in pods:
             pod.kept = False
-            pod.kill(signal.SIGKILL)
+            pod.child.signal(signal.SIGKILL)
         await asyncio.gather(*(pod.child.wait() for pod in pods))
         for task in self._tasks:
             task.cancel()
@@ -156,7 +148,8 @@ class ClusterDouble:
             arguments = arguments[2:]
         match arguments:
             case ["get", "pods", *_]:
-                return _json(reply, {"items": [self._shown(pod) for pod in self.pods.values()]})
+                reply(json.dumps({"items": [self._shown(pod) for pod in self.pods.values()]}))
+                return 0
             case ["delete", "pod", name, *how] if name in self.pods:
                 await self._delete(self.pods[name], force="--force" in how)
                 return 0
@@ -175,7 +168,7 @@ class ClusterDouble:
     def _shown(self, pod: PodDouble) -> dict[str, Any]:
         labels = {"app.kubernetes.io/component": pod.component}
         ends = {"deletionTimestamp": "2030-01-01T00:00:00Z"} if pod.ending else {}
-        container = {"name": pod.component, "ready": pod.ready, "restartCount": pod.restarts}
+        container = {"name": pod.component, "ready": pod.ready, "restartCount": len(pod.outputs) - 1}
         return {
             "metadata": {"name": pod.name, "uid": pod.uid, "labels": labels, **ends},
             "spec": {"nodeName": "node-1", "shareProcessNamespace": pod.component == "scheduler"},
@@ -209,7 +202,7 @@ class ClusterDouble:
         pod.kept, pod.ending = False, True
         if force:
             del self.pods[pod.name]
-        pod.kill(signal.SIGKILL if force else signal.SIGTERM)
+        pod.child.signal(signal.SIGKILL if force else signal.SIGTERM)
         if not force:
             self._do(self._gone_when_ended(pod))
         await self._new_pod(pod.component)
@@ -220,7 +213,7 @@ class ClusterDouble:
 
     def _exec(self, pod: PodDouble, script: str, reply: Reply) -> int:
         if script == KILL_SCRIPT:
-            pod.kill(signal.SIGKILL)
+            pod.child.signal(signal.SIGKILL)
             return 137
         assert script == ACCESS_SCRIPT
         https, ca = ("", "") if self.tls is None else ("/tls.crt", (self.tls / "ca.crt").read_text())
@@ -269,9 +262,7 @@ class ClusterDouble:
 
 
 @asynccontextmanager
-async def open_cluster(
-    cluster: ClusterDouble, *, replicas: int = 3, processors: int = 2
-) -> AsyncIterator[ClusterDouble]:
+async def open_cluster(cluster: ClusterDouble) -> AsyncIterator[ClusterDouble]:
     """Its pods run and its kubectl answers."""
     (cluster.folder / "bin").mkdir()
     kubectl = cluster.folder / "bin" / "kubectl"
@@ -294,12 +285,7 @@ async def open_cluster(
 
     async with await asyncio.start_unix_server(serve, cluster.folder / "socket"):
         try:
-            await cluster.start(replicas=replicas, processors=processors)
+            await cluster.start()
             yield cluster
         finally:
             await cluster.stop()
-
-
-def _json(reply: Reply, answer: object) -> int:
-    reply(json.dumps(answer))
-    return 0
