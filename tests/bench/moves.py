@@ -7,8 +7,7 @@ is how many jobs of fires waited when a move began: if many, the machine does no
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +48,10 @@ def measure_slot_moves(schedules: int, slots: int, moves: int) -> dict[str, Figu
             AsyncScheduler(next(iter(stack.urls.values()))) as scheduler,
         ):
             databases = [client[shard_database(name, index)] for index in range(_SHARDS)]
-            return await _measure_moves(stack, scheduler, databases, schedules, moves)
+            try:
+                return await _measure_moves(stack, scheduler, databases, schedules, moves)
+            except TimeoutError:
+                raise WorldError(f"not done in {_MOVE_PATIENCE_S} s: too much for this machine") from None
 
     name = f"{DATABASE}-moves"
     settings = {"HASCHEDULER_DATABASE": name, "HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER}
@@ -120,7 +122,7 @@ async def _drained(scheduler: AsyncScheduler, databases: Sequence[Any]) -> None:
     """Nothing fires any more, and all that has fired has run: what has not by then is missed."""
     await scheduler.cluster.pause("the moves are over", schedules_only=True)
     fired = {"schedule": {"$gt": ""}, "state": {"$nin": [state.value for state in TERMINAL]}}
-    async with _patience("the jobs of fires end"):
+    async with asyncio.timeout(_MOVE_PATIENCE_S):
         while True:
             left = [await database.jobs.find_one(fired, {"_id": True}) for database in databases]
             if not any(left):
@@ -140,21 +142,10 @@ async def _move(store: LayoutStore, layout: Layout, to: int) -> int:
     """Return when all of it is there, by the wall clock."""
     partition = partition_of(_TENANT)
     await store.replace(layout.epoch, layout.beginning({partition: to}))
-    async with _patience("all of the partition is there"):
+    async with asyncio.timeout(_MOVE_PATIENCE_S):
         while not (await _layout(store)).is_at_rest(partition):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return SystemClock().wall_ms()
-
-
-@asynccontextmanager
-async def _patience(until: str) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(_MOVE_PATIENCE_S):
-            yield
-    except TimeoutError:
-        raise WorldError(
-            f"it takes more than {_MOVE_PATIENCE_S} s until {until}: the machine does not carry this load"
-        ) from None
 
 
 def _longest(effects: Effects, from_ms: int, until_ms: int) -> int:

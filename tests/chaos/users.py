@@ -49,7 +49,6 @@ class LoadPlan:
     schedules: int = 50
     submits_per_s: float = 15
     cancel_every: int = 0
-    grace: str = "1h"
     catch_up_max: int = 1_000
     definitions: tuple[str, ...] = _MIX
     scheduled: str = "quick"
@@ -91,7 +90,7 @@ class Load:
             "name": f"every-{number}",
             "trigger": {"type": "interval", "every": "1s", "anchor": anchor},
             "misfire": {
-                "grace": self.plan.grace if catch_up == "all" else "3s",
+                "grace": "1h" if catch_up == "all" else "3s",
                 "catch_up": catch_up,
                 "limit": self.plan.catch_up_max,
             },

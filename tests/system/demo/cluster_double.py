@@ -223,17 +223,17 @@ class ClusterDouble:
     async def _logs(self, pod: PodDouble, how: Sequence[str], reply: Reply) -> int:
         assert "--timestamps" in how
         start = len(pod.outputs) - 1
-        output, child, said, number = pod.outputs[start], pod.child, 0, 0
+        output, child, sent, number = pod.outputs[start], pod.child, 0, 0
         ends_after: int | None = None
         follows = "--follow" in how
         with contextlib.ExitStack() as following:
             while True:
                 running = child.running and follows
                 with output.open("rb") as file:
-                    file.seek(said)
+                    file.seek(sent)
                     whole = file.read().rpartition(b"\n")[0]
                 for line in whole.decode().splitlines() if whole else ():
-                    said += len(line.encode()) + 1
+                    sent += len(line.encode()) + 1
                     number += 1
                     reply(f"2030-01-01T00:00:{start:02}.{number:09}Z {line}\n")
                     if number == ends_after and not pod.ending:

@@ -88,8 +88,8 @@ async def test_every_way_to_lose_a_leader_loses_and_doubles_nothing(
         shown = await _show(cluster, "--kills", "3")
     assert shown.status == 0, shown.text
     assert "Nothing missed, nothing doubled." in shown.text
-    for said in ("kill -9 inside scheduler-", "kubectl delete pod scheduler-", "kubectl delete pod --force scheduler-"):
-        assert said in shown.text
+    for line in ("kill -9 inside scheduler-", "kubectl delete pod scheduler-", "kubectl delete pod --force scheduler-"):
+        assert line in shown.text
     assert "kubectl delete pod --force processor-" in shown.text
     assert shown.text.count("first decision after") == 3
     assert "left no line" not in shown.text, "the pod that was deleted by force did not take its log along"

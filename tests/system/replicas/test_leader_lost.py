@@ -60,11 +60,11 @@ async def follows(processes: Processes, replica: Daemon, term: int) -> bool:
 
 
 async def listed(processes: Processes, term: int) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
+    async def find() -> dict[str, Any] | None:
         items = (await processes.get("/v1/cluster/failovers"))["items"]
         return next((item for item in items if item["term"] == term and item["first_decision_at"]), None)
 
-    return await eventually(look, f"the report of term {term}")
+    return await eventually(find, f"the report of term {term}")
 
 
 async def check_report(processes: Processes, failover: Mapping[str, Any], cause: str) -> None:

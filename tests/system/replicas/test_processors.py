@@ -23,11 +23,11 @@ async def _is_watched(processes: Processes, processor: str, replica: Daemon) -> 
     [registered] = await processes.database.processors.find({"name": processor}).to_list()
     port = int(registered["liveness_endpoint"].rpartition(":")[2])
 
-    async def look() -> bool:
+    async def find() -> bool:
         opened = psutil.Process(replica.pid).net_connections("tcp")
         return any(each.status == psutil.CONN_ESTABLISHED and each.raddr.port == port for each in opened)
 
-    await eventually(look, f"{replica.name} watches {processor}")
+    await eventually(find, f"{replica.name} watches {processor}")
 
 
 async def test_the_next_leader_has_the_proof_that_a_processor_died_too(processes: Processes) -> None:
