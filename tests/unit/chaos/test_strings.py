@@ -6,16 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from hascheduler.clock import SystemClock
-from hascheduler.errors import InvalidInput
-from hascheduler.model.message import Message, MessageKind, decode_message, encode_message
 from tests.chaos import strings
-from tests.chaos.__main__ import main
-from tests.chaos.mutations import mutated_bytes
 from tests.chaos.strings import SkewedClock, faketime_environment, why_no_faketime
 
 DAY_MS = 86_400_000
@@ -83,23 +78,3 @@ def test_of_a_process_that_lives_a_day_ahead_every_wall_clock_does_and_no_wait_i
     assert int(first) - time.time() > ahead_s
     assert int(second) - time.time() > ahead_s
     assert is_short == "True"
-
-
-def test_mutations_of_a_message_are_refused_or_are_messages() -> None:
-    chance = Random(3)
-    body = encode_message(Message(MessageKind.RUN, "fire:tick:1", 1))
-    refused = 0
-    for _ in range(500):
-        try:
-            decode_message(mutated_bytes(body, chance))
-        except InvalidInput:
-            refused += 1
-    assert refused > 400
-
-
-def test_an_unknown_row_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["chaos", "--rows", "meteor"])
-    assert main() == 2
-    said = capsys.readouterr().err
-    assert said.startswith("--rows: unknown 'meteor'; expected some of leader-sigkill, ")
-    assert said.count("\n") == 1
