@@ -15,7 +15,7 @@ import random
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,15 @@ class LoneReplica:
         """Once it is ready and leads: the seconds that took since its start."""
         asking = AsyncScheduler(self.url, patience=0, answer_timeout=READY_LIMIT_S)
         async with asking as scheduler, asyncio.timeout(READY_LIMIT_S):
-            while not await _leads(scheduler):
+            while True:
+                with suppress(Unavailable):
+                    cluster = await scheduler.cluster.status()
+                    if cluster.ready and cluster.leading:
+                        return round(time.monotonic() - self.started_at, 2)
                 if not self.child.running:
                     raise RuntimeError(f"the replica has ended:\n{self.child.last_lines()}")
                 # Asked fifty times a second, a tenth of what a start costs was to answer that.
                 await asyncio.sleep(_ASKED_EVERY_S)
-        return round(time.monotonic() - self.started_at, 2)
 
     async def rests(self, seconds: int) -> dict[str, float]:
         """What it takes while nothing happens."""
@@ -113,14 +116,6 @@ async def start_lone_replica(
         yield LoneReplica(child, psutil.Process(child.pid), url, started_at, settings)
     finally:
         await asyncio.shield(child.stop())
-
-
-async def _leads(scheduler: AsyncScheduler) -> bool:
-    try:
-        cluster = await scheduler.cluster.status()
-    except Unavailable:
-        return False
-    return cluster.ready and cluster.leading
 
 
 # Schedules that wait
