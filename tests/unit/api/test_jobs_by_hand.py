@@ -179,6 +179,13 @@ async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClien
     ]  # fmt: skip
 
 
+async def test_of_backfills_at_once_each_job_is_created_by_one(client: httpx.AsyncClient) -> None:
+    await hourly(client)
+    answers = await asyncio.gather(*(post(client, BACKFILL, span(-5, -1)) for _ in range(4)))
+    assert sum(answer["created"] for answer in answers) == 5
+    assert [(answer["count"], answer["created"] + answer["existing"]) for answer in answers] == [(5, 5)] * 4
+
+
 async def test_as_many_as_fit_are_made_and_not_one_more(
     client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
