@@ -213,9 +213,6 @@ async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
         assert (shown["name"], shown["token"]) == ("HASCHEDULER_ADMIN_TOKEN", "settings")
 
 
-# ``/v1/tokens``: a secret is shown once and stored nowhere
-
-
 CI: dict[str, Any] = {"name": "ci", "role": "submitter", "tenant": "acme"}
 
 

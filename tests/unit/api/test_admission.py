@@ -195,9 +195,6 @@ async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
         await admission.admit("acme", 1)
 
 
-# What the leader can keep up with
-
-
 LATE = LeaderLag(5_000, 20)
 
 

@@ -81,9 +81,6 @@ async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx.AsyncC
     assert world.everything() == before
 
 
-# All jobs, or none and the errors of all that are wrong
-
-
 PATH = "/v1/jobs:batch"
 
 
@@ -106,7 +103,7 @@ def atomic(*jobs: Any) -> dict[str, Any]:
         ([{**LOG, "idempotency_key": "k"}], ["jobs.1.idempotency_key"]),
     ],
 )  # fmt: skip
-async def test_one_that_is_refused_keeps_all_back(
+async def test_one_refused_job_keeps_all_of_an_atomic_batch_back(
     client: httpx.AsyncClient, world: World, wrong: list[Any], paths: list[str]
 ) -> None:
     before = world.everything()
@@ -142,9 +139,6 @@ async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
     assert world.everything() == before
 
 
-# If dependencies stay within a tenant, a job depends on jobs of its own alone, whoever submits it
-
-
 OF_BOTH = "tenant 'other', but this job to 'acme'"
 OF_ACME, OF_OTHER = ({"definition": "log", "tenant": tenant} for tenant in ("acme", "other"))
 
@@ -163,7 +157,9 @@ async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: http
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-async def test_within_a_batch_it_is_refused_too(within: httpx.AsyncClient, world: World, atomic: bool) -> None:
+async def test_within_a_batch_another_tenants_job_is_refused_too(
+    within: httpx.AsyncClient, world: World, atomic: bool
+) -> None:
     others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
     jobs = [
         {**OF_OTHER, "ref": "theirs"},
@@ -180,9 +176,6 @@ async def test_within_a_batch_it_is_refused_too(within: httpx.AsyncClient, world
     assert [result["status"] for result in results] == [201, 422, 422, 201]
     for result in results[1:3]:
         assert OF_BOTH in result["problem"]["detail"]
-
-
-# Unique jobs, and the values at limited keys
 
 
 DEFINITION = "/v1/definitions/log"

@@ -35,9 +35,6 @@ async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(worl
     assert world.everything()["audit"] == []
 
 
-# What a replica that knows the key passes on is charged to the address of the client
-
-
 KEY, CLIENT = b"k" * 32, "192.0.2.7"
 Headers = list[tuple[bytes, bytes]]
 
@@ -80,7 +77,7 @@ async def test_a_peer_s_word_counts(world: World) -> None:
     ],
     ids=["no proof", "another key", "no key", "a proof of another address", "not hexadecimal", "a shard alone"],
 )
-async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Headers) -> None:
+async def test_nobody_else_s_word_counts(world: World, key: bytes | None, headers: Headers) -> None:
     assert await address_charged(app_with(world, key), world, headers) == "198.51.100.1"
 
 

@@ -148,9 +148,6 @@ async def test_the_api_port_and_the_health_port_give_the_same_answers(
     assert bool(answer.json()["reason"]) == (status == 503)
 
 
-# A write whose answer is 503 although it may have been carried out
-
-
 LOG: dict[str, Any] = {"definition": "log"}
 UNKNOWN = "urn:hascheduler:problem:outcome-unknown"
 BACKFILL = {"from": "2029-12-31T00:00:00Z", "to": "2029-12-31T00:00:01Z"}

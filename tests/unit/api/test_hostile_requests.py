@@ -19,9 +19,6 @@ EMPTY = World().everything()
 JSON = {"content-type": "application/json"}
 
 
-# What breaks a rule that the OpenAPI document states
-
-
 def alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the schemas that this one stands for, but for null."""
     if "$ref" in schema:

@@ -81,9 +81,6 @@ async def test_each_answer_says_which_state_it_met(
     assert (await get(client, f"/v1/jobs/{ids[2]}"))["state"] == ("pending" if retry == "ok" else state)
 
 
-# A lane that is not defined may be misspelt
-
-
 def warnings(answer: httpx.Response) -> list[str]:
     assert answer.is_success, answer.text
     return answer.headers.get_list("warning")
@@ -197,9 +194,6 @@ async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(
     await client.post("/v1/jobs", json={"definition": "log"})
     world.rewrite(Collection.JOBS, ID, priority="high")
     assert "priority" in check_problem(await client.get(WHY), 500)["detail"]
-
-
-# A job is retried with what failed as it had failed
 
 
 async def batch(client: httpx.AsyncClient, **depends_on: str) -> dict[str, str]:

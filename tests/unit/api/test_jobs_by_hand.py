@@ -143,9 +143,6 @@ async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: httpx.Async
     await post(client, PATH, {"overlap": "allow"}, 201)
 
 
-# Backfills: which nominal times get a job, and that none gets two
-
-
 BACKFILL = "/v1/schedules/tick/backfill"
 HOUR_MS = 3_600_000
 

@@ -125,9 +125,6 @@ async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: httpx.AsyncC
     assert [item["name"] for item in (await get(beta, "/v1/schedules?text=e"))["items"]] == ["d-ended"]
 
 
-# The timeline: what became of their times and which are to come
-
-
 TIMELINE = "/v1/timeline"
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

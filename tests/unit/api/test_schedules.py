@@ -78,9 +78,6 @@ async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_rep
         assert repaired.json()["next_at"] == "2030-01-01T00:00:01.000Z"
 
 
-# Schedules that make several jobs
-
-
 PATH = "/v1/schedules/tick"
 JOBS: list[dict[str, Any]] = [
     {"ref": "a", "definition": "log", "payload": {"n": 1}},

@@ -193,9 +193,6 @@ async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
         writer.close()
 
 
-# What no HTTP client would send: refused, and nothing is written
-
-
 EMPTY = World().everything()
 BODY = b'{"definition": "log"}'
 POST = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n"

@@ -176,9 +176,6 @@ async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
     assert not {*ids(batches[-1])} & {*ids(batches[-2])}
 
 
-# The trace of submitted jobs: the caller's or one of their own
-
-
 BACKFILL = {"from": "2029-12-31T23:59:58Z", "to": "2029-12-31T23:59:59Z"}
 REQUESTS: dict[str, tuple[object, str, int]] = {
     "/v1/jobs": ({"definition": "log"}, "submit log", 1),

@@ -141,9 +141,6 @@ async def test_patterns_that_make_no_sense_are_refused_at_their_place(
     assert world.everything() == before
 
 
-# The fires to come of a schedule, of a trigger that is not stored, and of an edit
-
-
 PARIS = {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}
 
 

@@ -130,9 +130,6 @@ def test_the_files_are_those_of_the_release_that_is_noted() -> None:
         assert sha256((FOLDER / name).read_bytes()).hexdigest() == hash, name
 
 
-# The parts of the dashboard that are computed: node runs them
-
-
 _STATIC = Path(str(files("hascheduler.api.ui") / "static"))
 _PATIENCE_S = 60
 _RUN = """

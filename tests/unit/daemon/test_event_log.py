@@ -56,9 +56,6 @@ async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenant
         assert (await events_for(everything), await events_for(own)) == ([1], [])
 
 
-# Beginning, beginning again, ending
-
-
 async def test_followers_learn_of_the_end_at_once_and_no_new_one_comes_in() -> None:
     log = log_of(1)
     with log.follow(None, ALL) as follower:

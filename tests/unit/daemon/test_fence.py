@@ -97,9 +97,6 @@ async def test_of_two_that_were_given_one_term_one_begins_it(database: MemoryDat
     assert len(await heads(database)) == 1
 
 
-# Answers that do not come
-
-
 @pytest.mark.parametrize("carried_out", [True, False])
 @pytest.mark.parametrize("of", ["journal.insert", "journal.get", "journal"])
 async def test_an_insert_without_an_answer_is_repeated_and_ones_own_entry_recognised(
@@ -155,9 +152,6 @@ async def test_a_term_begins_behind_what_the_old_leader_squeezes_in(database: Me
     fence = await new.lead(2)
     assert (fence.began.seq, fence.began.applied_through) == (5, 3)
     assert await append(old) == Deposed(2)
-
-
-# Any interleaving
 
 
 async def test_however_leaders_interleave_terms_never_fall_in_the_journal(database: MemoryDatabase) -> None:
@@ -293,9 +287,6 @@ async def test_a_term_ends_when_another_leaders_entry_is_met() -> None:
     committer.submit((A,), majority=False)
     assert await committer.run() == Deposed(2)
     assert claims.applied == []
-
-
-# The account
 
 
 async def test_applied_through_stops_before_the_first_entry_that_is_not_settled() -> None:

@@ -241,9 +241,6 @@ async def test_an_endpoint_that_is_none_is_tried_in_vain_and_at_leisure(
     assert standby.dead == []
 
 
-# A process that goes by several ids
-
-
 async def test_all_ids_of_a_process_are_greeted_and_no_other_and_one_that_it_gave_up_is_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -130,9 +130,6 @@ async def test_a_loop_that_does_not_come_round_is_reported_until_it_does(room: R
     assert not room.watch.own_loop_hangs
 
 
-# The question, on real sockets
-
-
 async def test_a_process_that_is_silenced_does_not_greet_until_it_may_again() -> None:
     async with process("leader") as one:
         where = f"{HOST}:{one.port}"

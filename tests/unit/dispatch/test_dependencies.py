@@ -52,8 +52,6 @@ def test_why_says_what_it_waits_for_and_no_other_tenants_jobs() -> None:
     assert explanation.blocks[0].numbers["jobs"] == ["a job of another tenant"] * 2
 
 
-# Batches
-
 X = "batch:x"
 
 

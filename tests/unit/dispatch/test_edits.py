@@ -38,9 +38,6 @@ def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
         with_trigger(schedule, Trigger(Once(wall(10**9))), wall(10**8))
 
 
-# What is due
-
-
 def fires_of(*spans_ms: int, schedule: str = "s") -> list[Fire]:
     return [fire(schedule, wall(span_ms)) for span_ms in spans_ms]
 
@@ -61,9 +58,6 @@ def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -
     fires.gone("b")
     assert fires.unreadable == {}
     assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
-
-
-# A schedule that fired ahead of time is reset, and its times fire again
 
 
 EACH_SECOND = Trigger(Interval(1_000, WallMs(0)))

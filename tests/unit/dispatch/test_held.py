@@ -60,9 +60,6 @@ def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
     assert explanation.position.ahead == 0
 
 
-# Held partitions: nothing of them is decided, and what runs goes on
-
-
 TENANT, OTHER = "acme", "t1"
 PARTITION = partition_of(TENANT)
 KEY = partition_key(PARTITION)

@@ -86,9 +86,6 @@ def test_a_promised_attempt_is_cancelled_when_it_has_been_seen() -> None:
     assert step.decisions == (Cancel(FIRST, 1, f"replaced by {SECOND}"),)
 
 
-# Failures
-
-
 def ended(scene: Scene, at_ms: int, *states: JobState) -> tuple[object, ...]:
     facts: list[JobSeen | JobGone] = []
     for number, state in enumerate(states):
@@ -105,9 +102,6 @@ def test_failures_in_a_row_are_written_down_and_too_many_pause_the_schedule() ->
     scene.at(110, ScheduleSeen(make_schedule("s", policy=policy, failures=1)))
     assert ended(scene, 120, JobState.CANCELLED) == ()
     assert ended(scene, 130, failed, failed) == (CountFailures("s", 1, 3, wall(130)),)
-
-
-# Edits that meet what is under way
 
 
 def graph(overlap: Overlap, **more: Any) -> ScheduleRef:

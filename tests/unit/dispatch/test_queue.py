@@ -90,9 +90,6 @@ def test_many_kinds_that_are_begun_anew_are_counted_once(monkeypatch: pytest.Mon
     assert core.oldest_waits() == {}
 
 
-# Structures without jobs are dropped, and the order is kept
-
-
 def core_of(*definitions: Definition, preset: str = "balanced") -> Dispatcher:
     core = Dispatcher(DispatchConfig(policy=PolicyConfig(PRESETS[preset])))
     core.step(wall(0), [*map(DefinitionSeen, definitions), ProcessorSeen(make_processor("p", slots=1)), TermBegan(1)])

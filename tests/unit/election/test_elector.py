@@ -25,8 +25,6 @@ from tests.unit.election.candidates import (
     lease,
 )
 
-# Settings
-
 
 @pytest.mark.parametrize(
     ("id", "times", "fits"),
@@ -46,9 +44,6 @@ def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
 ) -> None:
     with nullcontext() if fits else pytest.raises(InvalidInput):
         ElectionConfig("default", id, "", *times)
-
-
-# Acquiring
 
 
 def test_what_is_not_known_yet_is_looked_for_in_a_retry_period() -> None:
@@ -81,9 +76,6 @@ def test_a_lease_is_challenged_when_it_is_free(record: LeaseRecord, waited_ms: i
     assert (elector.next_attempt(at(waited_ms), WALL) is not None) is tries
 
 
-# Terms
-
-
 def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None:
     elector = candidate(lease(term=50, renewals=900))
     restored = lease(term=40, renewals=3)
@@ -98,18 +90,12 @@ def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None
     assert again.proposed.term == 51
 
 
-# Proof of death
-
-
 def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
     elector = candidate(lease("other"))
     assert elector.next_attempt(at(10), WALL) is None
     elector.holder_died("other", at(0))
     assert elector.wake_at_ms(at(10)) <= at(10)
     assert attempt_of(elector, 10).proposed.term == 6
-
-
-# Candidates that leave the first try to others
 
 
 def test_a_candidate_that_is_not_preferred_lets_others_be_first_with_a_free_lease() -> None:
@@ -134,9 +120,6 @@ def test_a_leader_renews_without_delay() -> None:
     assert elector.wake_at_ms(at(5)) == at(RETRY_MS)
     elector.challenge_delay_ms = 5_000
     assert attempt_of(elector, RETRY_MS).proposed.renewals == 1
-
-
-# Leading
 
 
 def test_trust_counts_from_the_start_of_the_write() -> None:
@@ -177,9 +160,6 @@ def test_a_take_over_whose_answer_never_came_is_not_believed_but_tried_again() -
     again = attempt_of(elector, LEASE_MS + RETRY_MS)
     assert again.expected == taken.proposed
     assert again.proposed.term == 7
-
-
-# Giving up
 
 
 def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:

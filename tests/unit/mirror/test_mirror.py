@@ -56,9 +56,6 @@ def kinds(facts: list[Any]) -> list[type]:
     return [type(fact) for fact in facts]
 
 
-# The ordinary life of a document
-
-
 @pytest.mark.parametrize(
     ("collection", "fields", "seen", "gone"),
     [
@@ -78,9 +75,6 @@ def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any
     assert mirror.digest == empty
 
 
-# What can't be followed is asked for
-
-
 @pytest.mark.parametrize(
     "overtaking", [delete(JOBS, "j"), put(JOBS, "j", job_fields(rev=8)), patch(JOBS, "j", rev=6, state="cancelled")]
 )
@@ -95,9 +89,6 @@ def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> 
     assert mirror.fold([]).wanted == []
 
 
-# Written by hand
-
-
 def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
     assert mirror.fold([patch(JOBS, "j", state="cancelled")]).facts == []
@@ -105,9 +96,6 @@ def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> Non
     assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]).facts == [
         JobGone("j", JobState.CANCELLED)
     ]
-
-
-# Digests
 
 
 def test_a_document_that_cannot_be_read_is_set_aside_with_the_reason_and_the_others_go_on() -> None:
@@ -148,7 +136,7 @@ def _sum(members: dict[str, int]) -> str:
     return f"{sum(int.from_bytes(each, 'big') for each in hashes) % 2**64:016x}"
 
 
-def test_it_is_that_of_its_members_however_they_came_to_be() -> None:
+def test_a_digest_is_that_of_its_members_however_they_came_to_be() -> None:
     chance, digest, members = random.Random(7), Digest(), dict[str, int]()
     for _ in range(3 * UNHASHED_MAX):
         id = f"jobs/{chance.randrange(2 * UNHASHED_MAX)}"
@@ -198,7 +186,7 @@ def check(mirror: Mirror) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) -> None:
+def test_live_counts_are_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) -> None:
     rng, mirror, revs = random.Random(seed), Mirror(), Counter[str]()
     for _ in range(300):
         id = rng.choice("abcdefgh")

@@ -143,9 +143,6 @@ def test_what_makes_no_sense_is_refused_where_it_is_wrong(
     assert len(str(refusal.value)) < 400
 
 
-# Remarks
-
-
 SAID = [
     ("*/15 * * * * *", "fires each second of every 15th minute, as the seconds come last"),
     ("*/15 * * * * *", "; did you mean '* * * * * */15'?"),

@@ -152,9 +152,6 @@ def test_changes_at_midnight_name_the_day_and_show_its_fires(
     assert [local(cron, at_ms) for at_ms in change.nominal_ms] == fires
 
 
-# Where zones come from
-
-
 ROOT = Path(__file__).parents[3]
 _ZONE = "America/Vancouver"
 _ASKED = f"""
