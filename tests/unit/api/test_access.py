@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
@@ -18,7 +17,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.token import SECRET, Power
 from hascheduler.model.values.redaction import redacted
 from tests.unit.api.doubles import NOW, World, the_routes
-from tests.unit.api.requests import NOW_TEXT, check_problem
+from tests.unit.api.requests import NOW_TEXT, Client, check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
 UNKNOWN = "hsk_" + "x" * 43
@@ -216,7 +215,7 @@ async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
 CI: dict[str, Any] = {"name": "ci", "role": "submitter", "tenant": "acme"}
 
 
-async def make(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
+async def make(client: Client, **changes: Any) -> dict[str, Any]:
     answer = await client.post("/v1/tokens", json={**CI, **changes})
     assert answer.status_code == 201, answer.text
     assert answer.headers["cache-control"] == "no-store"

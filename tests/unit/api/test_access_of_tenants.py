@@ -2,22 +2,21 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import TICK, check_problem
+from tests.unit.api.requests import TICK, Client, check_problem
 
 
-async def make(client: httpx.AsyncClient, name: str = "tick", **job: Any) -> dict[str, Any]:
+async def make(client: Client, name: str = "tick", **job: Any) -> dict[str, Any]:
     answer = await client.post("/v1/schedules", json={**TICK, "name": name, "job": {**TICK["job"], **job}})
     assert answer.status_code == 201, answer.text
     shown: dict[str, Any] = answer.json()
     return shown
 
 
-async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> None:
+async def test_it_acts_for_no_other(acme: Client, world: World) -> None:
     body = {**TICK, "job": {**TICK["job"], "tenant": "other"}}
     check_problem(await acme.post("/v1/schedules", json=body), 403, "job.tenant")
     await make(acme)
@@ -29,7 +28,7 @@ async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> No
     assert world.schedule()["rev"] == 1
 
 
-async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: Client, world: World) -> None:
     await make(acme)
     for answer in (
         await acme.patch("/v1/schedules/tick", json={"job": {"priority": 7}}),
@@ -58,8 +57,8 @@ async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: httpx.As
 )
 @pytest.mark.parametrize("if_match", [None, '"7"'])
 async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
-    acme: httpx.AsyncClient,
-    other: httpx.AsyncClient,
+    acme: Client,
+    other: Client,
     world: World,
     *,
     method: str,
@@ -80,7 +79,7 @@ async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
 
 @pytest.mark.parametrize(("if_match", "status"), [(None, 409), ('"1"', 412), ("*", 412)])
 async def test_the_name_of_a_schedule_of_another_is_taken(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, world: World, if_match: str | None, status: int
+    acme: Client, other: Client, world: World, if_match: str | None, status: int
 ) -> None:
     await make(other)
     before = world.everything()
@@ -92,7 +91,7 @@ async def test_the_name_of_a_schedule_of_another_is_taken(
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", {"overlap": "skip"})])
 async def test_one_that_is_taken_away_meanwhile_is_left_alone(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World, method: str, body: object
+    acme: Client, boss: Client, world: World, method: str, body: object
 ) -> None:
     await make(acme)
 
@@ -107,7 +106,7 @@ async def test_one_that_is_taken_away_meanwhile_is_left_alone(
 
 @pytest.mark.parametrize("broken", [None, "text", {}, {"tenant": None}, {"tenant": ["acme"]}])
 async def test_a_corrupted_schedule_belongs_to_no_tenant(
-    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World, broken: object
+    acme: Client, boss: Client, world: World, broken: object
 ) -> None:
     await make(acme)
     world.rewrite(Collection.SCHEDULES, "tick", job=broken)
@@ -115,7 +114,7 @@ async def test_a_corrupted_schedule_belongs_to_no_tenant(
     check_problem(await boss.get("/v1/schedules/tick"), 409)
 
 
-async def test_it_sees_its_own_tenant_alone(acme: httpx.AsyncClient, boss: httpx.AsyncClient) -> None:
+async def test_it_sees_its_own_tenant_alone(acme: Client, boss: Client) -> None:
     assert (await acme.get("/v1/tenants")).json()["items"] == []
     for name in ("acme", "other"):
         assert (await boss.put(f"/v1/tenants/{name}", json={"max_running": 3})).status_code == 201
@@ -130,7 +129,7 @@ async def test_it_sees_its_own_tenant_alone(acme: httpx.AsyncClient, boss: httpx
 
 
 async def test_a_batch_of_another_tenant_does_not_exist_and_of_a_mixed_one_its_own_jobs_alone(
-    acme: httpx.AsyncClient, other: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+    acme: Client, other: Client, boss: Client, world: World
 ) -> None:
     async def submitted(*tenants: str) -> dict[str, Any]:
         jobs = [{"definition": "log", "tenant": tenant} for tenant in tenants]
@@ -138,7 +137,7 @@ async def test_a_batch_of_another_tenant_does_not_exist_and_of_a_mixed_one_its_o
         shown: dict[str, Any] = answer.json()
         return shown
 
-    async def waits_for(client: httpx.AsyncClient, batch: str) -> list[str]:
+    async def waits_for(client: Client, batch: str) -> list[str]:
         answer = await client.post("/v1/jobs", json={"definition": "log", "depends_on": [batch]})
         assert answer.status_code == 201, answer.text
         return sorted(set(world.job(answer.json()["id"])["waits_for"]) - {answer.json()["id"]})

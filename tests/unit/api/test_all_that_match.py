@@ -5,7 +5,6 @@ from collections.abc import Collection as SomeOf
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -13,7 +12,7 @@ from hascheduler.api.jobs import all_that_match as of_jobs
 from hascheduler.api.schedules import all_that_match as of_schedules
 from hascheduler.model.partition import partition_of
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, post
+from tests.unit.api.requests import Client, check_problem, create, get, post
 from tests.unit.api.test_job_totals import put
 from tests.unit.api.test_schedule_lists import some as some_schedules
 from tests.unit.api.tokens import Guarded
@@ -22,7 +21,7 @@ LOG = {"filter": {"definition": "log"}}
 AT = "2030-01-01T00:00:00.00{}Z"
 
 
-async def submit(client: httpx.AsyncClient, count: int) -> list[str]:
+async def submit(client: Client, count: int) -> list[str]:
     answer = await post(client, "/v1/jobs:batch", {"jobs": [{"definition": "log"}] * count})
     return [one["job"] for one in answer["results"]]
 
@@ -53,7 +52,7 @@ def some_jobs(world: World) -> None:
     ],
 )
 async def test_jobs_are_meant_by_all_that_the_list_takes(
-    client: httpx.AsyncClient, world: World, *, verb: str, filter: Any, meant: set[str]
+    client: Client, world: World, *, verb: str, filter: Any, meant: set[str]
 ) -> None:
     some_jobs(world)
     listed = await client.get("/v1/jobs", params={name: str(value) for name, value in filter.items()})
@@ -69,7 +68,7 @@ async def test_jobs_are_meant_by_all_that_the_list_takes(
 
 
 async def test_a_request_ends_when_its_time_is_over(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(of_jobs, "_SLICE", 1)
     monkeypatch.setattr(of_jobs, "BUSY_MS_MAX", 0)
@@ -90,7 +89,7 @@ SCHEDULES: list[tuple[str, dict[str, Any], str, set[str]]] = [
 @pytest.mark.parametrize(("verb", "filter", "query", "meant"), SCHEDULES)
 @pytest.mark.parametrize("share", [1, 20_000])
 async def test_schedules_are_meant_by_all_that_the_list_takes(
-    client: httpx.AsyncClient,
+    client: Client,
     world: World,
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -118,7 +117,7 @@ async def test_schedules_are_meant_by_all_that_the_list_takes(
 
 
 async def test_under_one_key_each_schedule_is_triggered_once(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(of_schedules, "CHANGED_MAX", 2)
     names = [f"nightly-{number}" for number in range(5)]
@@ -151,9 +150,7 @@ async def test_under_one_key_each_schedule_is_triggered_once(
     check_problem(without, 422, "Idempotency-Key")
 
 
-async def test_a_count_that_grew_is_a_conflict_and_a_count_leaves_no_record(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_a_count_that_grew_is_a_conflict_and_a_count_leaves_no_record(client: Client, world: World) -> None:
     await submit(client, 12)
     assert (await post(client, "/v1/jobs:cancel", {**LOG, "dry_run": True}))["changed"] == 0
     problem = check_problem(await client.post("/v1/jobs:cancel", json={**LOG, "expected": 10}), 409)
@@ -205,7 +202,7 @@ async def test_a_token_has_one_such_request_at_a_time(
     assert (await acme.post("/v1/jobs:cancel", json=LOG)).status_code == 200
 
 
-async def test_copies_are_neither_counted_nor_changed(app: Edge, world: World, client: httpx.AsyncClient) -> None:
+async def test_copies_are_neither_counted_nor_changed(app: Edge, world: World, client: Client) -> None:
     async def tenants_in(partition: int) -> SomeOf[str]:
         return {"acme"} if partition == partition_of("acme") else ()
 

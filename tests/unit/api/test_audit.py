@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
 import pytest
 import structlog
 
@@ -17,11 +16,11 @@ from hascheduler.schema.audit import AuditRecord
 from hascheduler.testing.memory.access import MemoryAuditStore
 from hascheduler.testing.memory.database import MemoryConnection
 from tests.unit.api.doubles import NOW, RETENTION_MS, StandingClock, World
-from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create
+from tests.unit.api.requests import NOW_TEXT, TICK, Client, check_problem, create
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
 
-async def records(client: httpx.AsyncClient, world: World, query: str = "") -> list[dict[str, Any]]:
+async def records(client: Client, world: World, query: str = "") -> list[dict[str, Any]]:
     """What the log holds, the oldest first."""
     await world.audit_writer.flush()
     answer = await client.get(f"/v1/audit{query}")
@@ -43,9 +42,7 @@ async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: Edge, wo
     }  # fmt: skip
 
 
-async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_reading_leaves_none_and_neither_does_what_changes_nothing(client: Client, world: World) -> None:
     await create(client)
     for method, path, body in (
         ("GET", "/v1/schedules/tick", None),
@@ -76,7 +73,7 @@ async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
     ],
 )
 async def test_what_was_refused_leaves_one_too(
-    client: httpx.AsyncClient, world: World, *, method: str, path: str, body: object, status: int,
+    client: Client, world: World, *, method: str, path: str, body: object, status: int,
     target: str | None, route: str | None,
 ) -> None:  # fmt: skip
     answer = await client.request(method, path, json=body)
@@ -103,12 +100,12 @@ async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app
 
 
 @pytest.mark.parametrize("given", ["abc-1", "a" * 64, "a b", "a" * 65, "<script>"])
-async def test_a_request_may_bring_an_id_that_can_stand_in_a_log(client: httpx.AsyncClient, given: str) -> None:
+async def test_a_request_may_bring_an_id_that_can_stand_in_a_log(client: Client, given: str) -> None:
     told = (await client.get("/v1/lanes", headers=[(b"X-Request-Id", given.encode())])).headers["x-request-id"]
     assert told == given if given in ("abc-1", "a" * 64) else len(told) == 16
 
 
-async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_path_that_is_hostile_is_shortened_and_printable(client: Client, world: World) -> None:
     await client.post("/v1/jobs/%00%0a%1b" + "x" * 2_000 + "/cancel")
     [record] = await records(client, world)
     assert len(record["path"]) == 513
@@ -203,9 +200,7 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(
         ("/v1/schedules/tick/pause", 200), ("/v1/schedules/nothing/pause", 404),
     ],
 )  # fmt: skip
-async def test_the_reason_of_a_pause_is_recorded(
-    client: httpx.AsyncClient, world: World, path: str, status: int
-) -> None:
+async def test_the_reason_of_a_pause_is_recorded(client: Client, world: World, path: str, status: int) -> None:
     await create(client)
     assert (await client.post(path, json={"because": "it burns"})).status_code == status
     await client.post(path.replace("pause", "resume").replace("drain", "undrain"))

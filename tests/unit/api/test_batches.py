@@ -11,13 +11,13 @@ from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, post
+from tests.unit.api.requests import Client, check_problem, create, post
 from tests.unit.api.tokens import Guarded
 
 LOG: dict[str, Any] = {"definition": "log"}
 
 
-async def batch(client: httpx.AsyncClient, *jobs: Any, key: str | None = None) -> dict[str, Any]:
+async def batch(client: Client, *jobs: Any, key: str | None = None) -> dict[str, Any]:
     headers = {} if key is None else {"Idempotency-Key": key}
     answer = await client.post("/v1/jobs:batch", json={"jobs": list(jobs)}, headers=headers)
     assert answer.status_code == 200, answer.text
@@ -26,7 +26,7 @@ async def batch(client: httpx.AsyncClient, *jobs: Any, key: str | None = None) -
     return shown
 
 
-async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: httpx.AsyncClient, world: World) -> None:
+async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: Client, world: World) -> None:
     answer = await batch(
         client,
         {**LOG, "depends_on": ["ref:left", "ref:right"]},
@@ -57,7 +57,7 @@ def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
     ],
 )  # fmt: skip
 async def test_what_has_ended_of_a_batch_decides_whether_it_is_waited_for(
-    states: tuple[str, ...], ignores: bool, is_waited_for: bool, client: httpx.AsyncClient, world: World
+    states: tuple[str, ...], ignores: bool, is_waited_for: bool, client: Client, world: World
 ) -> None:
     answer = await batch(client, LOG, LOG)
     for result, state in zip(answer["results"], states, strict=True):
@@ -68,7 +68,7 @@ async def test_what_has_ended_of_a_batch_decides_whether_it_is_waited_for(
     assert not is_waited_for or world.job(job["id"])["waits_for"][0] == job["id"]
 
 
-async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: Client, world: World) -> None:
     key = "again"
     own = (await batch(client, LOG, key=key))["batch"]
     before = world.everything()
@@ -104,7 +104,7 @@ def atomic(*jobs: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 async def test_one_refused_job_keeps_all_of_an_atomic_batch_back(
-    client: httpx.AsyncClient, world: World, wrong: list[Any], paths: list[str]
+    client: Client, world: World, wrong: list[Any], paths: list[str]
 ) -> None:
     before = world.everything()
     problem = check_problem(await client.post(PATH, json=atomic(LOG, *wrong)), 422)
@@ -119,9 +119,7 @@ async def test_another_tenants_job_is_forbidden_with_its_path(guarded: Guarded, 
     assert world.everything()[Collection.JOBS] == []
 
 
-async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(client: Client, world: World) -> None:
     once = {"Idempotency-Key": "k"}
     body = atomic({**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]})
     first = (await client.post(PATH, json=body, headers=once)).json()
@@ -144,22 +142,20 @@ OF_ACME, OF_OTHER = ({"definition": "log", "tenant": tenant} for tenant in ("acm
 
 
 @pytest.fixture
-async def within(app: Edge, world: World) -> AsyncIterator[httpx.AsyncClient]:
+async def within(app: Edge, world: World) -> AsyncIterator[Client]:
     app.services = replace(world.services(), is_one_of_several=True)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as within:
         yield within
 
 
-async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: httpx.AsyncClient, world: World) -> None:
+async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: Client, world: World) -> None:
     mixed = await batch(within, OF_ACME, OF_OTHER, OF_ACME)
     waiting = world.job((await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [mixed["batch"]]}, 201))["id"])
     assert waiting["waits_for"] == [mixed["results"][0]["job"], mixed["results"][2]["job"]]
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-async def test_within_a_batch_another_tenants_job_is_refused_too(
-    within: httpx.AsyncClient, world: World, atomic: bool
-) -> None:
+async def test_within_a_batch_another_tenants_job_is_refused_too(within: Client, world: World, atomic: bool) -> None:
     others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
     jobs = [
         {**OF_OTHER, "ref": "theirs"},
@@ -186,14 +182,12 @@ ACME: dict[str, Any] = {"definition": "log", "payload": {"customer": "acme"}}
 OTHER: dict[str, Any] = {"definition": "log", "payload": {"customer": "other"}}
 
 
-async def defined(client: httpx.AsyncClient, **unique: Any) -> None:
+async def defined(client: Client, **unique: Any) -> None:
     assert (await client.put(DEFINITION, json={"unique": {**BY_CUSTOMER, **unique}})).is_success
 
 
 @pytest.mark.parametrize("ready", [True, False])
-async def test_a_duplicate_is_answered_with_the_job_that_is_there(
-    client: httpx.AsyncClient, world: World, ready: bool
-) -> None:
+async def test_a_duplicate_is_answered_with_the_job_that_is_there(client: Client, world: World, ready: bool) -> None:
     await defined(client)
     if not ready:
         await post(client, JOBS, {"definition": "else"}, 201)  # else it is not known how much waits
@@ -207,7 +201,7 @@ async def test_a_duplicate_is_answered_with_the_job_that_is_there(
     assert (await client.post(JOBS, json={**ACME, "tenant": "another"})).status_code == 201
 
 
-async def test_an_atomic_batch_has_no_unique_jobs(client: httpx.AsyncClient, world: World) -> None:
+async def test_an_atomic_batch_has_no_unique_jobs(client: Client, world: World) -> None:
     await defined(client)
     before = world.everything()
     answer = await client.post(BATCH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
@@ -216,7 +210,7 @@ async def test_an_atomic_batch_has_no_unique_jobs(client: httpx.AsyncClient, wor
     assert (await client.post(BATCH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
 
 
-async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: httpx.AsyncClient) -> None:
+async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: Client) -> None:
     await defined(client, on_duplicate="debounce", period="30s")
     early = {**ACME, "expires_at": format_instant(NOW + 30_000)}
     check_problem(await client.post(JOBS, json=early), 422, "expires_at")
@@ -235,9 +229,7 @@ async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: ht
         ({"payload": {"customer": "a"}, "target": "x"}, {"payload": {"customer": "a"}, "target": "y"}, True),
     ],
 )
-async def test_the_values_decide(
-    client: httpx.AsyncClient, world: World, one: Any, other: Any, are_duplicates: bool
-) -> None:
+async def test_the_values_decide(client: Client, world: World, one: Any, other: Any, are_duplicates: bool) -> None:
     await defined(client, by=["payload.customer", "label.region"])
     first = await post(client, JOBS, {"definition": "log", **one}, 201)
     answer = await client.post(JOBS, json={"definition": "log", **other})
@@ -252,7 +244,7 @@ def acme(**more: Any) -> dict[str, Any]:
     return {"definition": "log", "target": "t", "payload": {"customer": "acme"}, **more}
 
 
-async def test_a_submitted_job_has_its_values(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_submitted_job_has_its_values(client: Client, world: World) -> None:
     await client.put(DEFINITION, json=LIMITS)
     job = await post(client, "/v1/jobs", acme(), 201)
     assert world.job(job["id"])["limit_keys"] == [["payload.customer", "acme"], ["target", "t"]]
@@ -261,9 +253,7 @@ async def test_a_submitted_job_has_its_values(client: httpx.AsyncClient, world: 
     assert stored == [["payload.customer", "acme"], ["payload.customer", "7"], ["payload.customer", ""]]
 
 
-async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(client: Client, world: World) -> None:
     await client.put(DEFINITION, json=LIMITS)
     await create(
         client,

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import httpx
 import pytest
 from structlog.testing import capture_logs
 
@@ -18,10 +17,10 @@ from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_pause
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import NOW_TEXT, check_problem, get, post, scope_of
+from tests.unit.api.requests import NOW_TEXT, Client, check_problem, get, post, scope_of
 
 
-async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
+async def test_the_cluster_is_shown(client: Client) -> None:
     shown = (await client.get("/v1/cluster")).json()
     assert shown["leader"] == {
         "holder": "replica-1.aa",
@@ -46,7 +45,7 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     ],
 )  # fmt: skip
 async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
-    client: httpx.AsyncClient, world: World, method: str, path: str, body: object
+    client: Client, world: World, method: str, path: str, body: object
 ) -> None:
     """`test_every_route` has the other writes."""
     world.go_away()
@@ -56,7 +55,7 @@ async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
     assert ("unknown" in answer.json()["detail"]) == (method != "GET")
 
 
-async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_defect_reveals_nothing(client: Client, world: World) -> None:
     world.view.broken = True
     with capture_logs() as logs:
         answer = await client.get("/v1/cluster")
@@ -68,7 +67,7 @@ async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World)
 DRAIN = "/v1/processors/p-1/drain"
 
 
-async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.AsyncClient, world: World) -> None:
+async def test_drains_of_names_that_are_long_gone_are_forgotten(client: Client, world: World) -> None:
     drained_before(world, "long-gone", since_ms=NOW - DRAIN_FORGOTTEN_AFTER_MS - 1)
     drained_before(world, "gone", since_ms=NOW - DRAIN_FORGOTTEN_AFTER_MS)
     await post(client, DRAIN)
@@ -76,7 +75,7 @@ async def test_drains_of_names_that_are_long_gone_are_forgotten(client: httpx.As
 
 
 async def test_no_more_names_than_the_bound_are_drained(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processors, "DRAINS_MAX", 2)
     for name in ("a", "b"):
@@ -100,7 +99,7 @@ STEPS: list[RecordedStep | RecordingEnd] = [
 ]
 
 
-async def test_a_recording_can_be_read_back(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_recording_can_be_read_back(client: Client, world: World) -> None:
     world.view.heading, world.view.recorded = HEADING, [*STEPS]
     answer = await client.get(RECORDING, params={"for": "90s"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
@@ -165,7 +164,7 @@ PAUSE, RESUME, UNDRAIN = "/v1/cluster/pause", "/v1/cluster/resume", "/v1/process
 BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
 
 
-async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: httpx.AsyncClient) -> None:
+async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: Client) -> None:
     assert (await get(client, "/v1/cluster"))["paused"] is None
     assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
     assert (await get(client, "/v1/cluster"))["paused"] == BURNS
@@ -174,7 +173,7 @@ async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(
     assert (await post(client, RESUME)) == {"paused": None}
 
 
-async def test_a_drained_processor_is_shown_with_who_drained_it(client: httpx.AsyncClient) -> None:
+async def test_a_drained_processor_is_shown_with_who_drained_it(client: Client) -> None:
     drained = {"since": NOW_TEXT, "by": "anonymous", "because": "its node is replaced"}
     assert await post(client, DRAIN, {"because": "its node is replaced"}) == {"name": "p-1", "drained": drained}
     [shown] = (await get(client, "/v1/processors"))["items"]

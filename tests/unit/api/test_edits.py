@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.dispatch.decisions import ResetCursor
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create, get, patch, post
+from tests.unit.api.requests import NOW_TEXT, TICK, Client, check_problem, create, get, patch, post
 
 LOG = {"definition": "log"}
 
@@ -28,7 +27,7 @@ LOG = {"definition": "log"}
     ],
 )
 async def test_a_trigger_that_has_passed_may_be_sent_again_but_not_changed(
-    client: httpx.AsyncClient, world: World, trigger: dict[str, Any], earlier: dict[str, Any]
+    client: Client, world: World, trigger: dict[str, Any], earlier: dict[str, Any]
 ) -> None:
     await create(client, trigger=trigger)
     world.clock.now = WallMs(NOW + 2 * 3_600_000)
@@ -38,7 +37,7 @@ async def test_a_trigger_that_has_passed_may_be_sent_again_but_not_changed(
     check_problem(refused, 422, "trigger.end_at" if "end_at" in trigger else "trigger.at")
 
 
-async def test_an_edit_is_not_retroactive_and_loses_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_is_not_retroactive_and_loses_nothing(client: Client, world: World) -> None:
     await create(client)
     await world.fire(NOW + 1_000)
     world.clock.now = WallMs(NOW + 3_500)
@@ -51,7 +50,7 @@ async def test_an_edit_is_not_retroactive_and_loses_nothing(client: httpx.AsyncC
     assert (await get(client, "/v1/schedules/tick"))["next_at"] == "2030-01-01T00:00:10.000Z"
 
 
-async def test_too_many_edits_without_a_leader_are_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+async def test_too_many_edits_without_a_leader_are_a_conflict(client: Client, world: World) -> None:
     await create(client)
     for n in range(32):
         world.clock.now = WallMs(world.clock.now + 60_000)
@@ -61,7 +60,7 @@ async def test_too_many_edits_without_a_leader_are_a_conflict(client: httpx.Asyn
     assert "leader" in problem["detail"]
 
 
-async def test_a_replacement_leaves_a_pause_alone(client: httpx.AsyncClient) -> None:
+async def test_a_replacement_leaves_a_pause_alone(client: Client) -> None:
     await create(client, paused=True)
     shown = (await client.put("/v1/schedules/tick", json={**TICK, "trigger": {"type": "interval", "every": 5}})).json()
     assert shown["paused"] is True
@@ -93,7 +92,7 @@ PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("patch_body", "changed"), [row[1:] for row in PATCHES], ids=[row[0] for row in PATCHES])
 async def test_a_patch_changes_only_the_fields_that_it_names(
-    client: httpx.AsyncClient, patch_body: dict[str, Any], changed: dict[str, Any]
+    client: Client, patch_body: dict[str, Any], changed: dict[str, Any]
 ) -> None:
     before = await create(
         client,
@@ -106,9 +105,7 @@ async def test_a_patch_changes_only_the_fields_that_it_names(
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), ({"a": [1]}, {"a": [True]})])
-async def test_values_that_only_python_calls_equal_are_a_change(
-    client: httpx.AsyncClient, old: object, new: object
-) -> None:
+async def test_values_that_only_python_calls_equal_are_a_change(client: Client, old: object, new: object) -> None:
     await create(client, job={**LOG, "payload": old})
     assert (await patch(client, {"job": {"payload": new}}))["rev"] == 2
 
@@ -117,14 +114,14 @@ AHEAD_MS = 10_800_000
 RESET = "/v1/schedules/tick/reset"
 
 
-async def ahead(client: httpx.AsyncClient, world: World, name: str = "tick", **fields: Any) -> None:
+async def ahead(client: Client, world: World, name: str = "tick", **fields: Any) -> None:
     """Its times of the next three hours were passed over, and the last of them fired."""
     await create(client, name=name, **fields)
     await world.pass_over(Verdict.COALESCED, NOW + 1_000, NOW + AHEAD_MS - 1_000, count=10_799, name=name)
     await world.fire(NOW + AHEAD_MS, name)
 
 
-async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: Client, world: World) -> None:
     await ahead(client, world)
     world.clock.now = WallMs(NOW + 5_500)
     asked = await post(client, RESET, {"from": "now"})
@@ -143,7 +140,7 @@ async def test_a_reset_is_asked_for_once_and_the_leader_carries_it_out(client: h
     assert [one["verdict"] for one in preview["items"]] == ["fired", "coalesced"]
 
 
-async def test_what_a_reset_can_not_do_is_refused(client: httpx.AsyncClient, world: World) -> None:
+async def test_what_a_reset_can_not_do_is_refused(client: Client, world: World) -> None:
     await ahead(client, world)
     check_problem(await client.post(RESET, json={"from": NOW_TEXT}), 422)
     check_problem(await client.post(RESET, headers={"if-match": '"7"'}), 412)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.api.jobs.errors import NO_ERROR, error_pattern
@@ -11,7 +10,7 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.values.instants import WallMs
 from tests.factories import make_job
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, get
+from tests.unit.api.requests import Client, check_problem, get
 
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
 
@@ -29,7 +28,7 @@ def some(world: World) -> None:
     put(world, f"fire:tick-2:{NOW}", "running", schedule="tick-2", tenant="other", submitted_at_ms=NOW + 11)
 
 
-async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
+async def counts(client: Client, query: str = "") -> dict[str, int]:
     answer = await get(client, f"/v1/jobs:counts?{query}")
     assert (answer.pop("exact"), answer.pop("at_least")) == (True, [])
     assert answer["matched"] == sum(answer[state] for state in STATES)
@@ -51,9 +50,7 @@ async def counts(client: httpx.AsyncClient, query: str = "") -> dict[str, int]:
         ("definition=sleep", {"running": 4, "failed": 1}),
     ],
 )
-async def test_jobs_are_counted_by_state(
-    client: httpx.AsyncClient, world: World, query: str, expected: dict[str, int]
-) -> None:
+async def test_jobs_are_counted_by_state(client: Client, world: World, query: str, expected: dict[str, int]) -> None:
     """What the mirror counts is told apart by its numbers."""
     some(world)
     world.view.never_to_run = {"job:0000"}
@@ -66,7 +63,7 @@ async def test_jobs_are_counted_by_state(
 
 
 async def test_where_there_may_be_more_a_count_says_so(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hascheduler.api.jobs.read.COUNTED_MAX", 1)
     some(world)
@@ -91,7 +88,7 @@ def failures(world: World) -> None:
     put(world, "job:7", "succeeded", None)
 
 
-async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncClient, world: World) -> None:
+async def test_equal_faults_of_one_definition_are_one_group(client: Client, world: World) -> None:
     failures(world)
     answer = await get(client, "/v1/jobs:errors")
     assert [(group["definition"], group["fault"], group["count"]) for group in answer["groups"]] == [
@@ -115,7 +112,7 @@ async def test_equal_faults_of_one_definition_are_one_group(client: httpx.AsyncC
     assert (answer["others"], answer["examined"], answer["complete"]) == ({"groups": 0, "count": 0}, 7, True)
 
 
-async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_largest_groups_are_shown_and_the_rest_summed(client: Client, world: World) -> None:
     for number in range(60):
         word = "".join(chr(ord("g") + int(digit)) for digit in str(number))
         for twice in range(1 + (number == 59)):
@@ -125,7 +122,7 @@ async def test_the_largest_groups_are_shown_and_the_rest_summed(client: httpx.As
     assert answer["others"] == {"groups": 10, "count": 10}
 
 
-async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient, world: World) -> None:
+async def test_hostile_errors_are_shown_as_short_text(client: Client, world: World) -> None:
     put(world, "job:1", "failed", "\x1b[31m\u202e" + "a" * 1_000_000)
     put(world, "job:2", "failed", "mongodb://user:secret@host/ refused hsk_" + "x" * 43)
     world.rewrite_job("job:1", definition=["broken"], finished_at_ms="soon", submitted_at_ms=None)
@@ -137,7 +134,7 @@ async def test_hostile_errors_are_shown_as_short_text(client: httpx.AsyncClient,
     assert not {"\x1b", "\u202e"} & set(answer.text)
 
 
-async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: httpx.AsyncClient, world: World) -> None:
+async def test_a_token_of_one_tenant_counts_and_groups_its_own(acme: Client, world: World) -> None:
     some(world)
     world.view.live = {(None, None): {"pending": 9, "running": 9}, (None, "acme"): {"pending": 1}}
     assert await counts(acme) == {"pending": 1, "succeeded": 1, "failed": 3, "cancelled": 1}

@@ -3,19 +3,18 @@
 import asyncio
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import NOW_TEXT, check_problem, create, get, post
+from tests.unit.api.requests import NOW_TEXT, Client, check_problem, create, get, post
 
 PATH = "/v1/schedules/tick/trigger"
 
 
-async def test_a_job_is_made_as_a_fire_would_make_it(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_job_is_made_as_a_fire_would_make_it(client: Client, world: World) -> None:
     job = {"definition": "log", "target": "demo", "payload": {"n": 1}, "priority": 9, "lane": "slow"}
     before = await create(client, job=job, labels={"team": "a"})
     answer = await client.post(PATH)
@@ -31,7 +30,7 @@ async def test_a_job_is_made_as_a_fire_would_make_it(client: httpx.AsyncClient, 
     assert world.job(shown["id"])["serial"] is False
 
 
-async def test_under_one_key_a_job_is_made_once(client: httpx.AsyncClient, world: World) -> None:
+async def test_under_one_key_a_job_is_made_once(client: Client, world: World) -> None:
     await create(client, overlap="skip")
     once = {"Idempotency-Key": "k"}
     first = await client.post(PATH, json={"payload": None}, headers=once)
@@ -49,16 +48,14 @@ async def test_under_one_key_a_job_is_made_once(client: httpx.AsyncClient, world
     check_problem(await client.post(PATH, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")
 
 
-async def test_of_many_requests_at_once_under_one_key_one_makes_the_job(client: httpx.AsyncClient) -> None:
+async def test_of_many_requests_at_once_under_one_key_one_makes_the_job(client: Client) -> None:
     await create(client, overlap="skip")
     answers = await asyncio.gather(*(client.post(PATH, headers={"Idempotency-Key": "k"}) for _ in range(9)))
     assert sorted(answer.status_code for answer in answers) == [200] * 8 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
 
 
-async def test_a_repeated_request_replaces_what_the_first_left_and_nothing_later(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_a_repeated_request_replaces_what_the_first_left_and_nothing_later(client: Client, world: World) -> None:
     await create(client, overlap="cancel_running")
     once = {"Idempotency-Key": "k"}
     before = await world.fire(NOW + 1_000)
@@ -70,7 +67,7 @@ async def test_a_repeated_request_replaces_what_the_first_left_and_nothing_later
     assert (world.job(before)["state"], world.job(later)["state"]) == ("cancelled", "pending")
 
 
-async def test_the_payload_is_rendered(client: httpx.AsyncClient) -> None:
+async def test_the_payload_is_rendered(client: Client) -> None:
     template = {"to": "${schedule} ${target} ${job_id}", "on": ["${nominal_date}", "${label.team} $$5 $HOME"]}
     job = {"definition": "log", "payload": template, "render": True, "target": "demo"}
     await create(client, job=job, labels={"team": "a"})
@@ -106,7 +103,7 @@ OVERLAPS: list[tuple[str, list[str], int | None]] = [
 @pytest.mark.parametrize("source", ["the request", "the schedule"])
 @pytest.mark.parametrize("row", OVERLAPS, ids=[f"{row[0]} {row[1]}" for row in OVERLAPS])
 async def test_the_overlap_policy_decides(
-    client: httpx.AsyncClient, world: World, source: str, row: tuple[str, list[str], int | None]
+    client: Client, world: World, source: str, row: tuple[str, list[str], int | None]
 ) -> None:
     overlap, states, in_the_way = row
     await create(client, overlap=overlap if source == "the schedule" else "allow")
@@ -133,7 +130,7 @@ def after_cancel(state: str) -> tuple[str, bool]:
     return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
 
 
-async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: Client, world: World) -> None:
     await create(client)
     job: dict[str, Any] = world.job((await post(client, PATH, status=201))["id"])
     for n in range(1_000):
@@ -153,7 +150,7 @@ def span(from_hours: float, to_hours: float, **fields: Any) -> dict[str, Any]:
     return {"from": format_instant(from_ms), "to": format_instant(to_ms), **fields}
 
 
-async def hourly(client: httpx.AsyncClient, **fields: Any) -> None:
+async def hourly(client: Client, **fields: Any) -> None:
     await create(client, trigger={"type": "interval", "every": "1h", **fields})
 
 
@@ -161,7 +158,7 @@ def id_of(hours: int, kind: str = "backfill") -> str:
     return f"{kind}:tick:{NOW + hours * HOUR_MS}"
 
 
-async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_time_that_may_still_fire_is_left_alone(client: Client, world: World) -> None:
     await hourly(client)
     await world.fire(NOW + HOUR_MS)
     world.clock.now = WallMs(NOW + 3 * HOUR_MS)
@@ -177,7 +174,7 @@ async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClien
 
 
 async def test_as_many_as_fit_are_made_and_not_one_more(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hascheduler.api.schedules.backfill.BACKFILL_TIMES_MAX", 10)
     await create(client)
@@ -200,7 +197,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("body", "path"), BAD, ids=[str(row[0]) for row in BAD])
-async def test_bad_input_is_refused(client: httpx.AsyncClient, world: World, body: dict[str, Any], path: str) -> None:
+async def test_bad_input_is_refused(client: Client, world: World, body: dict[str, Any], path: str) -> None:
     await hourly(client)
     before = world.everything()
     check_problem(await client.post(BACKFILL, json=body), 422, path)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.tiers import examples
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import REQUESTED, create, get
+from tests.unit.api.requests import REQUESTED, Client, create, get
 
 DAY_MS = 86_400_000
 LATER = format_instant(NOW + DAY_MS)
@@ -86,7 +85,7 @@ bodies = st.fixed_dictionaries(
 )
 @given(body=bodies, name=st.sampled_from(["one", "two"]))
 async def test_a_response_sent_back_as_a_request_changes_nothing(
-    client: httpx.AsyncClient, world: World, body: dict[str, Any], name: str
+    client: Client, world: World, body: dict[str, Any], name: str
 ) -> None:
     path = f"/v1/schedules/{name}"
     await create(client, **{**body, "name": name})

@@ -2,20 +2,19 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch, post
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, Client, check_problem, create, get, patch, post
 
 NOTHING_COUNTED = {
     "fired": 0, "skipped": 0, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0, "throttled": 0, "unstorable": 0,
 }  # fmt: skip
 
 
-async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: Client, world: World) -> None:
     answer = await client.post("/v1/schedules", json=TICK)
     assert answer.status_code == 201
     assert answer.headers["location"] == "/v1/schedules/tick"
@@ -52,7 +51,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
 
 
 async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_replacement_repairs_it(
-    client: httpx.AsyncClient, world: World
+    client: Client, world: World
 ) -> None:
     await create(client)
     breaks: dict[str, dict[str, Any]] = {
@@ -87,7 +86,7 @@ JOBS: list[dict[str, Any]] = [
 GRAPH = {"name": "tick", "trigger": {"type": "interval", "every": "1h"}, "jobs": JOBS}
 
 
-async def test_an_answer_shows_all_jobs_and_can_be_sent_back(client: httpx.AsyncClient) -> None:
+async def test_an_answer_shows_all_jobs_and_can_be_sent_back(client: Client) -> None:
     shown = await post(client, "/v1/schedules", GRAPH, 201)
     assert [(job["ref"], job["depends_on"]) for job in shown["jobs"]] == [("a", []), ("b", ["a"]), ("c", ["b"])]
     assert shown["job"] == {name: shown["jobs"][2][name] for name in shown["job"]}
@@ -110,11 +109,11 @@ async def test_an_answer_shows_all_jobs_and_can_be_sent_back(client: httpx.Async
         pytest.param({"jobs": [{**job, "payload": "x" * 100_000} for job in JOBS]}, "jobs", id="too large"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, changes: dict[str, Any], path: str) -> None:
+async def test_what_makes_no_sense_is_refused(client: Client, changes: dict[str, Any], path: str) -> None:
     check_problem(await client.post("/v1/schedules", json={**GRAPH, **changes}), 422, path)
 
 
-async def test_a_trigger_makes_all_jobs_once_under_a_key(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_trigger_makes_all_jobs_once_under_a_key(client: Client, world: World) -> None:
     await post(client, "/v1/schedules", GRAPH, 201)
     answers = [await client.post(f"{PATH}/trigger", headers={"Idempotency-Key": "k"}) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [201, 200]
@@ -123,7 +122,7 @@ async def test_a_trigger_makes_all_jobs_once_under_a_key(client: httpx.AsyncClie
     check_problem(await client.post(f"{PATH}/trigger", json={"payload": 1}), 422, "payload")
 
 
-async def test_a_backfill_makes_one_graph_after_the_other(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_backfill_makes_one_graph_after_the_other(client: Client, world: World) -> None:
     await post(client, "/v1/schedules", GRAPH, 201)
     hour_ms = 3_600_000
     span = {"from": format_instant(NOW - 2 * hour_ms), "to": format_instant(NOW - hour_ms)}
@@ -146,7 +145,7 @@ HOURLY = {"type": "interval", "every": "1h"}
     ],
 )
 async def test_a_span_in_which_nothing_could_begin_is_refused(
-    client: httpx.AsyncClient, fields: dict[str, Any], path: str
+    client: Client, fields: dict[str, Any], path: str
 ) -> None:
     body = {"name": "tick", "trigger": HOURLY, **fields}
     problem = check_problem(await client.post("/v1/schedules", json=body), 422)

@@ -16,6 +16,7 @@ from hascheduler.api.http.connection import HEAD_BYTES_MAX
 from hascheduler.api.http.server import ApiServer
 from hascheduler.errors import InvalidInput
 from tests.unit.api.doubles import World, app_of
+from tests.unit.api.requests import Client
 
 
 @contextlib.asynccontextmanager
@@ -38,7 +39,7 @@ async def serving(
             await task
 
 
-def plain_client(port: int) -> httpx.AsyncClient:
+def plain_client(port: int) -> Client:
     """For HTTP alone: it does not read the authorities that this machine trusts, which takes 20 ms."""
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", verify=False)
 

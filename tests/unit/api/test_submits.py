@@ -16,24 +16,24 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
 from tests.unit.api.doubles import World, description
-from tests.unit.api.requests import check_problem, create, get
+from tests.unit.api.requests import Client, check_problem, create, get
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 JOB = {"definition": "log", "payload": {"n": 1}}
 
 
-async def submit(client: httpx.AsyncClient, key: str | None = None, **body: Any) -> httpx.Response:
+async def submit(client: Client, key: str | None = None, **body: Any) -> httpx.Response:
     headers = {} if key is None else {"Idempotency-Key": key}
     return await client.post("/v1/jobs", json={**JOB, **body}, headers=headers)
 
 
-async def submitted(client: httpx.AsyncClient, **body: Any) -> str:
+async def submitted(client: Client, **body: Any) -> str:
     answer = await submit(client, **body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
 
 
-async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: Client, world: World) -> None:
     first = await submit(client, "k1")
     assert first.status_code == 201
     assert "idempotency-replayed" not in first.headers
@@ -65,7 +65,7 @@ def writes() -> list[tuple[str, str, bool]]:
 
 @pytest.mark.parametrize(("method", "path", "documented"), writes())
 async def test_a_key_is_honoured_or_refused_and_never_ignored(
-    client: httpx.AsyncClient, world: World, method: str, path: str, documented: bool
+    client: Client, world: World, method: str, path: str, documented: bool
 ) -> None:
     await create(client)
     before = world.everything()
@@ -113,7 +113,7 @@ OF_0_2_0: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("body", "hashed"), OF_0_2_0)
 async def test_each_release_knows_the_submits_of_the_other(
-    client: httpx.AsyncClient, world: World, body: dict[str, Any], hashed: str
+    client: Client, world: World, body: dict[str, Any], hashed: str
 ) -> None:
     """What is stored is what 0.2.0 compares with, so it does not matter which of the two was asked first."""
     answer = await client.post("/v1/jobs", json=body, headers={HEADER: "k"})
@@ -123,7 +123,7 @@ async def test_each_release_knows_the_submits_of_the_other(
 
 
 async def test_an_atomic_batch_that_was_sent_before_a_field_came_is_the_same_after(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = {"jobs": [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}], "atomic": True}
     first = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "k"})
@@ -138,7 +138,7 @@ def batch_of(*payloads: object, atomic: bool) -> dict[str, Any]:
     return {"jobs": [{**LOG, "payload": payload} for payload in payloads], "atomic": atomic}
 
 
-async def submit_batch(client: httpx.AsyncClient, body: dict[str, Any], status: int = 200) -> dict[str, Any]:
+async def submit_batch(client: Client, body: dict[str, Any], status: int = 200) -> dict[str, Any]:
     answer = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "nightly"})
     assert answer.status_code == status, answer.text
     shown: dict[str, Any] = answer.json()
@@ -152,7 +152,7 @@ def ids(answer: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("atomic", [False, True])
 @pytest.mark.parametrize("forgets", [False, True])
 async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
-    client: httpx.AsyncClient, world: World, atomic: bool, forgets: bool
+    client: Client, world: World, atomic: bool, forgets: bool
 ) -> None:
     """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again.
 
@@ -196,7 +196,7 @@ def recorded() -> Recorded:
 
 
 @pytest.fixture
-async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[httpx.AsyncClient]:
+async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[Client]:
     """A client of a replica that traces."""
     app.services = replace(world.services(), tracer=recorded.tracer)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
@@ -209,7 +209,7 @@ def kept(world: World) -> list[Any]:
 
 @pytest.mark.parametrize("path", REQUESTS)
 async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
-    traced: httpx.AsyncClient, world: World, recorded: Recorded, path: str
+    traced: Client, world: World, recorded: Recorded, path: str
 ) -> None:
     body, name, jobs = REQUESTS[path]
     await create(traced)
@@ -221,9 +221,7 @@ async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
     assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(span)}-{id_of(span)}"] * jobs
 
 
-async def test_without_tracing_the_callers_trace_is_stored_unless_it_is_malformed(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_without_tracing_the_callers_trace_is_stored_unless_it_is_malformed(client: Client, world: World) -> None:
     for values in ([CALLER.traceparent], [b"\xff\xfe"], [CALLER.traceparent] * 2):
         headers: list[Any] = [("traceparent", value) for value in values]
         assert (await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)).status_code == 201

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.schema.trigger import Cron, Interval, Once, Times, Trigger
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, post
+from tests.unit.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, Client, check_problem, create, get, post
 
 DAY_MS = 86_400_000
 
@@ -45,7 +44,7 @@ each_kind = pytest.mark.parametrize(("sent", "shown", "pattern"), KINDS, ids=[ro
 
 @each_kind
 async def test_each_type_of_trigger_is_stored_and_shown(
-    client: httpx.AsyncClient, world: World, sent: dict[str, Any], shown: dict[str, Any], pattern: Any
+    client: Client, world: World, sent: dict[str, Any], shown: dict[str, Any], pattern: Any
 ) -> None:
     assert (await create(client, trigger=sent))["trigger"] == {**shown, **DEFAULT_NARROWING}
     assert decode_schedule("tick", world.schedule()).trigger == Trigger(pattern)
@@ -69,7 +68,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("trigger", "field"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 async def test_a_trigger_that_makes_no_sense_is_refused_at_its_place(
-    client: httpx.AsyncClient, world: World, trigger: dict[str, Any], field: str
+    client: Client, world: World, trigger: dict[str, Any], field: str
 ) -> None:
     answer = await client.post("/v1/schedules", json={**TICK, "trigger": trigger})
     problem = check_problem(answer, 422, f"trigger.{field}")
@@ -102,7 +101,7 @@ KEPT: list[tuple[str, list[dict[str, Any]], list[str | None]]] = [
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 @pytest.mark.parametrize(("of", "anchors"), [row[1:] for row in KEPT], ids=[row[0] for row in KEPT])
 async def test_an_edit_keeps_the_anchor_of_the_interval_that_stays(
-    client: httpx.AsyncClient, world: World, method: str, of: list[dict[str, Any]], anchors: list[str | None]
+    client: Client, world: World, method: str, of: list[dict[str, Any]], anchors: list[str | None]
 ) -> None:
     await create(client, trigger=any_of(WEEKDAYS, EVERY_8H))
     world.clock.now = WallMs(NOW + 60_000)
@@ -126,7 +125,7 @@ BAD_PARTS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("trigger", "field"), [row[1:] for row in BAD_PARTS], ids=[row[0] for row in BAD_PARTS])
 async def test_patterns_that_make_no_sense_are_refused_at_their_place(
-    client: httpx.AsyncClient, world: World, trigger: dict[str, Any], field: str
+    client: Client, world: World, trigger: dict[str, Any], field: str
 ) -> None:
     await client.put("/v1/calendars/business-days", json={"weekdays": ["mon-fri"]})
     await create(client, name="known")
@@ -153,7 +152,7 @@ def seconds(*after_now: int) -> list[str]:
 
 
 async def test_an_expression_that_may_not_be_meant_is_warned_of_before_and_after_it_is_stored(
-    client: httpx.AsyncClient,
+    client: Client,
 ) -> None:
     trigger = {"type": "cron", "expression": "*/15 * * * * *"}
     [warning] = (await post(client, "/v1/schedules/preview", {"trigger": trigger}))["warnings"]
@@ -166,7 +165,7 @@ async def test_an_expression_that_may_not_be_meant_is_warned_of_before_and_after
     assert (answer.status_code, answer.json()["warnings"]) == (200, [])
 
 
-async def test_local_time_and_clock_changes_are_those_of_the_zone(client: httpx.AsyncClient, world: World) -> None:
+async def test_local_time_and_clock_changes_are_those_of_the_zone(client: Client, world: World) -> None:
     answer = await post(client, "/v1/schedules/preview?count=2", {"trigger": PARIS})
     assert answer["timezone"] == "Europe/Paris"
     assert [fire["local"] for fire in answer["fires"]] == ["2030-01-01T02:30:00+01:00", "2030-01-02T02:30:00+01:00"]
@@ -182,14 +181,12 @@ async def test_local_time_and_clock_changes_are_those_of_the_zone(client: httpx.
     assert world.everything() == World().everything()
 
 
-async def preview_of(client: httpx.AsyncClient, patch: object, count: int = 3) -> dict[str, Any]:
+async def preview_of(client: Client, patch: object, count: int = 3) -> dict[str, Any]:
     answer: dict[str, Any] = await post(client, f"/v1/schedules/tick/preview?count={count}", patch)
     return answer
 
 
-async def test_a_preview_of_an_edit_shows_the_fires_that_it_adds_and_removes(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_a_preview_of_an_edit_shows_the_fires_that_it_adds_and_removes(client: Client, world: World) -> None:
     await create(client, trigger={"type": "interval", "every": "2s"})
     before = world.everything()
     answer = await preview_of(client, {"trigger": {"every": "3s"}})
@@ -203,7 +200,7 @@ async def test_a_preview_of_an_edit_shows_the_fires_that_it_adds_and_removes(
 MIDNIGHT = {"type": "cron", "expression": "0 0 * * *", "timezone": "Asia/Tokyo"}
 
 
-async def test_a_preview_shows_the_payloads_of_several_jobs_by_ref(client: httpx.AsyncClient) -> None:
+async def test_a_preview_shows_the_payloads_of_several_jobs_by_ref(client: Client) -> None:
     jobs = [
         {"ref": "a", "definition": "log", "payload": "${local_date}", "render": True},
         {"ref": "b", "definition": "log", "payload": {"n": 1}, "depends_on": ["a"]},
@@ -214,7 +211,7 @@ async def test_a_preview_shows_the_payloads_of_several_jobs_by_ref(client: httpx
     assert fire["payload"] == {"a": "2030-01-02", "b": {"n": 1}}
 
 
-async def test_large_payloads_are_shown_for_the_first_times_alone(client: httpx.AsyncClient) -> None:
+async def test_large_payloads_are_shown_for_the_first_times_alone(client: Client) -> None:
     job = {"definition": "log", "payload": "x" * 200_000 + "${local_date}", "render": True}
     await create(client, job=job)
     fires = (await get(client, "/v1/schedules/tick/preview?count=1000"))["fires"]

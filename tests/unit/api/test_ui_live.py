@@ -6,7 +6,6 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.api.http.limits import Limit
@@ -20,6 +19,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import Cluster, Gauges
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from tests.unit.api.doubles import NOW, StandingView, World
+from tests.unit.api.requests import Client
 from tests.unit.api.test_events import Sent, log, token
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
@@ -44,7 +44,7 @@ def shown(picture: bytes) -> dict[str, Any]:
     return found
 
 
-async def test_the_picture_says_what_the_routes_say(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_picture_says_what_the_routes_say(client: Client, world: World) -> None:
     pictures = LivePictures()
     with pictures.followed(None, world.view) as sight:
         picture = shown(await pictures.picture(sight, world.services()))

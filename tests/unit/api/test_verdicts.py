@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from hascheduler.api.edge import Edge
@@ -10,7 +9,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import TICK, check_problem, create, get, pages, post
+from tests.unit.api.requests import TICK, Client, check_problem, create, get, pages, post
 from tests.unit.api.tokens import Guarded
 
 PATH = "/v1/schedules/tick/verdicts"
@@ -24,7 +23,7 @@ def text(seconds: int) -> str:
     return format_instant(at(seconds))
 
 
-async def listed(client: httpx.AsyncClient, query: str = "") -> list[dict[str, Any]]:
+async def listed(client: Client, query: str = "") -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = (await get(client, f"{PATH}?{query}"))["items"]
     return items
 
@@ -38,7 +37,7 @@ def item(verdict: str, first: int, last: int | None = None, count: int = 1, **fi
     }  # fmt: skip
 
 
-async def history(client: httpx.AsyncClient, world: World) -> str:
+async def history(client: Client, world: World) -> str:
     """One of each verdict, and the id of the first job."""
     await create(client)
     job = await world.fire(at(1))
@@ -53,7 +52,7 @@ async def history(client: httpx.AsyncClient, world: World) -> str:
     return job
 
 
-async def test_each_nominal_time_has_its_verdict_the_newest_first(client: httpx.AsyncClient, world: World) -> None:
+async def test_each_nominal_time_has_its_verdict_the_newest_first(client: Client, world: World) -> None:
     job = await history(client, world)
     answer = await get(client, PATH)
     assert answer == {
@@ -76,16 +75,12 @@ async def test_each_nominal_time_has_its_verdict_the_newest_first(client: httpx.
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_pages_follow_each_other_without_gap_or_overlap(
-    client: httpx.AsyncClient, world: World, limit: int
-) -> None:
+async def test_pages_follow_each_other_without_gap_or_overlap(client: Client, world: World, limit: int) -> None:
     await history(client, world)
     assert await pages(client, PATH, limit=limit) == await listed(client)
 
 
-async def test_the_fire_is_found_among_very_many(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_fire_is_found_among_very_many(client: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """More fires than one read covers, after a gap that is not the trigger's."""
     monkeypatch.setattr("hascheduler.api.schedules.verdicts._READ_AT_ONCE_MAX", 5)
     await create(client)
@@ -120,7 +115,7 @@ UNDECIDED: list[tuple[str, dict[str, Any], str, tuple[int, int | None, str | Non
 ]
 
 
-async def lived(client: httpx.AsyncClient, world: World, life: str) -> None:
+async def lived(client: Client, world: World, life: str) -> None:
     for step in life.split(", "):
         word, _, numbers = step.partition(" ")
         first, _, last = numbers.partition("-")
@@ -140,7 +135,7 @@ async def lived(client: httpx.AsyncClient, world: World, life: str) -> None:
 
 @pytest.mark.parametrize(("trigger", "life", "told"), [pytest.param(*row[1:], id=row[0]) for row in UNDECIDED])
 async def test_undecided_times_are_told_with_the_first_of_them_and_what_they_wait_for(
-    client: httpx.AsyncClient,
+    client: Client,
     world: World,
     trigger: dict[str, Any],
     life: str,
@@ -156,7 +151,7 @@ async def test_undecided_times_are_told_with_the_first_of_them_and_what_they_wai
 OF_ALL = "/v1/verdicts"
 
 
-async def history_of_two(client: httpx.AsyncClient, world: World) -> None:
+async def history_of_two(client: Client, world: World) -> None:
     for name, tenant, team in (("a", "acme", "x"), ("b", "beta", "y")):
         job, trigger = {"definition": "log", "tenant": tenant}, {"type": "interval", "every": "1s"}
         body = {"name": name, "trigger": trigger, "job": job, "labels": {"team": team}}
@@ -166,7 +161,7 @@ async def history_of_two(client: httpx.AsyncClient, world: World) -> None:
         await world.pass_over(verdict, NOW + 1_000 * second, because_of=f"fire:{name}:1", name=name)
 
 
-async def listed_of_all(client: httpx.AsyncClient, query: str = "") -> list[str]:
+async def listed_of_all(client: Client, query: str = "") -> list[str]:
     return [f"{item['schedule']} {item['verdict']}" for item in await pages(client, OF_ALL, query)]
 
 
@@ -182,7 +177,7 @@ async def listed_of_all(client: httpx.AsyncClient, query: str = "") -> list[str]
         ("until=2030-01-01T00:00:20Z", ["a missed"]),
     ],
 )
-async def test_they_may_be_filtered(client: httpx.AsyncClient, world: World, query: str, expected: list[str]) -> None:
+async def test_they_may_be_filtered(client: Client, world: World, query: str, expected: list[str]) -> None:
     await history_of_two(client, world)
     assert await listed_of_all(client, query) == expected
 
