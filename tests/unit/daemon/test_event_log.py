@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.daemon.outbound import event_log as announcer_module
-from hascheduler.daemon.outbound import event_log as witness_module
+from hascheduler.daemon.outbound import event_log as room
 from hascheduler.daemon.outbound.event_log import (
     FOLLOWERS_MAX,
     NOT_YET_HERE,
@@ -129,8 +128,8 @@ class PublishingReplica:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(announcer_module, "_POLL_MS", 1)
-    monkeypatch.setattr(announcer_module, "_AGAIN_S", 0)
+    monkeypatch.setattr(room, "_POLL_MS", 1)
+    monkeypatch.setattr(room, "_AGAIN_S", 0)
 
 
 async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_the_one_before() -> None:
@@ -271,8 +270,7 @@ async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_wait
 
 
 @pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])
-async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness_module, "_AGAIN_S", 0)
+async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str) -> None:
     scene = Scene(refusals=99 if why == "it can't be read" else 0)
     await scene.begin()
     scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
@@ -286,7 +284,7 @@ async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeyp
 
 
 async def test_more_than_may_wait_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness_module, "WAITING_MAX", 2)
+    monkeypatch.setattr(room, "WAITING_MAX", 2)
     scene = Scene()
     await scene.begin()
     for name in "abc":

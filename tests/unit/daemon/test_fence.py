@@ -215,21 +215,14 @@ class Pipeline:
         return await self.journal.read("default", 1, 9)
 
 
-async def begun(journal: MemoryJournal, term: int) -> Fence:
-    fence = await Fence.begin(
-        journal, name="default", term=term, holder=f"r{term}", now=WallMs(0), trusted=lambda: True
-    )
-    assert isinstance(fence, Fence)
-    return fence
-
-
 @asynccontextmanager
 async def pipeline(answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> AsyncIterator[Pipeline]:
-    journal, inbox = GatedJournal(MemoryConnection(MemoryDatabase())), Inbox()
+    replica, inbox = Replica("r3", MemoryDatabase()), Inbox()
+    replica.journal = journal = GatedJournal(replica.connection)
     journal.gate.release()
     claims, publisher = AnsweringClaims(answer), RecordingPublisher()
     committer = Committer(
-        await begun(journal, 3),
+        await replica.lead(3),
         claims=claims,
         publisher=publisher,
         inbox=inbox,
@@ -275,11 +268,9 @@ async def test_a_batch_waits_in_front_of_the_journal_and_the_next_has_no_room() 
         assert [decisions for decisions, _ in one.claims.applied] == [(A,), (B,)]
 
 
-async def test_a_term_ends_when_another_leaders_entry_is_met() -> None:
-    database = MemoryDatabase()
-    journal = MemoryJournal(MemoryConnection(database))
-    old = await begun(journal, 1)
-    await begun(journal, 2)
+async def test_a_term_ends_when_another_leaders_entry_is_met(database: MemoryDatabase) -> None:
+    old = await Replica("old", database).lead(1)
+    await Replica("new", database).lead(2)
     claims = AnsweringClaims()
     committer = Committer(
         old, claims=claims, publisher=RecordingPublisher(), inbox=Inbox(), clock=HandClock(), trusted=lambda: True
