@@ -1,8 +1,8 @@
 """Intake control, on virtual time, and what each replica knows of the leader whose lag it goes by.
 
-The modelled cluster has one budget of CPU. Requests come first, as an event loop that is full of them leaves the rest to
-dispatch; so without control a flood leaves next to nothing. The leader's decisions are late by what intake takes of a
-budget that is used up, and the replicas learn of that once a second.
+The modelled cluster has one budget of CPU. Requests come first, as an event loop that is full of them leaves the rest
+to dispatch; so without control a flood leaves next to nothing. The leader's decisions are late by what intake takes of
+a budget that is used up, and the replicas learn of that once a second.
 """
 
 from collections import deque

@@ -113,13 +113,7 @@ async def turns_of_the_loop() -> None:
 async def test_a_request_that_never_ends_does_not_hold_up_the_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entered = asyncio.Event()
-
-    async def stuck(job_id: str) -> None:
-        entered.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(world.jobs, "get", stuck)
+    entered, _ = held_look_up(world, monkeypatch)
     monkeypatch.setattr(server_module, "_DRAIN_S", 0.1)
     async with asyncio.timeout(10):
         async with serving(world) as server:

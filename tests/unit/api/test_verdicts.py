@@ -154,9 +154,7 @@ OF_ALL = "/v1/verdicts"
 
 async def history_of_two(client: Client, world: World) -> None:
     for name, tenant, team in (("a", "acme", "x"), ("b", "beta", "y")):
-        job, trigger = {"definition": "log", "tenant": tenant}, {"type": "interval", "every": "1s"}
-        body = {"name": name, "trigger": trigger, "job": job, "labels": {"team": team}}
-        assert (await client.post("/v1/schedules", json=body)).status_code == 201
+        await create(client, name=name, job={"definition": "log", "tenant": tenant}, labels={"team": team})
     for name, verdict, second in (("a", Verdict.MISSED, 1), ("b", Verdict.SKIPPED, 2), ("b", Verdict.MISSED, 3)):
         world.clock.now = WallMs(NOW + 10_000 * second)
         await world.pass_over(verdict, NOW + 1_000 * second, because_of=f"fire:{name}:1", name=name)
