@@ -207,19 +207,21 @@ def test_after_an_edit_nothing_is_decided_until_what_is_promised_is_known() -> N
     assert [decision.nominal_ms for decision in step.decisions if isinstance(decision, Fire)] == [wall(2_000)]
 
 
-SECONDLY, MINUTE = Trigger(Interval(1_000, wall(0))), Trigger(Interval(60_000, wall(0)))
+EACH_SECOND = Trigger(Interval(1_000, WallMs(0)))
 
 
 def test_the_same_trigger_is_no_edit() -> None:
-    schedule = make_schedule("s", trigger=SECONDLY)
-    assert with_trigger(schedule, SECONDLY, wall(2_500)) == schedule
+    schedule = make_schedule("s", trigger=EACH_SECOND)
+    assert with_trigger(schedule, EACH_SECOND, wall(2_500)) == schedule
 
 
 def test_edits_that_no_leader_can_keep_up_with_are_refused() -> None:
-    schedule = make_schedule("s", trigger=SECONDLY)
+    schedule = make_schedule("s", trigger=EACH_SECOND)
 
     def edited(schedule: ScheduleRef, number: int) -> ScheduleRef:
-        return with_trigger(schedule, SECONDLY if number % 2 else Trigger(Interval(500, wall(0))), wall(number * 2_000))
+        return with_trigger(
+            schedule, EACH_SECOND if number % 2 else Trigger(Interval(500, wall(0))), wall(number * 2_000)
+        )
 
     for number in range(1, PAST_MAX + 1):
         schedule = edited(schedule, number * 2) if number % 2 else edited(schedule, number * 2 + 1)
@@ -249,7 +251,6 @@ def test_a_trigger_that_was_broken_by_hand_never_fires_and_holds_up_no_other() -
     assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
 
 
-EACH_SECOND = Trigger(Interval(1_000, WallMs(0)))
 AHEAD_MS = 10_800_000
 LUCKS = [luck for luck in Luck if luck is not Luck.ROLLED_BACK]
 

@@ -135,15 +135,12 @@ def expiring(schedule: ScheduleRef, expires_in_s: float) -> ScheduleRef:
     return replace(schedule, template=replace(schedule.template, expires_in_ms=round(1_000 * expires_in_s)))
 
 
-EACH_SECOND = Trigger(Interval(1_000, wall(0)))
-
-
 def nominal(upcoming: list[Upcoming]) -> list[int]:
     return [each.nominal_ms - wall(0) for each in upcoming]
 
 
 def test_the_next_fire_lies_in_no_exclusion_window_and_respects_a_pause_and_max_fires() -> None:
-    excluding = replace(EACH_SECOND, exclude=(Window(wall(1_000), wall(3_000)),))
+    excluding = replace(EVERY_SECOND, exclude=(Window(wall(1_000), wall(3_000)),))
     schedule = make_schedule("tick", trigger=excluding)
     found = next_fire(schedule)
     assert found is not None

@@ -16,7 +16,6 @@ from hascheduler.mirror.changes import (
     JournalSeen,
     LeaseGone,
     LeaseSeen,
-    Operation,
     ProcessorGone,
     ProcessorSeen,
     Quarantined,
@@ -26,10 +25,9 @@ from hascheduler.mirror.changes import (
 from hascheduler.mirror.mirror import QUARANTINE_MAX, Mirror
 from hascheduler.mirror.sums import UNHASHED_MAX, Digest
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.job import JobState
-from tests.factories import NOW, make_job, make_schedule
+from tests.factories import NOW
 from tests.unit.mirror.nouns import (
     delete,
     entry_fields,
@@ -151,20 +149,12 @@ def test_a_digest_is_that_of_its_members_however_they_came_to_be() -> None:
     assert str(digest) == _sum(members)
 
 
-PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
 
 
-def job(id: str, rev: int = 1, state: str = "pending", **fields: Any) -> Change:
-    document = new_job_document(make_job(id))
+def job(id: str, rev: int, state: str, **fields: Any) -> Change:
     held = {"processor": "p", "dispatched_at_ms": NOW} if state in ("dispatched", "running") else {}
-    whole = {**document, "rev": rev, "state": state, "attempt": int(bool(held)), **held, **fields}
-    return Change(Collection.JOBS, PUT, id, {key: value for key, value in whole.items() if key != "_id"})
-
-
-def schedule(name: str, rev: int = 1, **fields: Any) -> Change:
-    whole = {**make_schedule(name), "rev": rev, **fields}
-    return Change(Collection.SCHEDULES, PUT, name, {key: value for key, value in whole.items() if key != "_id"})
+    return put(JOBS, id, job_fields(rev=rev, state=state, attempt=int(bool(held)), **held, **fields))
 
 
 def recount(mirror: Mirror, by: str) -> dict[str, dict[str, int]]:
@@ -195,12 +185,12 @@ def test_live_counts_are_what_a_recount_finds_after_whatever_the_stream_tells(se
         change = rng.choice(
             (
                 job(id, revs[id], rng.choice(STATES), **more),
-                Change(Collection.JOBS, PATCH, id, {"rev": revs[id], "state": rng.choice(STATES)}),
-                Change(Collection.JOBS, DELETE, id, {}),
+                patch(JOBS, id, rev=revs[id], state=rng.choice(STATES)),
+                delete(JOBS, id),
                 job(id, revs[id], "nonsense"),
-                schedule(id, revs[id], paused_at_ms=rng.choice((None, NOW))),
-                Change(Collection.SCHEDULES, PATCH, id, {"cursor_ms": NOW + revs[id]}),
-                Change(Collection.SCHEDULES, DELETE, id, {}),
+                put(SCHEDULES, id, schedule_fields(rev=revs[id], paused_at_ms=rng.choice((None, NOW)))),
+                patch(SCHEDULES, id, cursor_ms=NOW + revs[id]),
+                delete(SCHEDULES, id),
             )
         )
         mirror.fold([change])

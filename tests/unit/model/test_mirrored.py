@@ -15,7 +15,6 @@ from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import NewJob
 from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.noun import document_of
@@ -68,11 +67,10 @@ def schedule(number: int, **trigger: Any) -> Any:
 
 def job(number: int) -> Any:
     """A pending job of its own target and instant."""
-    id, at_ms = f"job:0194f3a1b2c3{number:016}", WallMs(T0 + number)
-    submitted = NewJob(
-        id=id, definition="log", target=f"target-{number}", payload=None, tenant="default", lane="default",
-        fairness_key="default", priority=5, mode="queued", labels={}, submitted_at_ms=at_ms,
-    )  # fmt: skip
+    id = f"job:0194f3a1b2c3{number:016}"
+    submitted = make_job(
+        id, target=f"target-{number}", tenant="default", fairness_key="default", submitted_at_ms=WallMs(T0 + number)
+    )
     return decode_job(id, new_job_document(submitted))
 
 

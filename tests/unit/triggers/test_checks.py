@@ -77,17 +77,7 @@ WRONG: list[tuple[Trigger, tuple[str | int, ...], str]] = [
     ),
     *(
         (Trigger(Cron("0 0 * * *", zone)), ("timezone",), "is not a time zone")
-        for zone in (
-            "Mars/X",
-            "../../etc/passwd",
-            "/etc/passwd",
-            "",
-            "europe/nowhere",
-            "localtime",
-            "Factory",
-            "Europe/Paris\0",
-            "x" * 10_240,
-        )
+        for zone in ("Mars/X", "../../etc/passwd", "", "localtime", "Factory", "Europe/Paris\0", "x" * 10_240)
     ),
     *(
         (Trigger(Cron("0 0 * * *", zone)), ("timezone",), f"'{zone}' is not a time zone; expected {right}")
