@@ -465,6 +465,12 @@ def description() -> dict[str, Any]:
     return found
 
 
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    """Each of OpenAPI's document, with its method and its path."""
+    paths = description()["paths"].items()
+    return [(method.upper(), path, operation) for path, item in paths for method, operation in item.items()]
+
+
 def app_of(world: World) -> Edge:
     """The one application, which has the services of ``world`` until the next one takes it."""
     app = the_app()

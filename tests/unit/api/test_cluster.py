@@ -175,8 +175,6 @@ async def test_a_place_for_a_recording_is_given_back_however_it_ends(
 
 
 PAUSE, RESUME, UNDRAIN = "/v1/cluster/pause", "/v1/cluster/resume", "/v1/processors/p-1/undrain"
-
-
 BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules_only": False}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from tests.tiers import spread
-from tests.unit.api.doubles import World, description
+from tests.unit.api.doubles import World, description, operations
 from tests.unit.api.hostile_rows import BATCH_ITEMS, ROWS, Row
 from tests.unit.api.hostile_rows import job as hostile_job
 from tests.unit.api.requests import TICK, Client, check_problem
@@ -55,11 +55,10 @@ def broken(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 BODIES_OF = {
-    f"{method.upper()} {path}": operation["requestBody"]["content"]["application/json"]["schema"]
-    for path, item in description()["paths"].items()
-    for method, operation in item.items()
+    f"{method} {path}": operation["requestBody"]["content"]["application/json"]["schema"]
+    for method, path, operation in operations()
     # A merge patch, and its preview, are judged with what they change.
-    if "requestBody" in operation and method != "patch" and path != "/v1/schedules/{name}/preview"
+    if "requestBody" in operation and method != "PATCH" and path != "/v1/schedules/{name}/preview"
 }
 
 

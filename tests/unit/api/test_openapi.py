@@ -19,18 +19,12 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.token import digest_of
 from tests.factories import make_job
 from tests.tiers import TIER, in_tier
-from tests.unit.api.doubles import World, app_of, description, the_routes
+from tests.unit.api.doubles import World, app_of, description, operations, the_routes
 from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 from tests.unit.api.requests import Client, create
 
 DOCUMENT: dict[str, Any] = description()  # as it is served
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
-
-
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, item in DOCUMENT["paths"].items():
-        for method, operation in item.items():
-            yield method.upper(), path, operation
 
 
 def test_every_operation_has_a_name_a_tag_and_its_refusals() -> None:

@@ -147,9 +147,8 @@ async def test_a_stopping_replica_answers_its_waiting_fetches(client: Client, wo
     assert answer.headers["retry-after"] == "1"
 
 
-async def _job(client: Client, named: dict[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = (await client.get(f"/v1/jobs/{named['job']}")).json()
-    return shown
+async def _job(client: Client, named: dict[str, Any]) -> Any:
+    return await get(client, f"/v1/jobs/{named['job']}")
 
 
 async def _finish(client: Client, named: dict[str, Any], outcome: str, **more: Any) -> Any:

@@ -174,8 +174,6 @@ def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
 
 
 DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
-
-
 RECORD = {"number": 1, "processor": "p", "outcome": "lost", "error": "died"}
 
 

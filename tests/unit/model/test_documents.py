@@ -262,8 +262,6 @@ OLD = ScheduleRef(
     "s", 1, Trigger(Once(WallMs(9))), JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), WallMs(1),
     since_ms=WallMs(1), cursor_ms=WallMs(3),
 )  # fmt: skip
-
-
 WRONG: dict[Collection, list[tuple[str, object]]] = {
     Collection.JOBS: [
         ("rev", None), ("rev", 1.0), ("rev", True), ("rev", "1"), ("rev", 2**53), ("state", "done"), ("state", None),

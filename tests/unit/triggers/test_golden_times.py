@@ -120,8 +120,6 @@ DAYS = (
 )  # fmt: skip
 DAY_MS = 86_400_000
 SPANS = ("25m", "1h", "8h", "1d12h", "96m")
-
-
 Story = tuple[dict[str, Any], dict[str, Any], datetime, datetime]
 
 
