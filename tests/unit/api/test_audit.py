@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import structlog
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.model.collection import Collection
@@ -29,8 +28,7 @@ async def records(client: Client, world: World, query: str = "") -> list[dict[st
     return items[::-1]
 
 
-async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_change_leaves_a_record_of_who_did_what_from_where(guarded: Guarded, world: World) -> None:
     async with await guarded.client("operator", "acme") as ci, guarded.showing(ADMIN_TOKEN) as boss:
         answer = await ci.post("/v1/schedules", json=TICK)
         [record] = await records(boss, world)
@@ -86,8 +84,7 @@ async def test_what_was_refused_leaves_one_too(
     assert record["request"] == answer.headers["x-request-id"]
 
 
-async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(guarded: Guarded, world: World) -> None:
     secret = await guarded.token("viewer", "acme")
     async with guarded.showing("hsk_" + "x" * 43) as stranger, guarded.showing(secret) as viewer:
         check_problem(await stranger.delete("/v1/lanes/slow"), 401)
@@ -113,8 +110,7 @@ async def test_a_path_that_is_hostile_is_shortened_and_printable(client: Client,
     assert record["target"].isprintable()
 
 
-async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_an_admin_of_one_tenant_reads_of_that_one(guarded: Guarded, world: World) -> None:
     for tenant in ("acme", "other", "*"):
         async with await guarded.client("operator", tenant) as client:
             await client.post("/v1/schedules/none/pause")

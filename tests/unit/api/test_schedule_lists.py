@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.schedules import timeline as room
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
@@ -225,8 +224,7 @@ async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(c
         assert row["note"] == "it does not fire: there is no calendar 'gone'"
 
 
-async def test_a_token_of_one_tenant_sees_its_own(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_token_of_one_tenant_sees_its_own(guarded: Guarded, world: World) -> None:
     admin = await guarded.client()
     await hourly(admin, "a", tenant="acme", labels={"team": "x"})
     await hourly(admin, "b", tenant="beta", labels={"team": "x"})

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs, format_instant
 from hascheduler.model.verdict import Verdict
@@ -181,8 +180,7 @@ async def test_they_may_be_filtered(client: Client, world: World, query: str, ex
     assert await listed_of_all(client, query) == expected
 
 
-async def test_a_token_of_one_tenant_sees_its_own(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_token_of_one_tenant_sees_its_own(guarded: Guarded, world: World) -> None:
     await history_of_two(await guarded.client(), world)
     acme = await guarded.client("viewer", "acme")
     assert await listed_of_all(acme) == ["a missed"]

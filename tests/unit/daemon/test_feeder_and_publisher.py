@@ -27,7 +27,7 @@ from hascheduler.mongo.transport import MongoTransport
 from hascheduler.ports import Batch, Confirm, Delivery, JobTraces, TracedJob
 from hascheduler.telemetry.tracing import Tracer
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
-from tests.unit.daemon.doubles import running
+from tests.unit.daemon.doubles import comes, running
 from tests.unit.dispatch.nouns import running as running_job
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
@@ -143,7 +143,6 @@ async def test_a_message_goes_out_where_the_trace_of_its_job_is_unknown(traces: 
     assert recorded.names == []
 
 
-LIMIT_S = 10
 LONG_S = 3_600
 
 
@@ -172,12 +171,6 @@ class BusyStream:
 
     async def close(self) -> None:
         pass
-
-    async def next_read(self) -> None:
-        """Until the stream has been read once more."""
-        async with asyncio.timeout(LIMIT_S):
-            await self.was_read.wait()
-        self.was_read.clear()
 
 
 class NoHeartbeat:
@@ -216,7 +209,7 @@ async def test_a_follower_that_is_behind_rests_once_it_has_caught_up(monkeypatch
     stream = BusyStream(full=5)
     async with running(feeder_of(stream).run(Sink(latency_sensitive=False))):
         while stream.reads < 6:
-            await stream.next_read()
+            await comes(stream.was_read)
         await asyncio.sleep(0.1)
         assert stream.reads == 6
 
@@ -230,14 +223,14 @@ async def test_a_follower_rests_until_it_is_waited_for_or_about_to_lead(
     feeder = feeder_of(stream)
     feeder.expects_lease = expects_lease
     async with running(feeder.run(Sink(latency_sensitive=waited_for))):
-        await stream.next_read()
+        await comes(stream.was_read)
         if waited_for or expects_lease:
-            await stream.next_read()
+            await comes(stream.was_read)
             return
         await asyncio.sleep(0.1)
         assert stream.reads == 1
         feeder.hurry()
-        await stream.next_read()
+        await comes(stream.was_read)
         await asyncio.sleep(0.1)
         assert stream.reads == 2
 

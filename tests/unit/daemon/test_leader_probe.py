@@ -20,7 +20,7 @@ from hascheduler.daemon.loop.processor_probe import ProcessorProbe
 from hascheduler.dispatch.inputs import ProcessorLost, Resynced
 from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
 from tests.factories import make_lease, make_processor
-from tests.unit.daemon.doubles import running
+from tests.unit.daemon.doubles import comes, running, until
 
 HOST = "127.0.0.1"
 
@@ -58,10 +58,7 @@ class Standby:
     async def connects_again(self, times: int) -> None:
         """Wait until it has tried to connect that many more times."""
         goal = self.connects + times
-        async with asyncio.timeout(10):
-            while self.connects < goal:
-                self.connected.clear()
-                await self.connected.wait()
+        await until(lambda: self.connects >= goal, self.connected)
 
 
 @pytest.fixture
@@ -124,13 +121,6 @@ async def greeted_by(standby: Standby, leader: LivenessServer) -> None:
     standby.greeted.clear()
     standby.watch("leader", leader.port)
     await comes(standby.greeted)
-
-
-async def comes(event: asyncio.Event) -> None:
-    """Wait until it is set, once more."""
-    async with asyncio.timeout(10):
-        await event.wait()
-    event.clear()
 
 
 async def let_it_think() -> None:

@@ -19,7 +19,7 @@ from hascheduler.model.leadership import LeaseRecord
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from tests.factories import make_lease
-from tests.unit.daemon.doubles import CONFIG, AnsweringClaims, HandClock, RecordingPublisher, running
+from tests.unit.daemon.doubles import CONFIG, AnsweringClaims, HandClock, RecordingPublisher, running, until
 from tests.unit.daemon.test_leader_probe import HOST, process
 from tests.unit.telemetry.scraping import Scrape, scrape
 
@@ -92,12 +92,6 @@ class Room:
         for _ in range(4):
             self.watch.sign_seen("other")
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                self.changed.clear()
-                await self.changed.wait()
-
     def scraped(self) -> Scrape:
         return scrape(self.registry)
 
@@ -111,9 +105,9 @@ async def room() -> AsyncIterator[Room]:
 
 async def test_a_leader_that_is_silent_and_answers_no_connection_is_suspected_and_counted_once(room: Room) -> None:
     room.follows()
-    await room.until(lambda: room.questions > 0)
+    await until(lambda: room.questions > 0, room.changed)
     room.answers = False
-    await room.until(lambda: len(room.suspected) > 1)
+    await until(lambda: len(room.suspected) > 1, room.changed)
     assert set(room.suspected) == {"other"}
     assert room.scraped().of("hascheduler_leader_suspicions_total", outcome="suspected") == 1
 
@@ -125,14 +119,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("soon")
 async def test_a_loop_that_does_not_come_round_is_reported_until_it_does(room: Room) -> None:
-    await room.until(lambda: room.turns > 2)
+    await until(lambda: room.turns > 2, room.changed)
     assert (room.hangs, room.watch.own_loop_hangs) == (0, False)
     room.is_turning = False
-    await room.until(lambda: room.hangs > 1)
+    await until(lambda: room.hangs > 1, room.changed)
     assert room.watch.own_loop_hangs
     room.is_turning = True
     turns = room.turns
-    await room.until(lambda: room.turns > turns + 1)
+    await until(lambda: room.turns > turns + 1, room.changed)
     assert not room.watch.own_loop_hangs
 
 
@@ -221,10 +215,7 @@ class Reign:
         )
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                self.leases.changed.clear()
-                await self.leases.changed.wait()
+        await until(condition, self.leases.changed)
         await asyncio.sleep(0)  # the leader takes the answer
 
     async def renews(self, after_ms: int = RENEWAL_MS) -> None:

@@ -131,11 +131,6 @@ def test_what_is_not_a_duration_is_refused_in_few_words(written: Any) -> None:
     assert len(str(refusal.value)) < 300
 
 
-@given(st.integers(0, LONGEST_MS))
-def test_a_written_duration_is_read_back(span_ms: int) -> None:
-    assert parse_duration(format_duration(span_ms)) == span_ms
-
-
 @pytest.mark.parametrize(
     ("written", "at_ms"),
     [
@@ -173,11 +168,6 @@ def test_what_names_no_instant_is_refused_with_the_reason(written: str, problem:
     assert refusal.value.path == ("trigger", "at")
 
 
-@given(st.integers(0, LATEST_MS - 1))
-def test_a_written_instant_is_read_back(at_ms: int) -> None:
-    assert parse_instant(format_instant(at_ms)) == at_ms
-
-
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z").filter(lambda name: name != "slots")
 
 
@@ -204,6 +194,11 @@ def test_a_malformed_list_is_refused_with_the_place(text: str, said: str) -> Non
     assert len(str(refused.value)) < 300
 
 
-@given(st.dictionaries(NAMES, st.integers(1, AMOUNT_MAX), max_size=RESOURCE_NAMES_MAX))
-def test_a_formatted_vector_is_parsed_back(amounts: dict[str, int]) -> None:
+AMOUNTS = st.dictionaries(NAMES, st.integers(1, AMOUNT_MAX), max_size=RESOURCE_NAMES_MAX)
+
+
+@given(st.integers(0, LONGEST_MS), st.integers(0, LATEST_MS - 1), AMOUNTS)
+def test_what_is_written_is_read_back(span_ms: int, at_ms: int, amounts: dict[str, int]) -> None:
+    assert parse_duration(format_duration(span_ms)) == span_ms
+    assert parse_instant(format_instant(at_ms)) == at_ms
     assert dict(parse_resources(format_resources(amounts))) == amounts
