@@ -42,12 +42,6 @@ async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: Client, world
     assert inserted.index(right) < inserted.index(last)
 
 
-def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """What it depends on, and what it waits for beside itself."""
-    stored = world.job(job["id"])
-    return stored["depends_on"], [id for id in stored["waits_for"] if id != job["id"]]
-
-
 @pytest.mark.parametrize(
     ("states", "ignores", "is_waited_for"),
     [
@@ -63,9 +57,9 @@ async def test_what_has_ended_of_a_batch_decides_whether_it_is_waited_for(
     for result, state in zip(answer["results"], states, strict=True):
         world.rewrite_job(result["job"], state=state)
     how = {"on_dependency_failure": "ignore"} if ignores else {}
-    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]], **how}, 201)
-    assert waits_of(world, job) == ([answer["batch"]], [answer["batch"]] if is_waited_for else [])
-    assert not is_waited_for or world.job(job["id"])["waits_for"][0] == job["id"]
+    id = (await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]], **how}, 201))["id"]
+    assert world.job(id)["depends_on"] == [answer["batch"]]
+    assert world.job(id)["waits_for"] == ([id, answer["batch"]] if is_waited_for else [])
 
 
 async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: Client, world: World) -> None:
@@ -176,7 +170,6 @@ async def test_within_a_batch_another_tenants_job_is_refused_too(within: Client,
 
 DEFINITION = "/v1/definitions/log"
 JOBS = "/v1/jobs"
-BATCH = "/v1/jobs:batch"
 BY_CUSTOMER: dict[str, Any] = {"by": ["payload.customer"]}
 ACME: dict[str, Any] = {"definition": "log", "payload": {"customer": "acme"}}
 OTHER: dict[str, Any] = {"definition": "log", "payload": {"customer": "other"}}
@@ -204,17 +197,17 @@ async def test_a_duplicate_is_answered_with_the_job_that_is_there(client: Client
 async def test_an_atomic_batch_has_no_unique_jobs(client: Client, world: World) -> None:
     await defined(client)
     before = world.everything()
-    answer = await client.post(BATCH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
+    answer = await client.post(PATH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
     assert [one["path"] for one in check_problem(answer, 422)["errors"]] == ["jobs.1.definition"]
     assert world.everything() == before
-    assert (await client.post(BATCH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
+    assert (await client.post(PATH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
 
 
 async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: Client) -> None:
     await defined(client, on_duplicate="debounce", period="30s")
     early = {**ACME, "expires_at": format_instant(NOW + 30_000)}
     check_problem(await client.post(JOBS, json=early), 422, "expires_at")
-    [result] = (await post(client, BATCH, {"jobs": [early]}))["results"]
+    [result] = (await post(client, PATH, {"jobs": [early]}))["results"]
     assert (result["status"], result["problem"]["errors"][0]["path"]) == (422, "expires_at")
     assert (await client.post(JOBS, json={**ACME, "expires_at": format_instant(NOW + 30_001)})).status_code == 201
 

@@ -297,17 +297,10 @@ async def test_the_overlap_policy_decides(
         return
     assert answer.status_code == 201
     assert world.job(answer.json()["id"])["serial"] is (overlap != "allow")
-    asked = [state_and_request(world, id) for id in ids]
-    assert asked == [after_cancel(state) if overlap == "cancel_running" else (state, False) for state in states]
-
-
-def state_and_request(world: World, id: str) -> tuple[str, bool]:
-    job = world.job(id)
-    return job["state"], job["cancel_requested_at_ms"] is not None
-
-
-def after_cancel(state: str) -> tuple[str, bool]:
-    return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
+    found = [(job["state"], job["cancel_requested_at_ms"] is not None) for job in map(world.job, ids)]
+    replaced = dict.fromkeys(("pending", "dispatched"), ("cancelled", False)) | {"running": ("running", True)}
+    changed = replaced if overlap == "cancel_running" else {}
+    assert found == [changed.get(state, (state, False)) for state in states]
 
 
 async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: Client, world: World) -> None:

@@ -163,17 +163,11 @@ def has_run(id: str, **more: Any) -> JobRef:
     return running(id, "p", schedule_created_at_ms=wall(0), **more)
 
 
-def scene_after(schedule: ScheduleRef) -> tuple[Scene, Fire]:
-    """After the first fire, with all of it in the stream."""
+def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_first() -> None:
+    schedule = graph(Overlap.CANCEL_RUNNING)
     scene = Scene(ScheduleSeen(schedule), *processors("p", slots=9))
     [first] = fires(scene.at(1_000).decisions)
     scene.at(1_100, *inserted(schedule, first), advanced(schedule, first))
-    return scene, first
-
-
-def test_a_later_graph_replaces_every_job_of_the_earlier_one_those_that_wait_first() -> None:
-    schedule = graph(Overlap.CANCEL_RUNNING)
-    scene, _ = scene_after(schedule)
     scene.at(1_200, *(JobSeen(has_run(part(FIRST, ref))) for ref in "ab"))
     step = scene.at(2_000)
     [second] = fires(step.decisions)
