@@ -178,11 +178,9 @@ class StandingView:
         return self.waiters.waiting(processor_id)
 
     def pending(self, tenant: str | None = None) -> int:
-        """What a test has put there."""
         return self.waiting.total() if tenant is None else self.waiting[tenant]
 
     def dependencies(self) -> int:
-        """What a test has put there."""
         return self.awaited
 
     def runnable(self) -> int:
@@ -274,8 +272,6 @@ class StandingView:
 
 
 class World:
-    """Owner of everything that the API of one test has to do with."""
-
     def __init__(self) -> None:
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)

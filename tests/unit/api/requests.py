@@ -63,7 +63,6 @@ async def post(client: Client, path: str, body: object = None, status: int = 200
 
 
 async def patch(client: Client, body: object) -> Any:
-    """The schedule ``tick`` after that merge patch."""
     answer = await client.patch("/v1/schedules/tick", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()

@@ -24,7 +24,6 @@ UNKNOWN = "hsk_" + "x" * 43
 
 
 def routes() -> Iterator[tuple[str, str, APIRoute]]:
-    """Each route of the application with its methods and its whole path."""
     for context in iter_route_contexts(the_routes().routes):
         path = context.path
         route = context.original_route

@@ -25,7 +25,6 @@ STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled"
 
 
 def put(world: World, id: str, state: str = "pending", error: str | None = None, **fields: Any) -> None:
-    """A job that is stored so."""
     document = {**new_job_document(make_job(id, tenant="acme")), "state": state, "error": error, **fields}
     assert world.database.insert(Collection.JOBS, document)
 

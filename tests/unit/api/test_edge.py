@@ -50,7 +50,6 @@ def app_with(world: World, key: bytes | None) -> Edge:
 
 
 async def address_charged(app: Edge, world: World, headers: Headers) -> str:
-    """The address in the audit record of a change with these headers."""
     transport = httpx.ASGITransport(app, client=("198.51.100.1", 1234))
     async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
         assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
@@ -101,7 +100,6 @@ async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Header
 
 
 def greedy(limit: Limit, party: Party) -> int:
-    """How much it gets that takes all it can."""
     with suppress(NoRoom):
         while True:
             limit.take((party,))

@@ -164,7 +164,6 @@ async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: Client) 
 
 
 def check_secretive(answer: httpx.Response) -> None:
-    """Nothing in it tells how the server is made."""
     for told in ("Traceback", 'File "', "pymongo", "pydantic", "MemoryConnection"):
         assert told not in answer.text
 

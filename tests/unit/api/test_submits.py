@@ -169,7 +169,6 @@ def recorded() -> Recorded:
 
 @pytest.fixture
 async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[Client]:
-    """A client of a replica that traces."""
     app.services = replace(world.services(), tracer=recorded.tracer)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         yield client

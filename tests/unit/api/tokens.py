@@ -51,7 +51,6 @@ class Guarded:
         return await self.page_of(await self.token(role, tenant, **only_what_matters))
 
     async def page_of(self, secret: str) -> Client:
-        """A page of the dashboard that logs in with that token."""
         async with self.showing(None) as login:
             answer = await login.post("/ui/session", json={"token": secret}, headers=OF_PAGE)
         assert answer.status_code == 200, answer.text

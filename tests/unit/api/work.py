@@ -22,7 +22,6 @@ async def promised(client: Client, world: World, processor: str, **job: Any) -> 
 
 
 async def started(client: Client, world: World, processor: str, **job: Any) -> dict[str, Any]:
-    """As `promised`, and started."""
     named = await promised(client, world, processor, **job)
     await post(client, "/v1/work/start", named)
     return named

@@ -68,8 +68,6 @@ class HandClock:
 
 
 class RecordingPublisher(Publisher):
-    """Keeps what it is offered, and publishes nothing."""
-
     def __init__(self) -> None:
         super().__init__(MemoryTransport(MemoryBroker()), Inbox())
         self.offered: list[Send] = []

@@ -103,8 +103,6 @@ class Follower:
 
 
 class Cluster:
-    """Owner of the history and the time."""
-
     def __init__(self, seed: int, replicas: int = 3) -> None:
         self.random = Random(seed)
         self.clock = HandClock()

@@ -99,7 +99,6 @@ class MemoryEventExchange:
         return self.accepting
 
     async def asked(self) -> None:
-        """Waits for the next call of `publish`."""
         self._news.clear()
         await self._news.wait()
 

@@ -17,8 +17,6 @@ START_MS, ECHO_MS, DOUBT_MS = CONFIG.start_timeout_ms, CONFIG.echo_timeout_ms, C
 
 
 class Scene:
-    """One dispatcher and its time."""
-
     def __init__(self, *facts: Input, leading: bool = True, **limits: Any) -> None:
         self.core = Dispatcher(DispatchConfig(**limits))
         self.core.step(wall(0), facts)

@@ -66,7 +66,6 @@ def schedule(number: int, **trigger: Any) -> Any:
 
 
 def job(number: int) -> Any:
-    """A pending job of its own target and instant."""
     id = f"job:0194f3a1b2c3{number:016}"
     submitted = make_job(
         id, target=f"target-{number}", tenant="default", fairness_key="default", submitted_at_ms=WallMs(T0 + number)
