@@ -13,7 +13,7 @@ How it goes::
                   │
               stacks, load   a system, its load, its processes, what came of it
 
-What happened is told by the handlers' own effects, by the journal and by the kernel, not by the counters of those that
+What happened is read from the handlers' own effects, the journal and the kernel, not from the counters of those that
 are measured, but where it says so. Each benchmark has a system of its own; figures are medians and percentiles with the
 command that made them, and of what went wrong the worst run. Nothing here is asserted.
 """

@@ -18,6 +18,8 @@ from hascheduler.errors import CallerError, InvalidInput, WorldError
 from tests.bench.decisions import SIZES, measure_decisions
 from tests.bench.jobs import (
     FLOOD_SLOTS,
+    FLOOD_TIMES,
+    OVERLOAD_TIMES,
     measure_cost,
     measure_flood,
     measure_idle,
@@ -26,15 +28,10 @@ from tests.bench.jobs import (
     measure_throughput,
     read_loads,
 )
-from tests.bench.moves import SHARDS, MovePlan, measure_slot_moves
+from tests.bench.moves import measure_slot_moves
 from tests.bench.results import Figures, run_bench
 from tests.bench.soak import measure_soak
-from tests.bench.stacks import (
-    DATABASE,
-    FOLDER,
-    Crew,
-    on_stack,
-)
+from tests.bench.stacks import FOLDER, Crew, on_stack
 from tests.bench.stalls import measure_stalls
 from tests.bench.stored import measure_pending, measure_schedules
 from tests.bench.times import measure_failover, measure_fires, measure_storm
@@ -49,84 +46,56 @@ CREW = Crew(replicas=3, processors=2)
 
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 Count = Annotated[int, typer.Option(min=1)]
-Several = Annotated[str, typer.Option(help="With commas.")]
+Counts = Annotated[str, typer.Option(help="With commas.")]
 Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
-Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
 
 
 @app.command()
 def throughput(
     *,
-    jobs: Count = 20_000,
-    batches: Annotated[str, typer.Option(help="Jobs in a request, with commas.")] = "1,500",
-    replicas: Several = "1,3",
-    processors: Several = "1,4",
-    slots: Slots = 128,
-    runs: Runs = 1,
+    replicas: Counts = "1,3",
+    processors: Counts = "1,4",
+    runs: Annotated[int, typer.Option(min=1, help="Medians over so many.")] = 1,
 ) -> None:
     """Jobs that do nothing, submitted over HTTP until all have succeeded."""
-    sizes, counts = read_numbers("--batches", batches), read_numbers("--processors", processors)
-    crews = [Crew(*each, slots) for each in product(read_numbers("--replicas", replicas), counts)]
-    _run(
-        "throughput",
-        {
-            f"{crew}, {_in_batches(size)}": (
-                crew,
-                partial(measure_throughput, database=DATABASE, jobs=jobs, batch=size),
-            )
-            for crew in crews
-            for size in sizes
-        },
-        runs,
-    )
+    counts = read_numbers("--processors", processors)
+    crews = [Crew(*each, slots=128) for each in product(read_numbers("--replicas", replicas), counts)]
+    cases = {
+        f"{crew}, {_in_batches(size)}": (crew, partial(measure_throughput, jobs=20_000, batch=size))
+        for crew in crews
+        for size in (1, 500)
+    }
+    _run("throughput", cases, runs)
 
 
 @app.command()
 def latency(
-    *,
-    rates: Annotated[str, typer.Option(help="Jobs per second, with commas.")] = "50,200,1000",
-    seconds: Count = 30,
-    runs: Runs = 1,
+    *, rates: Annotated[str, typer.Option(help="Jobs per second, with commas.")] = "50,200,1000", seconds: Count = 30
 ) -> None:
     """From a submit to the start of the handler, at several rates."""
-    folder = FOLDER / "latency"
-    _run(
-        "latency",
-        {
-            f"{rate:,} jobs/s": (
-                CREW,
-                partial(measure_starts, per_second=rate, seconds=seconds, folder=folder),
-            )
-            for rate in read_numbers("--rates", rates)
-        },
-        runs,
-    )
+    measure = partial(measure_starts, seconds=seconds, folder=FOLDER / "latency")
+    cases = {f"{rate:,} jobs/s": (CREW, partial(measure, per_second=rate)) for rate in read_numbers("--rates", rates)}
+    _run("latency", cases)
 
 
 @app.command()
 def fires(
-    *,
-    schedules: Annotated[str, typer.Option(help="How many; with commas.")] = "200,1000,2000",
-    seconds: Count = 60,
-    runs: Runs = 1,
+    *, schedules: Annotated[str, typer.Option(help="How many; with commas.")] = "200,1000,2000", seconds: Count = 60
 ) -> None:
     """Schedules that fire every second: expected, fired, missed, doubled, lag."""
     crew = replace(CREW, slots=1_024)
-    _run(
-        "fires",
-        {
-            f"{count:,} schedules": (crew, partial(measure_fires, schedules=count, seconds=seconds))
-            for count in read_numbers("--schedules", schedules)
-        },
-        runs,
-    )
+    cases = {
+        f"{count:,} schedules": (crew, partial(measure_fires, schedules=count, seconds=seconds))
+        for count in read_numbers("--schedules", schedules)
+    }
+    _run("fires", cases)
 
 
 @app.command()
-def storm(schedules: Count = 10_000, runs: Runs = 1) -> None:
+def storm(schedules: Count = 10_000) -> None:
     """Schedules that are all due at one instant: when the last has started."""
-    measure = partial(measure_storm, schedules=schedules)
-    _run("storm", {f"{schedules:,} at once": (replace(CREW, slots=128), measure)}, runs)
+    crew = replace(CREW, slots=128)
+    _run("storm", {f"{schedules:,} at once": (crew, partial(measure_storm, schedules=schedules))})
 
 
 @app.command()
@@ -134,14 +103,10 @@ def failover(
     *,
     kills: Annotated[int, typer.Option(min=0, help="Leaders that get SIGKILL.")] = 50,
     terminations: Annotated[int, typer.Option(min=0, help="Leaders that get SIGTERM.")] = 10,
-    stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP, which is noticed after a while.")] = 3,
-    runs: Runs = 1,
 ) -> None:
-    """From ending the leader to the first dispatch of the next term."""
-    plan = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: stops}
-    run_bench(
-        "failover", lambda: on_stack("failover", CREW, lambda stack: measure_failover(stack, DATABASE, plan)), runs
-    )
+    """From ending the leader to the first dispatch of the next term; SIGSTOP, noticed later, thrice."""
+    plan = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: 3}
+    run_bench("failover", lambda: on_stack("failover", CREW, partial(measure_failover, plan=plan)))
 
 
 @app.command()
@@ -151,18 +116,16 @@ def cost(
         str, typer.Option(help="Jobs a second, with commas; 1000/500 is 1,000 a second, 500 of them a request.")
     ] = "50,200,1000,1000/500",
     seconds: Count = 20,
-    runs: Runs = 1,
 ) -> None:
     """CPU of a job by kind of process, and MongoDB's operations, by load."""
-    rates = read_loads(loads)
-
-    run_bench("cost", lambda: on_stack("cost", CREW, lambda stack: measure_cost(stack, DATABASE, rates, seconds)), runs)
+    measure = partial(measure_cost, loads=read_loads(loads), seconds=seconds)
+    run_bench("cost", lambda: on_stack("cost", CREW, measure))
 
 
 @app.command()
-def idle(seconds: Count = 30, runs: Runs = 1) -> None:
+def idle() -> None:
     """CPU and memory of each kind of process while there is nothing to do."""
-    run_bench("idle", lambda: on_stack("idle", CREW, lambda stack: measure_idle(stack, DATABASE, seconds)), runs)
+    run_bench("idle", lambda: on_stack("idle", CREW, measure_idle))
 
 
 @app.command()
@@ -171,24 +134,22 @@ def soak(
     per_second: Annotated[int, typer.Option(min=1, help="Jobs; 200 fires come beside them.")] = 800,
 ) -> None:
     """A long run in which leaders are killed: lost, doubled, and whether memory or lag grow."""
-    measure = partial(measure_soak, database=DATABASE, per_second=per_second, minutes=minutes, folder=FOLDER / "soak")
+    measure = partial(measure_soak, per_second=per_second, minutes=minutes, folder=FOLDER / "soak")
     _run("soak", {f"{minutes:g} minutes, {per_second:,} jobs/s": (CREW, measure)})
 
 
 @app.command()
-def schedules(counts: Several = "10000,100000,1000000", idle_seconds: Count = 20, runs: Runs = 1) -> None:
+def schedules(counts: Counts = "10000,100000,1000000") -> None:
     """Schedules that wait: time to ready, memory, and idle CPU."""
-    sizes, folder = read_numbers("--counts", counts), FOLDER / "schedules"
-    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, idle_seconds, folder)), runs)
+    sizes = read_numbers("--counts", counts)
+    run_bench("schedules", lambda: run_in_foreground(measure_schedules(sizes, FOLDER / "schedules")))
 
 
 @app.command()
-def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> None:
+def pending(count: Count = 1_000_000) -> None:
     """Jobs that wait: time to ready, memory, and what it costs to take from them."""
-    folder = FOLDER / "pending"
-    run_bench(
-        "pending", lambda: {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, folder))}, runs
-    )
+    measured = partial(measure_pending, count, FOLDER / "pending")
+    run_bench("pending", lambda: {f"{count:,} pending": run_in_foreground(measured())})
 
 
 @app.command()
@@ -203,63 +164,40 @@ def decisions(
     presets: Annotated[str, typer.Option(help="With commas; the first at all sizes, the others at 100,000.")] = (
         "balanced,fair,affinity,swimlanes"
     ),
-    runs: Runs = 1,
 ) -> None:
     """The dispatch core alone: what a decision costs, by how many jobs wait."""
     first, *others = presets.split(",")
-    found = {first: measure_decisions(first, SIZES, runs)}
-    found |= {preset: measure_decisions(preset, SIZES[1:2], runs) for preset in others}
-    cases: dict[str, Figures] = {
-        f"{preset}, {size:,} pending": figures for preset, by_size in found.items() for size, figures in by_size.items()
-    }
+    cases = measure_decisions(first, SIZES)
+    for preset in others:
+        cases |= measure_decisions(preset, SIZES[1:2])
     run_bench("decisions", lambda: cases)
 
 
 @app.command()
-def flood(
-    *,
-    times: Annotated[int, typer.Option(min=1, help="So many times the capacity.")] = 10,
-    seconds: Count = 30,
-    runs: Runs = 1,
-) -> None:
+def flood() -> None:
     """One tenant floods: how long another one's jobs wait, and the replica's memory."""
-    measure = partial(measure_flood, database=DATABASE, times=times, seconds=seconds)
-    _run("flood", {f"{times} times the capacity": (Crew(1, 1, FLOOD_SLOTS), measure)}, runs)
+    _run("flood", {f"{FLOOD_TIMES} times the capacity": (Crew(1, 1, FLOOD_SLOTS), measure_flood)})
 
 
 @app.command()
-def overload(
-    *,
-    batches: Annotated[str, typer.Option(help="Jobs in a request, with commas.")] = "1,100",
-    times: Annotated[int, typer.Option(min=1, help="So many times the best.")] = 3,
-    seconds: Count = 20,
-    runs: Runs = 1,
-) -> None:
+def overload() -> None:
     """Several times what the system can do: what still gets done, how long the accepted wait, who is refused."""
-    _run(
-        "overload",
-        {
-            f"{times} times the best, {_in_batches(size)}": (
-                CREW,
-                partial(measure_overload, database=DATABASE, times=times, seconds=seconds, batch=size),
-            )
-            for size in read_numbers("--batches", batches)
-        },
-        runs,
-    )
+    cases = {
+        f"{OVERLOAD_TIMES} times the best, {_in_batches(size)}": (CREW, partial(measure_overload, batch=size))
+        for size in (1, 100)
+    }
+    _run("overload", cases)
 
 
 @app.command("slot-moves")
 def slot_moves(
     *,
-    pending: Annotated[int, typer.Option(min=500, help="Jobs of the tenant that wait; by 500.")] = 10_000,
     schedules: Annotated[int, typer.Option(min=10, help="Of the tenant.")] = 100,
-    every: Annotated[int, typer.Option(min=1, help="Seconds between two fires of a schedule.")] = 1,
+    slots: Slots = 128,
     moves: Annotated[int, typer.Option(min=1, help="How often its partition moves to another shard.")] = 4,
 ) -> None:
     """How long nothing of a tenant starts while its partition moves, and whether anything is missed."""
-    plan = MovePlan(pending, schedules, every, moves, Crew(3, SHARDS, 128, SHARDS))
-    run_bench("slot-moves", lambda: measure_slot_moves(plan))
+    run_bench("slot-moves", lambda: measure_slot_moves(schedules, slots, moves))
 
 
 @app.command()
@@ -298,11 +236,7 @@ def _in_batches(size: int) -> str:
 
 def _run(name: str, cases: Mapping[str, tuple[Crew, Callable[[Stack], Awaitable[Figures]]]], runs: int = 1) -> None:
     """Each case by its label, on a stack of its own."""
-    run_bench(
-        name,
-        lambda: {label: on_stack(name, crew, measure) for label, (crew, measure) in cases.items()},
-        runs,
-    )
+    run_bench(name, lambda: {label: on_stack(name, crew, measure) for label, (crew, measure) in cases.items()}, runs)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ next step, which is timed, gives its slot again: it decides one dispatch and doe
 
 import gc
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -41,29 +42,27 @@ _BEGIN = WallMs(1_893_456_000_000)
 Figures = dict[str, float]
 
 
-def measure_decisions(preset: str, sizes: tuple[int, ...], repeats: int) -> dict[int, Figures]:
-    """By size, the median of each figure over ``repeats`` runs."""
-    found: dict[int, Figures] = {}
+def measure_decisions(preset: str, sizes: Sequence[int]) -> dict[str, Figures]:
+    found: dict[str, Figures] = {}
     for size in sizes:
-        runs = []
-        for repeat in range(repeats):
-            sys.stderr.write(f"{preset}, {size:,} pending, run {repeat + 1} of {repeats}\n")
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-                runs.append(alone.submit(_measure, preset, size, repeat).result())
-        found[size] = {name: round(median(run[name] for run in runs), 1) for name in runs[0]}
+        label = f"{preset}, {size:,} pending"
+        sys.stderr.write(f"{label}\n")
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+            found[label] = alone.submit(_measure, preset, size).result()
     return found
 
 
-def _measure(preset: str, size: int, seed: int) -> Figures:
-    bench = _Bench(preset, seed)
-    added = bench.add(size)
+def _measure(preset: str, size: int) -> Figures:
+    bench = _Bench(preset)
+    figures = bench.add(size)
     bench.fill()
-    return {**added, "decision_us": bench.decide()}
+    figures["decision_us"] = bench.decide()
+    return {name: round(value, 1) for name, value in figures.items()}
 
 
 class _Bench:
-    def __init__(self, preset: str, seed: int) -> None:
-        self._random = Random(seed)
+    def __init__(self, preset: str) -> None:
+        self._random = Random(0)
         policy = PolicyConfig(PRESETS[preset], on_demand_bonus_max=bonus_max_of(preset))
         self._core = Dispatcher(DispatchConfig(policy=policy))
         self._now = _BEGIN

@@ -9,15 +9,13 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import psutil
-from pymongo import AsyncMongoClient
 
 from hascheduler.client import AsyncScheduler, Tenant
 from hascheduler.demo.evidence import Effects
@@ -27,13 +25,25 @@ from hascheduler.simulate.report import percentile
 from tests.bench.http_client import post_all
 from tests.bench.load import Load, Sent, body_of, loading, path_of, read_sent
 from tests.bench.results import Figures
-from tests.bench.stacks import Cast, cast_of, cpu_s, drained, leading, now_ms, own_mb, resident_mb, waits_ms
+from tests.bench.stacks import (
+    Cast,
+    cast_of,
+    cpu_s,
+    drained,
+    leading,
+    now_ms,
+    open_database,
+    own_mb,
+    resident_mb,
+    waits_ms,
+)
 
 _LIMIT_S = 600
 _LOAD = "load"
 _SETTLE_S = 10
 _WARM_UP_S = 4
 _TAIL_S = 1
+_IDLE_S = 30
 _PATIENCE_S = 30
 OPERATIONS = ("insert", "query", "update", "delete", "getmore", "command")
 
@@ -41,10 +51,10 @@ OPERATIONS = ("insert", "query", "update", "delete", "getmore", "command")
 # How many, and how soon
 
 
-async def measure_throughput(stack: Stack, database: str, jobs: int, batch: int) -> Figures:
+async def measure_throughput(stack: Stack, jobs: int, batch: int) -> Figures:
     """From the first request until the database says of the last job that it has succeeded."""
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
-        collection = client[database]["jobs"]
+    async with open_database(stack) as database:
+        collection = database["jobs"]
         before = await collection.count_documents({"state": "succeeded"})
         began = time.monotonic()
         await submit_noops(list(stack.urls.values()), jobs, batch)
@@ -145,15 +155,35 @@ def read_loads(text: str) -> list[Rate]:
     return loads
 
 
-async def measure_cost(stack: Stack, database: str, loads: Sequence[Rate], seconds: int) -> dict[str, Figures]:
-    """Measure each load after the jobs of the one before have ended."""
-    found: dict[str, Figures] = {}
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
-        bench = _Cost(stack, client, database)
+async def measure_cost(stack: Stack, loads: Sequence[Rate], seconds: int) -> dict[str, Figures]:
+    """Measure each load after the jobs of the one before have ended.
+
+    Raise `WorldError` if another replica leads in the end: what it costs to lead can't be told apart then.
+    """
+    urls, effects, found = tuple(stack.urls.values()), Effects(), dict[str, Figures]()
+    async with open_database(stack) as database:
+
+        async def count(cast: Cast) -> Counts:
+            status = await database.client.admin.command("serverStatus")
+            effects.read(map(stack.log_of, stack.processors))
+            operations = {name: int(status["opcounters"][name]) for name in OPERATIONS}
+            return Counts(time.monotonic(), cpu_s(cast), operations, len(effects.all))
+
         await asyncio.sleep(_SETTLE_S)
         for rate in loads:
-            found[rate.label] = await bench.under(rate, seconds)
-            await drained(client[database]["jobs"])
+            leader, term = await leading(stack, database)
+            load = Load(urls, rate.per_second, _WARM_UP_S + seconds + _TAIL_S, rate.batch)
+            async with loading(load) as under_way:
+                cast = {**cast_of(stack, leader), _LOAD: [psutil.Process(under_way.pid)]}
+                await asyncio.sleep(_WARM_UP_S)
+                before = await count(cast)
+                await asyncio.sleep(seconds)
+                figures = cost_between(before, await count(cast))
+                sent = await under_way.sent()
+            if await leading(stack, database) != (leader, term):
+                raise WorldError(f"the leader has changed at {rate.label}")
+            found[rate.label] = {"failed": sent.failed, "load_late_max_ms": sent.late_max_ms, **figures}
+            await drained(database["jobs"])
     return found
 
 
@@ -178,58 +208,18 @@ def cost_between(before: Counts, after: Counts) -> Figures:
     }
 
 
-class _Cost:
-    def __init__(self, stack: Stack, client: AsyncMongoClient[dict[str, Any]], database: str) -> None:
-        self._stack = stack
-        self._client = client
-        self._database = client[database]
-        self._effects = Effects()
-
-    async def under(self, rate: Rate, seconds: int) -> Figures:
-        urls = tuple(self._stack.urls.values())
-        async with (
-            self._one_leader(rate.label) as cast,
-            loading(Load(urls, rate.per_second, _WARM_UP_S + seconds + _TAIL_S, rate.batch)) as load,
-        ):
-            cast[_LOAD] = [psutil.Process(load.pid)]
-            await asyncio.sleep(_WARM_UP_S)
-            before = await self._counts(cast)
-            await asyncio.sleep(seconds)
-            figures = cost_between(before, await self._counts(cast))
-            sent = await load.sent()
-        return {"failed": sent.failed, "load_late_max_ms": sent.late_max_ms, **figures}
-
-    @asynccontextmanager
-    async def _one_leader(self, label: str) -> AsyncIterator[dict[str, list[psutil.Process]]]:
-        """Raise `WorldError` if another replica leads in the end: what it costs to lead can't be told apart then."""
-        leader, term = await leading(self._stack, self._database)
-        yield cast_of(self._stack, leader)
-        if await leading(self._stack, self._database) != (leader, term):
-            raise WorldError(f"the leader has changed at {label}")
-
-    async def _counts(self, cast: Cast) -> Counts:
-        status = await self._client.admin.command("serverStatus")
-        self._effects.read(map(self._stack.log_of, self._stack.processors))
-        return Counts(
-            time.monotonic(),
-            cpu_s(cast),
-            {name: int(status["opcounters"][name]) for name in OPERATIONS},
-            len(self._effects.all),
-        )
-
-
-async def measure_idle(stack: Stack, database: str, seconds: int) -> dict[str, Figures]:
+async def measure_idle(stack: Stack) -> dict[str, Figures]:
     """By kind, each process on average while there is nothing to do; memory at the end."""
     await asyncio.sleep(_SETTLE_S)
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
-        leader, _ = await leading(stack, client[database])
+    async with open_database(stack) as database:
+        leader, _ = await leading(stack, database)
     cast = {kind: processes for kind, processes in cast_of(stack, leader).items() if processes}
     before = cpu_s(cast)
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(_IDLE_S)
     after = cpu_s(cast)
     return {
         kind: {
-            "cpu_percent": round(100 * (after[kind] - before[kind]) / seconds / len(processes), 2),
+            "cpu_percent": round(100 * (after[kind] - before[kind]) / _IDLE_S / len(processes), 2),
             "resident_mb": round(sum(map(resident_mb, processes)) / len(processes), 1),
             "memory_mb": round(sum(map(own_mb, processes)) / len(processes), 1),
         }
@@ -239,6 +229,7 @@ async def measure_idle(stack: Stack, database: str, seconds: int) -> dict[str, F
 
 # More than can be done
 
+OVERLOAD_TIMES, _OVERLOAD_S = 3, 20
 _FIRST_PER_S = 150
 _GROWTH = 1.5
 _STEPS_MAX = 9
@@ -246,16 +237,16 @@ _STEP_S = 5
 _STILL_BETTER = 1.05
 
 
-async def measure_overload(stack: Stack, database: str, times: int, seconds: int, batch: int) -> Figures:
-    """``times`` the best rate, by clients that come again once when their Retry-After is over.
+async def measure_overload(stack: Stack, batch: int) -> Figures:
+    """Three times the best rate, by clients that come again once when their Retry-After is over.
 
     The best is found by raising the offered rate until no more jobs end each second, and is measured once more
     afterwards, as a shared machine may be slower by then: the goodput is compared with the mean of both. The clients
     take CPU of the same machine: ``goodput_ratio_of_cpu`` compares with the CPU that they left.
     """
     urls = tuple(stack.urls.values())
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
-        jobs = client[database]["jobs"]
+    async with open_database(stack) as database:
+        jobs = database["jobs"]
         best_per_s, offered, offered_best, best_cores = 0, _FIRST_PER_S * (1 if batch == 1 else 4), 0, 0.0
         for _ in range(_STEPS_MAX):
             sent, goodput_per_s = await _offered(jobs, Load(urls, offered, _WARM_UP_S + _STEP_S, batch))
@@ -267,7 +258,7 @@ async def measure_overload(stack: Stack, database: str, times: int, seconds: int
                 break
             offered = round(offered * _GROWTH)
         begin_ms = now_ms()
-        load = Load(urls, best_per_s * times, _WARM_UP_S + seconds, batch, heeds=True)
+        load = Load(urls, best_per_s * OVERLOAD_TIMES, _WARM_UP_S + _OVERLOAD_S, batch, heeds=True)
         sent, goodput_per_s = await _offered(jobs, load)
         backlog, end_ms = await jobs.count_documents({"state": "pending"}), now_ms()
         settled_s = await drained(jobs)
@@ -307,15 +298,15 @@ async def _offered(jobs: Any, load: Load) -> tuple[Sent, int]:
     return sent, round((after - before) / (ended - began))
 
 
-FLOOD_SLOTS = 8
+FLOOD_TIMES, FLOOD_SLOTS, _FLOOD_S = 10, 8, 30
 _NAP_MS = 50
 _CAP = 5_000
 _QUIET_PART = 10
 _FLOOD_BATCHES_PER_S = 10
 
 
-async def measure_flood(stack: Stack, database: str, times: int, seconds: int) -> Figures:
-    """How long a quiet tenant's jobs wait, alone and while another submits ``times`` the capacity in batches.
+async def measure_flood(stack: Stack) -> Figures:
+    """How long a quiet tenant's jobs wait, alone and while another submits ten times the capacity in batches.
 
     Jobs sleep, so the capacity is known: slots through the time that a job takes. The quiet tenant submits a tenth of
     it. As no job is interrupted for another, up to a nap of the wait is what is left of one.
@@ -323,11 +314,11 @@ async def measure_flood(stack: Stack, database: str, times: int, seconds: int) -
     [(name, url)] = stack.urls.items()
     process, capacity_per_s = psutil.Process(stack.replicas[name].pid), FLOOD_SLOTS * 1_000 // _NAP_MS
     nap = {"definition": "sleep", "payload": {"seconds": _NAP_MS / 1_000}}
-    batch = max(1, capacity_per_s * times // _FLOOD_BATCHES_PER_S)
-    quiet = Load((url,), capacity_per_s // _QUIET_PART, seconds, job={**nap, "tenant": "quiet"})
-    flood = Load((url,), batch * _FLOOD_BATCHES_PER_S, seconds, batch, job={**nap, "tenant": "flood"})
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client, AsyncScheduler(url) as scheduler:
-        jobs = client[database]["jobs"]
+    batch = max(1, capacity_per_s * FLOOD_TIMES // _FLOOD_BATCHES_PER_S)
+    quiet = Load((url,), capacity_per_s // _QUIET_PART, _FLOOD_S, job={**nap, "tenant": "quiet"})
+    flood = Load((url,), batch * _FLOOD_BATCHES_PER_S, _FLOOD_S, batch, job={**nap, "tenant": "flood"})
+    async with open_database(stack) as database, AsyncScheduler(url) as scheduler:
+        jobs = database["jobs"]
         await scheduler.tenants.put(Tenant(name="flood", max_pending=_CAP))
         async with loading(quiet) as under_way:
             await under_way.sent()

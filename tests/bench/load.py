@@ -85,10 +85,10 @@ class Loading:
 
     async def sent(self) -> Sent:
         """Once it is through."""
-        told, _ = await self._process.communicate()
+        output, _ = await self._process.communicate()
         if self._process.returncode:
             raise RuntimeError(f"the load ended with status {self._process.returncode}")
-        return Sent(**orjson.loads(told))
+        return Sent(**orjson.loads(output))
 
 
 @asynccontextmanager

@@ -7,9 +7,7 @@ is how many jobs of fires waited when a move began: if many, the machine does no
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +27,8 @@ from hascheduler.simulate.report import percentile
 from tests.bench.results import Figures
 from tests.bench.stacks import DATABASE, Crew, interval_bodies, make_schedules, on_stack
 
-SHARDS = 4
+_SHARDS = 4
+_PENDING = 10_000
 _REBALANCE_AFTER = "1s"
 """So that each shard is soon led where it should be."""
 _TENANT = "moves"
@@ -40,39 +39,34 @@ _CAUGHT_UP_S = 10
 _MOVE_PATIENCE_S = 120
 
 
-@dataclass(frozen=True, slots=True)
-class MovePlan:
-    """``pending`` jobs of one tenant, and ``schedules`` that fire every ``every_s``; its partition moves so many times,
-    from each of the ``shards`` of the crew to the next."""
+def measure_slot_moves(schedules: int, slots: int, moves: int) -> dict[str, Figures]:
+    """A tenant's jobs wait, its ``schedules`` fire every second, and its partition moves from shard to shard."""
 
-    pending: int
-    schedules: int
-    every_s: int
-    moves: int
-    crew: Crew
-
-
-def measure_slot_moves(plan: MovePlan) -> dict[str, Figures]:
     async def measure(stack: Stack) -> Figures:
         async with (
             AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
             AsyncScheduler(next(iter(stack.urls.values()))) as scheduler,
         ):
-            databases = [client[shard_database(name, index)] for index in range(plan.crew.shards)]
-            return await _measure_moves(stack, scheduler, databases, plan)
+            databases = [client[shard_database(name, index)] for index in range(_SHARDS)]
+            try:
+                return await _measure_moves(stack, scheduler, databases, schedules, moves)
+            except TimeoutError:
+                raise WorldError(f"not done in {_MOVE_PATIENCE_S} s: too much for this machine") from None
 
     name = f"{DATABASE}-moves"
     settings = {"HASCHEDULER_DATABASE": name, "HASCHEDULER_REBALANCE_AFTER": _REBALANCE_AFTER}
-    label = f"{plan.pending:,} pending, {plan.schedules:,} schedules every {plan.every_s} s"
-    return {label: on_stack("slot-moves", plan.crew, measure, settings)}
+    label = f"{_PENDING:,} pending, {schedules:,} schedules every second"
+    return {label: on_stack("slot-moves", Crew(3, _SHARDS, slots, _SHARDS), measure, settings)}
 
 
-async def _measure_moves(stack: Stack, scheduler: AsyncScheduler, databases: Sequence[Any], plan: MovePlan) -> Figures:
+async def _measure_moves(
+    stack: Stack, scheduler: AsyncScheduler, databases: Sequence[Any], schedules: int, moves: int
+) -> Figures:
     clock, effects, outputs = SystemClock(), Effects(), [stack.log_of(name) for name in stack.processors]
     waiting = [BatchJob(definition="nowhere", tenant=_TENANT) for _ in range(_BATCH)]
-    for _ in range(plan.pending // _BATCH):
+    for _ in range(_PENDING // _BATCH):
         await scheduler.submit_many(waiting)
-    bodies = interval_bodies(plan.schedules, "moved", every_s=plan.every_s, tenant=_TENANT)
+    bodies = interval_bodies(schedules, "moved", tenant=_TENANT)
     # Else the first of them fall behind while the others are made.
     await scheduler.cluster.pause("they begin together", schedules_only=True)
     await make_schedules(list(stack.urls.values()), bodies)
@@ -83,8 +77,8 @@ async def _measure_moves(stack: Stack, scheduler: AsyncScheduler, databases: Seq
     began_ms: list[int] = []
     pauses_ms: list[int] = []
     took_ms: list[int] = []
-    for _ in range(plan.moves):
-        behind.append(await _caught_up(databases, plan))
+    for _ in range(moves):
+        behind.append(await _caught_up(databases, schedules))
         layout = await _layout(store)
         to = (layout.index_of(_TENANT) + 1) % len(databases)
         from_ms = clock.wall_ms()
@@ -96,29 +90,29 @@ async def _measure_moves(stack: Stack, scheduler: AsyncScheduler, databases: Seq
     undisturbed_ms = _longest(effects, began_ms[0] - _AROUND_MS, began_ms[0])
     await _drained(scheduler, databases)
     effects.read(outputs)
-    missed, doubled = _missed_and_doubled(effects, plan)
+    missed, doubled = _missed_and_doubled(effects, schedules)
     left = sum([await database.jobs.count_documents({"definition": "nowhere"}) for database in databases])
     return {
-        "moves": plan.moves,
+        "moves": moves,
         "fires_behind_max": max(behind),
         "pause_p50_ms": percentile(pauses_ms, 50),
         "pause_max_ms": max(pauses_ms),
         "undisturbed_ms": undisturbed_ms,
         "moved_p50_ms": percentile(took_ms, 50),
         "moved_max_ms": max(took_ms),
-        "lost_pending": plan.pending // _BATCH * _BATCH - left,
+        "lost_pending": _PENDING - left,
         "missed": missed,
         "doubled": doubled,
     }
 
 
-async def _caught_up(databases: Sequence[Any], plan: MovePlan) -> int:
+async def _caught_up(databases: Sequence[Any], schedules: int) -> int:
     """How many jobs of fires wait once they are no more than half of the schedules, or after ten seconds."""
     waiting = {"state": JobState.PENDING.value, "schedule": {"$gt": ""}}
     behind = 0
     for _ in range(_CAUGHT_UP_S):
         behind = sum([await database.jobs.count_documents(waiting) for database in databases])
-        if behind <= plan.schedules // 2:
+        if behind <= schedules // 2:
             break
         await asyncio.sleep(1)
     return behind
@@ -128,7 +122,7 @@ async def _drained(scheduler: AsyncScheduler, databases: Sequence[Any]) -> None:
     """Nothing fires any more, and all that has fired has run: what has not by then is missed."""
     await scheduler.cluster.pause("the moves are over", schedules_only=True)
     fired = {"schedule": {"$gt": ""}, "state": {"$nin": [state.value for state in TERMINAL]}}
-    async with _patience("the jobs of fires end"):
+    async with asyncio.timeout(_MOVE_PATIENCE_S):
         while True:
             left = [await database.jobs.find_one(fired, {"_id": True}) for database in databases]
             if not any(left):
@@ -148,21 +142,10 @@ async def _move(store: LayoutStore, layout: Layout, to: int) -> int:
     """Return when all of it is there, by the wall clock."""
     partition = partition_of(_TENANT)
     await store.replace(layout.epoch, layout.beginning({partition: to}))
-    async with _patience("all of the partition is there"):
+    async with asyncio.timeout(_MOVE_PATIENCE_S):
         while not (await _layout(store)).is_at_rest(partition):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return SystemClock().wall_ms()
-
-
-@asynccontextmanager
-async def _patience(until: str) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(_MOVE_PATIENCE_S):
-            yield
-    except TimeoutError:
-        raise WorldError(
-            f"it takes more than {_MOVE_PATIENCE_S} s until {until}: the machine does not carry this load"
-        ) from None
 
 
 def _longest(effects: Effects, from_ms: int, until_ms: int) -> int:
@@ -171,14 +154,13 @@ def _longest(effects: Effects, from_ms: int, until_ms: int) -> int:
     return max((after - before for before, after in pairwise(starts)), default=until_ms - from_ms)
 
 
-def _missed_and_doubled(effects: Effects, plan: MovePlan) -> tuple[int, int]:
+def _missed_and_doubled(effects: Effects, schedules: int) -> tuple[int, int]:
     """Of each schedule, between its first and its last nominal time but for the last seconds."""
     times: dict[str, list[int]] = {}
     runs = Counter(effect.job_id for effect in effects.all)
     for effect in effects.all:
         if effect.nominal_ms is not None:
             times.setdefault(effect.schedule, []).append(effect.nominal_ms)
-    every_ms = plan.every_s * 1_000
-    missed = sum((max(seen) - min(seen)) // every_ms + 1 - len(set(seen)) for seen in times.values())
-    missed += plan.schedules - len(times)
+    missed = sum((max(seen) - min(seen)) // 1_000 + 1 - len(set(seen)) for seen in times.values())
+    missed += schedules - len(times)
     return missed, sum(count - 1 for count in runs.values())

@@ -106,8 +106,8 @@ def _cpu() -> str:
 def _mongodb() -> str:
     if os.environ.get("HASCHEDULER_MONGODB_URI"):
         return _ELSEWHERE
-    told = subprocess.run([find_mongod(), "--version"], capture_output=True, text=True, check=True).stdout
-    return told.splitlines()[0].removeprefix("db version v")
+    done = subprocess.run([find_mongod(), "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[0].removeprefix("db version v")
 
 
 def _rabbitmq() -> str:

@@ -3,14 +3,15 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+from pymongo import AsyncMongoClient
 from pymongo.write_concern import WriteConcern
 from rich.console import Console
 
@@ -66,6 +67,13 @@ def on_stack(
             return await measure(stack)
 
     return run_in_foreground(run())
+
+
+@asynccontextmanager
+async def open_database(stack: Stack) -> AsyncIterator[Any]:
+    """Open the database of a stack, beside its processes."""
+    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
+        yield client[DATABASE]
 
 
 async def drained(jobs: Any) -> float:
@@ -169,14 +177,14 @@ _IN_FLIGHT = 32
 
 
 def interval_bodies(
-    count: int, prefix: str = "bench", *, every_s: int = 1, definition: str = "noop", tenant: str = "default"
+    count: int, prefix: str = "bench", *, definition: str = "noop", tenant: str = "default"
 ) -> list[dict[str, Any]]:
-    """Return schedules that fire every so many seconds, evenly spread over them."""
+    """Return schedules that fire every second, evenly spread over it."""
     begin_ms = SystemClock().wall_ms()
     bodies = []
     for number in range(count):
-        anchor = format_instant(begin_ms + 1_000 * every_s * number // count)
-        trigger = {"type": "interval", "every": f"{every_s}s", "anchor": anchor}
+        anchor = format_instant(begin_ms + 1_000 * number // count)
+        trigger = {"type": "interval", "every": "1s", "anchor": anchor}
         job = {"definition": definition, "tenant": tenant}
         bodies.append({"name": f"{prefix}-{number}", "trigger": trigger, "job": job})
     return bodies

@@ -15,7 +15,7 @@ import random
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from tests.factories import make_job
 
 READY_LIMIT_S = 600
 _SETTLE_S = 5
+_RESTS_S = _DISPATCHING_S = 20
 _ASKED_EVERY_S = 0.2
 
 
@@ -54,12 +55,15 @@ class LoneReplica:
         """Once it is ready and leads: the seconds that took since its start."""
         asking = AsyncScheduler(self.url, patience=0, answer_timeout=READY_LIMIT_S)
         async with asking as scheduler, asyncio.timeout(READY_LIMIT_S):
-            while not await _leads(scheduler):
+            while True:
+                with suppress(Unavailable):
+                    cluster = await scheduler.cluster.status()
+                    if cluster.ready and cluster.leading:
+                        return round(time.monotonic() - self.started_at, 2)
                 if not self.child.running:
                     raise RuntimeError(f"the replica has ended:\n{self.child.last_lines()}")
                 # Asked fifty times a second, a tenth of what a start costs was to answer that.
                 await asyncio.sleep(_ASKED_EVERY_S)
-        return round(time.monotonic() - self.started_at, 2)
 
     async def rests(self, seconds: int) -> dict[str, float]:
         """What it takes while nothing happens."""
@@ -95,47 +99,23 @@ async def start_lone_replica(
     program: Sequence[str] = (sys.executable, "-m", "hascheduler"),
 ) -> AsyncIterator[LoneReplica]:
     """``more``: settings of its own."""
-    port, health_port = free_port(), free_port()
+    port = free_port()
     settings = {
         "HASCHEDULER_MONGODB_URI": uri,
         "HASCHEDULER_DATABASE": database,
         "HASCHEDULER_TRANSPORT": "mongo",
         "HASCHEDULER_HTTP_PORT": str(port),
-        "HASCHEDULER_HEALTH_PORT": str(health_port),
         "HASCHEDULER_REPLICA_ID": "bench",
         "HASCHEDULER_AUTH": "none",
         **(more or {}),
     }
     started_at = time.monotonic()
-    # The health port is of replicas alone; a processor that is given none of its own has none.
-    environment = {**os.environ, **settings}
-    child = await start_daemon(
-        "replica",
-        ["serve"],
-        folder / f"{database}.log",
-        environment=environment,
-        url=f"http://127.0.0.1:{health_port}",
-        program=program,
-    )
-    of_processors = {name: value for name, value in settings.items() if name != "HASCHEDULER_HEALTH_PORT"}
+    url, log, environment = f"http://127.0.0.1:{port}", folder / f"{database}.log", {**os.environ, **settings}
+    child = await start_daemon("replica", ["serve"], log, environment=environment, url=url, program=program)
     try:
-        yield LoneReplica(
-            child,
-            psutil.Process(child.pid),
-            f"http://127.0.0.1:{port}",
-            started_at,
-            of_processors,
-        )
+        yield LoneReplica(child, psutil.Process(child.pid), url, started_at, settings)
     finally:
         await asyncio.shield(child.stop())
-
-
-async def _leads(scheduler: AsyncScheduler) -> bool:
-    try:
-        cluster = await scheduler.cluster.status()
-    except Unavailable:
-        return False
-    return cluster.ready and cluster.leading
 
 
 # Schedules that wait
@@ -147,7 +127,7 @@ _ZONES = (
 )  # fmt: skip
 
 
-async def measure_schedules(counts: Sequence[int], idle_s: int, folder: Path) -> dict[str, Figures]:
+async def measure_schedules(counts: Sequence[int], folder: Path) -> dict[str, Figures]:
     """By how many there are, the least first, and with none."""
     found: dict[str, Figures] = {}
     async with start_mongod() as mongod, AsyncMongoClient[dict[str, Any]](mongod.uri) as client:
@@ -158,7 +138,7 @@ async def measure_schedules(counts: Sequence[int], idle_s: int, folder: Path) ->
             await write_documents(client[database]["schedules"], _schedule_documents(count))
             async with start_lone_replica(mongod.uri, database, folder) as replica:
                 ready_s = await replica.leads()
-                found[f"{count:,} schedules"] = {"ready_s": ready_s, **await replica.rests(idle_s)}
+                found[f"{count:,} schedules"] = {"ready_s": ready_s, **await replica.rests(_RESTS_S)}
             await client.drop_database(database)
     return found
 
@@ -200,8 +180,7 @@ _FIRST_PATIENCE_S = 60
 _PENDING = "bench-pending"
 
 
-async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
-    """``seconds`` each at rest and dispatching."""
+async def measure_pending(count: int, folder: Path) -> Figures:
     async with start_mongod() as mongod:
         async with start_lone_replica(mongod.uri, _PENDING, folder) as replica:
             await replica.leads()
@@ -212,18 +191,18 @@ async def measure_pending(count: int, seconds: int, folder: Path) -> Figures:
             written_s = round(time.monotonic() - began)
         async with start_lone_replica(mongod.uri, _PENDING, folder) as replica:
             ready_s = await replica.leads()
-            resting = await replica.rests(seconds)
+            resting = await replica.rests(_RESTS_S)
             return {
                 "pending": count,
                 "written_in_s": written_s,
                 "ready_s": ready_s,
                 **resting,
                 "bytes_per_job": round((resting["memory_mb"] - empty["memory_mb"]) * 2**20 / count),
-                **await _dispatching(replica, seconds),
+                **await _dispatching(replica),
             }
 
 
-async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
+async def _dispatching(replica: LoneReplica) -> Figures:
     effects = Effects()
     async with (
         httpx2.AsyncClient(base_url=replica.url, timeout=60) as http,
@@ -234,7 +213,7 @@ async def _dispatching(replica: LoneReplica, seconds: int) -> Figures:
                 await asyncio.sleep(0.02)
         before, began = await _read_metrics(http), time.monotonic()
         effects.all.clear()
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(_DISPATCHING_S)
         started = len(effects.read([output]))
         after, took_s = await _read_metrics(http), time.monotonic() - began
     steps_s = after["hascheduler_core_step_seconds_sum"] - before["hascheduler_core_step_seconds_sum"]

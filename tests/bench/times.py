@@ -9,15 +9,13 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymongo import AsyncMongoClient
-
 from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.values.instants import format_instant
 from hascheduler.simulate.report import percentile
 from tests.bench.results import Figures
-from tests.bench.stacks import interval_bodies, leading, make_schedules
+from tests.bench.stacks import interval_bodies, leading, make_schedules, open_database
 
 _WARM_UP_MS = 3_000
 _LATE_MS = 10_000
@@ -107,16 +105,16 @@ _PHASES = 50
 _TAKEOVER_S = 60
 
 
-async def measure_failover(stack: Stack, database: str, plan: Mapping[signal.Signals, int]) -> dict[str, Figures]:
+async def measure_failover(stack: Stack, plan: Mapping[signal.Signals, int]) -> dict[str, Figures]:
     """So many times each of those signals, to whichever replica leads, while something is due every 20 ms.
 
     ``dispatch_…`` is from the signal to the journal entry with the next term's first dispatches. What a leader still
     decides after SIGTERM, or wakes up to after SIGSTOP, is not in it.
     """
     await make_schedules(list(stack.urls.values()), interval_bodies(_PHASES))
-    async with AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client:
+    async with open_database(stack) as database:
         return {
-            each.name: _takeover_figures([await _take_over_ms(stack, client[database], each) for _ in range(times)])
+            each.name: _takeover_figures([await _take_over_ms(stack, database, each) for _ in range(times)])
             for each, times in plan.items()
             if times
         }

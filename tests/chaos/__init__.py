@@ -3,7 +3,7 @@
 ::
 
     rows        what goes wrong, one function a row; `ROWS` names them all
-    story       one row told: start, load, trouble, peace, judgement
+    story       one row, start to end: start, load, trouble, peace, judgement
     cluster     replicas and processors: start, kill, stop, wake, ask who leads
     servers     mongod, alone or three, and RabbitMQ, each to be stopped, killed, wiped, started again
     proxy       a line between a process and a server that delays, stalls, resets, or lets one direction through

@@ -34,10 +34,10 @@ from tests.chaos.strings import (
     FAKETIME,
     FAKETIME_OFF,
     HANG,
+    LOG_TASKS,
     NAME,
     SINK,
     STREAM,
-    TELL_TASKS,
     WENT_OFF,
     Failpoint,
     faketime_environment,
@@ -151,7 +151,7 @@ class Cluster:
     async def registered(self) -> None:
         """Wait until every processor that is up has registered."""
 
-        async def look() -> bool:
+        async def find() -> bool:
             with suppress(PyMongoError):
                 found = [
                     each["name"]
@@ -161,7 +161,7 @@ class Cluster:
                 return set(found) >= {life.name for life in self.processors.values() if life.up}
             return False
 
-        await eventually(look, "all processors are registered")
+        await eventually(find, "all processors are registered")
 
     async def _start(self, name: str, arguments: list[str], settings: Mapping[str, str], url: str = "") -> Daemon:
         place = self.places[name]
@@ -208,14 +208,13 @@ class Cluster:
         self.deaths[life.signature] = self.now_s()
 
     def freeze(self, life: Life) -> None:
-        life.stopped_at = self.now_s()
-        self.pauses.setdefault(life.signature, []).append([life.stopped_at, float("inf")])
+        self.frozen(life, since_s=0)
         life.child.signal(signal.SIGSTOP)
 
-    def frozen(self, life: Life) -> None:
+    def frozen(self, life: Life, since_s: float = 0.5) -> None:
         """It has stopped by itself, a moment ago."""
         life.stopped_at = self.now_s()
-        self.pauses.setdefault(life.signature, []).append([life.stopped_at - 0.5, float("inf")])
+        self.pauses.setdefault(life.signature, []).append([life.stopped_at - since_s, float("inf")])
 
     def thaw(self, life: Life) -> None:
         life.child.signal(signal.SIGCONT)
@@ -249,9 +248,6 @@ class Cluster:
     def hang(self, name: str) -> None:
         self.write_control(name, HANG, "")
 
-    def unhang(self, name: str) -> None:
-        (self.control(name) / HANG).unlink(missing_ok=True)
-
     def calm(self, name: str) -> None:
         """No failpoint, the right time, a stream and a loop that run."""
         for file in (FAILPOINT, CLOCK, STREAM, HANG):
@@ -270,7 +266,7 @@ class Cluster:
         """Each process that is up and awake writes to its log where its tasks wait."""
         for life in [*self.replicas.values(), *self.processors.values()]:
             if life.up and life.stopped_at is None:
-                life.child.signal(TELL_TASKS)
+                life.child.signal(LOG_TASKS)
         await asyncio.sleep(_LOGGED_WITHIN_S)
 
     # Asking
@@ -294,7 +290,7 @@ class Cluster:
     async def leader(self, *, after_term: int = 0, shard: int = 0) -> tuple[Life, int]:
         """Who leads a later term of that shard, once it has decided something in it, and the term."""
 
-        async def look() -> tuple[Life, int] | None:
+        async def find() -> tuple[Life, int] | None:
             lease = await self.lease(shard)
             if lease is None or lease["term"] <= after_term or not lease["holder"]:
                 return None
@@ -303,7 +299,7 @@ class Cluster:
                 return None
             return (life, lease["term"]) if await self._has_decided(lease["term"], shard) else None
 
-        return await eventually(look, f"a leader of shard {shard} after term {after_term}")
+        return await eventually(find, f"a leader of shard {shard} after term {after_term}")
 
     async def _has_decided(self, term: int, shard: int) -> bool:
         """Whether the end of the journal has a decision of it; to search all of it would keep MongoDB from its work."""

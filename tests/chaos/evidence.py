@@ -172,10 +172,10 @@ def read_effects(sink: Path, epoch_ms: int) -> list[Effect]:
     if not sink.exists():
         return effects
     for line in sink.read_bytes().splitlines():
-        told = orjson.loads(line)
-        key = (told["job"], told["attempt"], told["process"])
-        at_s = (told["wall_ns"] // 1_000_000 - epoch_ms) / 1_000
-        if told["what"] == "begin":
+        fields = orjson.loads(line)
+        key = (fields["job"], fields["attempt"], fields["process"])
+        at_s = (fields["wall_ns"] // 1_000_000 - epoch_ms) / 1_000
+        if fields["what"] == "begin":
             running[key] = Effect(*key, began_s=at_s)
             effects.append(running[key])
         else:

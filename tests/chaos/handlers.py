@@ -74,12 +74,5 @@ def _lot(job: JobContext) -> int:
 
 
 def _tell(what: str, job: JobContext) -> None:
-    line = {
-        "what": what,
-        "job": job.id,
-        "attempt": job.attempt,
-        "process": _process,
-        "mono_ns": time.monotonic_ns(),
-        "wall_ns": time.time_ns(),
-    }
+    line = {"what": what, "job": job.id, "attempt": job.attempt, "process": _process, "wall_ns": time.time_ns()}
     os.write(_sink, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))

@@ -65,10 +65,6 @@ class Line:
         self.reset()
         await asyncio.gather(*ending)
 
-    @property
-    def connections(self) -> int:
-        return len(self._connections)
-
     # The troubles
 
     def hold(self, *, up: bool = True, down: bool = True) -> None:
@@ -92,10 +88,10 @@ class Line:
                 connection.server.transport.abort()
 
     async def cut(self) -> None:
-        """Reset what is open, refuse what is new, until `mend`."""
+        """Reset what is open, refuse what is new, until `repair`."""
         await self.close()
 
-    async def mend(self) -> None:
+    async def repair(self) -> None:
         self.heal()
         if self._server is None:
             await self.open(self._host)

@@ -15,12 +15,12 @@ _COLUMNS = (
 
 def summary(results: Sequence[Result]) -> str:
     """One line: how many rows are green, and of all of them together what was lost and what was doubled."""
-    told = [result for result in results if not result.not_told]
+    ran = [result for result in results if not result.skipped]
     return (
-        f"{sum(result.green for result in told)} of {len(told)} rows green,"
-        f" {len(results) - len(told)} could not be told;"
-        f" {sum(result.obligations for result in told)} obligations,"
-        f" {sum(result.lost for result in told)} lost, {sum(result.doubled for result in told)} doubled"
+        f"{sum(result.green for result in ran)} of {len(ran)} rows green,"
+        f" {len(results) - len(ran)} skipped;"
+        f" {sum(result.obligations for result in ran)} obligations,"
+        f" {sum(result.lost for result in ran)} lost, {sum(result.doubled for result in ran)} doubled"
     )
 
 
@@ -37,16 +37,12 @@ def markdown(results: Sequence[Result], *, seed: int, smoke: bool) -> str:
         "",
         f"| | {' | '.join(_COLUMNS)} |",
         f"|---|{'---|' * len(_COLUMNS)}",
-        *(f"| {_mark(result)} | {' | '.join(_cells(result))} |" for result in results),
+        *(f"| {' | '.join(_cells(result))} |" for result in results),
         "",
     ]
     for result in results:
         lines += [f"- {result.row.name}: {name}: {each}" for name, found in result.violations.items() for each in found]
     return "\n".join(lines) + "\n"
-
-
-def _mark(result: Result) -> str:
-    return "not told" if result.not_told else "green" if result.green else "RED"
 
 
 def _cells(result: Result) -> list[str]:
@@ -59,4 +55,5 @@ def _cells(result: Result) -> list[str]:
     counts = (result.obligations, result.lost, result.doubled, result.broken, result.reruns, result.terms)
     took = ("" if took_ms is None else f"{took_ms} ms", f"{result.recovery_s:.0f} s")
     shown = [*map(str, counts), f"{result.worst_gap_s:.2f} s", *took, ", ".join(bounds)]
-    return [row.name, *(len(shown) * [""] if result.not_told else shown), result.not_told or row.what]
+    mark = "skipped" if result.skipped else "green" if result.green else "RED"
+    return [mark, row.name, *(len(shown) * [""] if result.skipped else shown), result.skipped or row.what]

@@ -27,7 +27,7 @@ class Databases(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """``tell`` makes the trouble and returns when all of it is over or has been left behind on purpose.
+    """``trouble`` makes it and returns when all of it is over or has been left behind on purpose.
 
     ``gap_s`` bounds the time in which nothing is decided while the trouble lasts, if it is given; ``takeover_ms`` the
     p99 from the end of a leader to the first job that the next gives out; ``recovery_max_s`` the time from the end of
@@ -36,7 +36,7 @@ class Row:
 
     name: str
     what: str
-    tell: Callable[["Stage"], Awaitable[None]]
+    trouble: Callable[["Stage"], Awaitable[None]]
     smoke: bool = False
     main: bool = True
     databases: Databases = Databases.ONE

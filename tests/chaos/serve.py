@@ -3,7 +3,7 @@
 The product knows nothing of them. What `hascheduler.assembly` and its neighbours put together is exchanged before: its
 clock for one that may be wrong, its stream for one that may be late, its loop for one that may hang, its transport,
 deliveries and work for ones that pass by the failpoints, and, where a bug is to be planted, one of its stores. On
-`TELL_TASKS` it writes to its log where each of its tasks waits.
+`LOG_TASKS` it writes to its log where each of its tasks waits.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from tests.chaos.strings import (
     CONTROL,
     FAILPOINT,
     HANG,
+    LOG_TASKS,
     STREAM,
-    TELL_TASKS,
     Failpoints,
     SkewedBoard,
     SkewedClock,
@@ -42,7 +42,7 @@ from tests.mutants.everywhere import Around
 
 def attach() -> None:
     """Whatever the environment asks for."""
-    tell_tasks_on_signal()
+    signal.signal(LOG_TASKS, lambda *_: _log_tasks())
     control = Path(os.environ[CONTROL])
     watched = Failpoints(control / FAILPOINT)
     monitoring.register(WatchedCommands(watched))
@@ -58,11 +58,7 @@ def attach() -> None:
     _exchange("Replica", lambda replica: hang_on_demand(replica, control / HANG))
 
 
-def tell_tasks_on_signal() -> None:
-    signal.signal(TELL_TASKS, lambda *_: _tell_tasks())
-
-
-def _tell_tasks() -> None:
+def _log_tasks() -> None:
     try:
         tasks = asyncio.all_tasks()
     except RuntimeError:  # it comes up, or goes down

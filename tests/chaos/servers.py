@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pymongo import AsyncMongoClient
+from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import PyMongoError
 
 from hascheduler.embedded.children import Child, free_port, start_child
@@ -20,6 +21,7 @@ from tests.chaos.hosts import Host, run
 from tests.chaos.waiting import eventually
 
 Client = AsyncMongoClient[dict[str, Any]]
+Database = AsyncDatabase[dict[str, Any]]
 ELECTION_TIMEOUT_MS = 2_000
 _LIMIT_S = 60.0
 OPLOG_MB = 256
@@ -122,7 +124,7 @@ class Mongods:
     async def commits(self, members: Sequence[Member]) -> None:
         """Wait until one of them takes a write that a majority has; it may be primary for long before."""
 
-        async def look() -> bool:
+        async def find() -> bool:
             for member in members:
                 with suppress(PyMongoError, TimeoutError):
                     async with asyncio.timeout(2), member.client(serverSelectionTimeoutMS=500) as client:
@@ -132,7 +134,7 @@ class Mongods:
                             return True
             return False
 
-        await eventually(look, "a majority takes a write")
+        await eventually(find, "a majority takes a write")
 
     async def step_up(self, member: Member) -> None:
         """Make that one the primary; as often as it takes."""
@@ -213,7 +215,7 @@ class Broker:
     async def clear_alarm(self) -> None:
         await self._control("set_vm_memory_high_watermark", "0.6")
 
-    async def let(self, user: str) -> str:
+    async def grant(self, user: str) -> str:
         """The URL for a user who may do everything."""
         with suppress(AssertionError):  # it is there from an earlier row
             await self._control("add_user", user, user)
@@ -246,6 +248,6 @@ def _lives_in(pid: int) -> tuple[dict[str, str], str | None]:
     """The node's environment, by which it is found (its name, its port mapper, the cookie in its home), and its user,
     where we are not the same."""
     process = Path(f"/proc/{pid}")
-    told = (process / "environ").read_bytes().split(b"\0")
-    environment = dict(each.decode().split("=", 1) for each in told if b"=" in each)
+    variables = (process / "environ").read_bytes().split(b"\0")
+    environment = dict(each.decode().split("=", 1) for each in variables if b"=" in each)
     return environment, process.owner() if os.geteuid() == 0 else None

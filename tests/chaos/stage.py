@@ -1,11 +1,12 @@
 """The stage of a row: everything that it may trouble, and the few things that it may ask for."""
 
 import asyncio
+import os
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from tests.chaos.evidence import Oplog
 from tests.chaos.hosts import HERE, Host, Hosts, open_hosts
 from tests.chaos.proxy import DatabaseLine, Line, open_database_line, open_line
 from tests.chaos.row import Databases, Row
-from tests.chaos.servers import OPLOG_MB, Broker, Client, Mongods
+from tests.chaos.servers import OPLOG_MB, Broker, Client, Database, Mongods
 from tests.chaos.shards import tenants_of
 from tests.chaos.users import Load
 from tests.chaos.waiting import eventually
@@ -27,15 +28,6 @@ from tests.chaos.waiting import eventually
 REPLICAS = ("r1", "r2", "r3")
 PROCESSORS = ("p1", "p2", "p3")
 FOLLOW_EVERY_S = 0.1
-
-
-@contextmanager
-def open_folder() -> Iterator[Path]:
-    """One that is removed afterwards, where the broker's own user may go."""
-    with tempfile.TemporaryDirectory(prefix="hascheduler-chaos-") as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        yield folder
 
 
 @dataclass
@@ -59,6 +51,7 @@ class Servers:
         return self.broker
 
     async def stop(self) -> None:
+        """Those that are asked for after that are new ones."""
         mongods, self.mongods = self.mongods, None
         broker, self.broker = self.broker, None
         if mongods is not None:
@@ -67,9 +60,21 @@ class Servers:
             await broker.remove()
 
 
+@asynccontextmanager
+async def open_servers() -> AsyncIterator[Servers]:
+    """In a folder that is removed afterwards, where the broker's own user may go."""
+    with tempfile.TemporaryDirectory(prefix="hascheduler-chaos-") as folder:
+        os.chmod(folder, 0o755)
+        servers = Servers(Path(folder))
+        try:
+            yield servers
+        finally:
+            await asyncio.shield(servers.stop())
+
+
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The moment at which the leader of a term ended, of that shard."""
+    """The moment at which the leader of a term, of that shard, was ended or troubled."""
 
     at_s: float
     term: int
@@ -99,6 +104,14 @@ class Stage:
     excused_in: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     """The same in that shard alone."""
 
+    @property
+    def database(self) -> Database:
+        """That of the only shard, or of the home."""
+        return self.client[self.cluster.database]
+
+    def any_processor(self) -> Life:
+        return self.cluster.processors[self.chance.choice(PROCESSORS)]
+
     def now_s(self) -> float:
         return self.cluster.now_s()
 
@@ -117,7 +130,7 @@ class Stage:
     async def everybody_well(self) -> None:
         """All replicas and processors up, awake, with the right time, on sound lines; as after a repair."""
         for line in [*self.to_mongodb.values(), *self.to_rabbitmq.values()]:
-            await line.mend()
+            await line.repair()
         for life in [*self.cluster.replicas.values(), *self.cluster.processors.values()]:
             self.cluster.calm(life.name)
             if life.up and life.stopped_at is not None:
@@ -140,27 +153,32 @@ class Stage:
     async def leader(self, *, after_term: int = 0, shard: int = 0) -> tuple[Life, int]:
         return await self.cluster.leader(after_term=after_term, shard=shard)
 
-    async def failover_cause(self, term: int) -> Cause:
-        """How the lease became free that the next term after ``term`` began with, by its account."""
-        reports = self.client[self.cluster.database]["failovers"]
+    async def failover_cause(self) -> Cause:
+        """Return how the lease became free that the next term after the last kill began with, by its report."""
+        later = {"_id": {"$gt": {"shard": "default", "term": self.kills[-1].term}}}
 
-        async def look() -> Cause | None:
-            later = {"_id": {"$gt": {"shard": "default", "term": term}}}
-            document = await reports.find_one(later, sort=[("_id", 1)])
+        async def find() -> Cause | None:
+            document = await self.database["failovers"].find_one(later, sort=[("_id", 1)])
             return None if document is None else decode_failover(document).cause
 
-        return await eventually(look, f"the account of the term after {term}")
+        return await eventually(find, f"the report of the term after {self.kills[-1].term}")
 
-    async def lose_leader(self, end: Callable[[Life], Awaitable[object]], shard: int = 0) -> None:
-        """``end`` that shard's; when others lead all that it led, it starts again."""
+    async def overtake(self, trouble: Callable[[Life], Awaitable[object] | None], shard: int = 0) -> Life:
+        """``trouble`` the leader of that shard until others lead all that it led."""
         leader, term = await self.leader(shard=shard)
         led = {shard: term, **await self.cluster.terms_led_by(leader)} if self.row.shards > 1 else {shard: term}
         at_s = self.now_s()
-        await end(leader)
+        troubled = trouble(leader)
+        if troubled is not None:
+            await troubled
         self.kills += [Kill(at_s, of_term, lost) for lost, of_term in led.items()]
         for lost, of_term in led.items():
             await self.leader(after_term=of_term, shard=lost)
-        await self.restart(leader.name)
+        return leader
+
+    async def lose_leader(self, end: Callable[[Life], Awaitable[object]], shard: int = 0) -> None:
+        """``end`` the leader of that shard; it starts again when others lead all that it led."""
+        await self.restart((await self.overtake(end, shard)).name)
 
     async def follow(self) -> None:
         """Read the oplog again and again, before it is gone."""

@@ -32,7 +32,7 @@ from tests.chaos.stage import Servers, Stage, open_stage
 from tests.chaos.users import Follower
 from tests.chaos.waiting import NotWithin
 from tests.checkers import ALL
-from tests.checkers.evidence import Evidence, SeenEvent, Submitted
+from tests.checkers.evidence import Evidence, Submitted
 from tests.checkers.jobs import caps_kept
 
 PEACE_S = 60.0
@@ -48,13 +48,12 @@ _DOUBLED = ("one_effect", "attempts_apart", "nothing_extra")
 
 @dataclass
 class Result:
-    """What a row showed. ``not_told``: why it could not be; ``violations`` by checker, and by what it had to meet."""
+    """What a row showed. ``skipped``: why it could not be; ``violations`` by checker, and by what it had to meet."""
 
     row: Row
     violations: dict[str, list[str]] = field(default_factory=dict)
-    not_told: str = ""
+    skipped: str = ""
     obligations: int = 0
-    effects: int = 0
     reruns: int = 0
     terms: int = 0
     worst_gap_s: float = 0.0
@@ -64,7 +63,7 @@ class Result:
 
     @property
     def green(self) -> bool:
-        return not self.violations and not self.not_told
+        return not self.violations and not self.skipped
 
     @property
     def lost(self) -> int:
@@ -83,7 +82,7 @@ class Result:
         return percentile(self.takeovers_ms, 99) if self.takeovers_ms else None
 
 
-async def tell(
+async def run_row(
     row: Row, servers: Servers, folder: Path, *, smoke: bool, seed: int, bug: str = "", say: Callable[[str], None]
 ) -> Result:
     """Whatever goes wrong in telling it is a violation too."""
@@ -92,7 +91,7 @@ async def tell(
     try:
         async with open_stage(row, servers, folder, smoke=smoke, seed=seed, bug=bug, say=say) as stage:
             try:
-                await _Story(stage, result).tell()
+                await _Story(stage, result).run()
             except NotWithin:
                 await stage.cluster.log_tasks()
                 raise
@@ -101,7 +100,7 @@ async def tell(
         result.violations.setdefault("it_goes_on", []).append(_shown(error))
         await servers.stop()
     except Exception as error:
-        result.violations.setdefault("told", []).append(f"{type(error).__name__}: {_shown(error)}")
+        result.violations.setdefault("failed", []).append(f"{type(error).__name__}: {_shown(error)}")
         await servers.stop()
     result.took_s = time.monotonic() - began
     return result
@@ -117,7 +116,7 @@ class _Story:
         self._of_all: Evidence | None = None
         """Of all shards as of one, if partitions move."""
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         stage, result = self._stage, self._result
         following = asyncio.create_task(stage.follow()) if stage.row.databases is Databases.TINY else None
         await stage.load.prepare()
@@ -127,9 +126,9 @@ class _Story:
             await stage.leader()
             await asyncio.sleep(_WARM_UP_S)
             began_s = stage.now_s()
-            await stage.row.tell(stage)
+            await stage.row.trouble(stage)
             while stage.row.main and stage.load.obligations(_wall_ms()) < stage.row.obligations_min:
-                await stage.row.tell(stage)
+                await stage.row.trouble(stage)
             self._trouble_s = (began_s, stage.now_s())
             stage.load.over = True
             self._until_ms = _wall_ms()
@@ -150,8 +149,6 @@ class _Story:
             if following is not None:
                 following.cancel()
         self._judge(evidence)
-        if len(evidence) > 1:
-            self._judge_together(evidence)
         self._figures(evidence)
         self._hold_to_the_bounds()
         result.violations = {name: found for name, found in result.violations.items() if found}
@@ -215,6 +212,7 @@ class _Story:
         await stage.oplog.read()
         effects, commits = read_effects(cluster.sink, cluster.epoch_ms), stage.oplog.commits
         if stage.row.stray:
+            self._follower.runs = [[event for event in run if STRAY not in event.job] for run in self._follower.runs]
             effects = [effect for effect in effects if STRAY not in effect.job_id]
             commits = [commit for commit in commits if STRAY not in str(commit.id)]
             stored = [
@@ -231,7 +229,7 @@ class _Story:
             submits=[*load.submits, *unanswered],
             cancels=load.cancels,
             # Of several shards each has a history of its own.
-            events=self._seen_events() if len(stored) == 1 else [],
+            events=self._follower.runs if len(stored) == 1 else [],
             schedules=load.schedules,
             pauses=cluster.pauses,
             deaths=cluster.deaths,
@@ -257,35 +255,26 @@ class _Story:
             for shard, (name, documents) in enumerate(zip(cluster.databases, stored, strict=True))
         ]
 
-    def _seen_events(self) -> list[list[SeenEvent]]:
-        return [[event for event in run if STRAY not in event.job] for run in self._follower.runs]
-
     def _judge(self, shards: Sequence[Evidence]) -> None:
-        for shard, evidence in enumerate(shards):
-            where = f"shard {shard}: " if len(shards) > 1 else ""
-            for name, checker in _JUDGES.items():
-                if self._of_all is not None and name not in OF_A_SHARD:
-                    continue
-                found = [f"{where}{text}" for text in checker(evidence)]
-                self._result.violations.setdefault(name, []).extend(found)
-
-    def _judge_together(self, shards: Sequence[Evidence]) -> None:
-        """What no shard can show alone: that together they keep to a cap; and all that moves."""
-        if self._of_all is not None:
-            for name, checker in _JUDGES.items():
-                if name not in OF_A_SHARD:
-                    self._result.violations[name] = checker(self._of_all)
-            return
-        all_of_them = replace(shards[0], commits=self._stage.oplog.commits)
-        self._result.violations["caps_kept"] += [f"all shards: {text}" for text in caps_kept(all_of_them)]
+        """Judge each shard, and all together what no shard can show alone: a cap, and all that moves."""
+        found = self._result.violations
+        for name, checker in _JUDGES.items():
+            if self._of_all is not None and name not in OF_A_SHARD:
+                found[name] = checker(self._of_all)
+                continue
+            for shard, evidence in enumerate(shards):
+                where = f"shard {shard}: " if len(shards) > 1 else ""
+                found.setdefault(name, []).extend(f"{where}{text}" for text in checker(evidence))
+        if len(shards) > 1 and self._of_all is None:
+            all_of_them = replace(shards[0], commits=self._stage.oplog.commits)
+            found["caps_kept"] += [f"all shards: {text}" for text in caps_kept(all_of_them)]
 
     def _figures(self, shards: Sequence[Evidence]) -> None:
         result, stage = self._result, self._stage
         of_effects = shards if self._of_all is None else [self._of_all]
         effects = [effect for evidence in of_effects for effect in evidence.effects]
         result.obligations = stage.load.obligations(self._until_ms)
-        result.effects = len(effects)
-        result.reruns = result.effects - len({effect.job_id for effect in effects})
+        result.reruns = len(effects) - len({effect.job_id for effect in effects})
         result.terms = sum(terms(evidence.commits) for evidence in shards)
         result.worst_gap_s = max(
             _worst_gap(decisions(evidence.commits), self._trouble_s, [*stage.excused, *stage.excused_in.get(shard, ())])

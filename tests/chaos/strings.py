@@ -17,7 +17,6 @@ from typing import Any
 from pymongo import monitoring
 
 from hascheduler.clock import SystemClock
-from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import Batch
 from hascheduler.schema.replica import ReplicaStatus
@@ -31,7 +30,7 @@ NAME = "CHAOS_NAME"
 """As whom they do."""
 BUG = "CHAOS_BUG"
 """What is planted in it, if anything is."""
-TELL_TASKS = signal.SIGUSR1
+LOG_TASKS = signal.SIGUSR1
 """To write to its log where each of its tasks waits."""
 
 
@@ -83,16 +82,6 @@ class Failpoint:
         return f"{self.write}:{self.when}:{self.ending}"
 
 
-def parse_failpoint(text: str) -> Failpoint:
-    """What is none is an `InvalidInput`."""
-    parts = text.split(":")
-    try:
-        write, when, ending = parts
-        return Failpoint(write, When(when), Ending(ending))
-    except ValueError:
-        raise InvalidInput((FAILPOINT,), f"{text[:80]!r}", "such as journal.insert:before:die") from None
-
-
 class Failpoints:
     """Looks before and after each write whether it is the one that the file names."""
 
@@ -100,14 +89,14 @@ class Failpoints:
         self._file = file
 
     def pass_by(self, write: str, when: When, about: str = "") -> None:
-        # One look at a folder that is in memory, beside an exchange over the network.
+        # One check of a folder that is in memory, beside an exchange over the network.
         if not self._file.exists():
             return
-        failpoint = parse_failpoint(self._file.read_text().strip())
-        if (failpoint.write, failpoint.when) == (write, when):
+        armed, at, ending = self._file.read_text().split(":")
+        if (armed, at) == (write, when):
             self._file.with_name(WENT_OFF).write_text(about)
             self._file.unlink()
-            os.kill(os.getpid(), _SIGNALS[failpoint.ending])
+            os.kill(os.getpid(), _SIGNALS[Ending(ending)])
 
     async def around(self, write: str, exchange: Awaitable[Any], about: str = "") -> Any:
         self.pass_by(write, When.BEFORE, about)
@@ -139,7 +128,7 @@ class WatchedCommands(monitoring.CommandListener):
 
 
 CLOCK = "clock"
-_LOOK_EVERY_S = 0.05
+_POLL_EVERY_S = 0.05
 
 
 class SkewedClock:
@@ -150,7 +139,7 @@ class SkewedClock:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._true = SystemClock()
-        self._looked_at_s = 0.0
+        self._read_at_s = 0.0
         self._text = ""
         self._offset_ms = 0
         self._rate = 1.0
@@ -158,34 +147,34 @@ class SkewedClock:
         self._since_ms = self._true.mono_ms()
 
     def wall_ms(self) -> WallMs:
-        self._look()
+        self._read()
         return WallMs(self._true.wall_ms() + self._offset_ms + round(self._wall_gained_ms + self._ahead_ms()))
 
     def mono_ms(self) -> MonoMs:
-        self._look()
+        self._read()
         return MonoMs(self._true.mono_ms() + round(self._gained_ms + self._ahead_ms()))
 
     def _ahead_ms(self) -> float:
         """Since the file last changed."""
         return (self._true.mono_ms() - self._since_ms) * (self._rate - 1)
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         now_s = time.monotonic()
-        if now_s - self._looked_at_s < _LOOK_EVERY_S:
+        if now_s - self._read_at_s < _POLL_EVERY_S:
             return
-        self._looked_at_s = now_s
+        self._read_at_s = now_s
         try:
             text = self._file.read_text()
         except FileNotFoundError:
             text = "{}"
         if text == self._text:
             return
-        said = json.loads(text)
+        wrong = json.loads(text)
         # A monotonic clock never goes back.
         self._gained_ms += self._ahead_ms()
-        self._wall_gained_ms = self._wall_gained_ms + self._ahead_ms() if said else 0.0
+        self._wall_gained_ms = self._wall_gained_ms + self._ahead_ms() if wrong else 0.0
         self._since_ms = self._true.mono_ms()
-        self._text, self._offset_ms, self._rate = text, said.get("offset_ms", 0), said.get("rate", 1.0)
+        self._text, self._offset_ms, self._rate = text, wrong.get("offset_ms", 0), wrong.get("rate", 1.0)
 
 
 class SkewedBoard(Around):
@@ -249,7 +238,7 @@ class _SlowStream:
         self._stream = stream
         self._file = file
         self._late: deque[tuple[float, Batch]] = deque()
-        self._told: Batch | None = None
+        self._last: Batch | None = None
         self.snapshot = stream.snapshot
         self.close = stream.close
 
@@ -259,18 +248,18 @@ class _SlowStream:
         while True:
             delay_s = self._delay_s()
             if self._late and self._late[0][0] + delay_s <= loop.time():
-                self._told = self._late.popleft()[1]
-                return self._told
+                self._last = self._late.popleft()[1]
+                return self._last
             if not self._late and not delay_s:
-                self._told = await self._stream.next_batch(max(0, round((until_s - loop.time()) * 1_000)))
-                return self._told
-            if loop.time() >= until_s and self._told is not None:
-                return Batch([], self._told.resume, self._told.position)
-            batch: Batch = await self._stream.next_batch(round(_LOOK_EVERY_S * 1_000))
+                self._last = await self._stream.next_batch(max(0, round((until_s - loop.time()) * 1_000)))
+                return self._last
+            if loop.time() >= until_s and self._last is not None:
+                return Batch([], self._last.resume, self._last.position)
+            batch: Batch = await self._stream.next_batch(round(_POLL_EVERY_S * 1_000))
             if batch.changes:
                 self._late.append((loop.time(), batch))
-            elif self._told is None:
-                self._told = batch
+            elif self._last is None:
+                self._last = batch
 
     def _delay_s(self) -> float:
         try:
@@ -292,7 +281,7 @@ def hang_on_demand(replica: Any, file: Path) -> Any:
         while True:
             if not is_asked():
                 return
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_EVERY_S)
 
     inbox.wait = wait_or_hang
     return replica

@@ -49,7 +49,6 @@ class LoadPlan:
     schedules: int = 50
     submits_per_s: float = 15
     cancel_every: int = 0
-    grace: str = "1h"
     catch_up_max: int = 1_000
     definitions: tuple[str, ...] = _MIX
     scheduled: str = "quick"
@@ -68,7 +67,6 @@ class Load:
     cancels: list[tuple[str, float]] = field(default_factory=list)
     keys: dict[str, Submitted] = field(default_factory=dict)
     schedules: dict[str, Any] = field(default_factory=dict)
-    refused: int = 0
     _number: int = 0
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE_MAX))
     over: bool = False
@@ -92,7 +90,7 @@ class Load:
             "name": f"every-{number}",
             "trigger": {"type": "interval", "every": "1s", "anchor": anchor},
             "misfire": {
-                "grace": self.plan.grace if catch_up == "all" else "3s",
+                "grace": "1h" if catch_up == "all" else "3s",
                 "catch_up": catch_up,
                 "limit": self.plan.catch_up_max,
             },
@@ -173,7 +171,6 @@ class Load:
             except (Refused, Unavailable) as failure:
                 if failure.status is not None and failure.status != 429 and failure.status < 500:
                     raise
-                self.refused += failure.status is not None
             except LookupError:
                 pass  # nobody is up
             if self.over:

@@ -80,9 +80,9 @@ Found = TypeVar("Found")
 _LIVE = ("pending", "dispatched", "running")
 
 
-async def eventually(look: Callable[[], Awaitable[Found | None]], what: str, limit_s: float = 90) -> Found:
+async def eventually(find: Callable[[], Awaitable[Found | None]], what: str, limit_s: float = 90) -> Found:
     """As in the chaos, with patience for a machine that runs other tests."""
-    return await waiting.eventually(look, what, limit_s)
+    return await waiting.eventually(find, what, limit_s)
 
 
 def fired_times(schedule: str, jobs: Iterable[str]) -> list[int]:
@@ -148,7 +148,7 @@ class Processes:
         return process
 
     async def command(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
-        """The status of a command once it has ended, and what it said on standard output and on the other."""
+        """The status of a command once it has ended, standard output, and standard error."""
         self._commands += 1
         child = await self._start(f"command-{self._commands}", arguments, environment)
         async with asyncio.timeout(60):
@@ -201,11 +201,11 @@ class Processes:
     async def in_state(self, job_id: str, *states: str) -> dict[str, Any]:
         """The job, once it is in one of these states."""
 
-        async def look() -> dict[str, Any] | None:
+        async def find() -> dict[str, Any] | None:
             job = await self.get(f"/v1/jobs/{job_id}")
             return job if job["state"] in states else None
 
-        return await eventually(look, f"{job_id} is {' or '.join(states)}")
+        return await eventually(find, f"{job_id} is {' or '.join(states)}")
 
     async def ended(self, job_id: str) -> dict[str, Any]:
         return await self.in_state(job_id, "succeeded", "failed", "cancelled")
@@ -232,14 +232,14 @@ class Processes:
     async def leader(self, *, not_in_term: int = 0) -> tuple[Daemon, int]:
         """The leading replica and its term, once there is one in a later term than ``not_in_term``."""
 
-        async def look() -> tuple[Daemon, int] | None:
+        async def find() -> tuple[Daemon, int] | None:
             holder, term = await self.holder()
             if not holder or term <= not_in_term:
                 return None
             began = await self.database.journal.find_one({"term": term, "kind": "term_began"})
             return (self.replicas[holder.rsplit(".", 1)[0]], term) if began else None
 
-        return await eventually(look, f"a leader after term {not_in_term}")
+        return await eventually(find, f"a leader after term {not_in_term}")
 
     async def lose_leader(self) -> Daemon:
         """The leader, which is killed; another leads then."""
@@ -304,6 +304,17 @@ class Processes:
     def assert_no_effect_twice(self) -> None:
         doubled = {job: effects for job, effects in self.effects().items() if len(effects) > 1}
         assert not doubled, f"effects of the same job: {doubled}"
+
+    async def assert_all_fired_once(self, schedules: Mapping[str, int], at_least: int) -> None:
+        """When all has ended, every nominal time had its effect, once, and the journal is in order.
+
+        ``schedules`` are the milliseconds between the fires of each.
+        """
+        await self.settled()
+        for name, every_ms in schedules.items():
+            self.assert_no_gap(name, every_ms, at_least)
+        self.assert_no_effect_twice()
+        await self.assert_terms_never_return()
 
     async def journal_terms(self) -> list[tuple[int, int, str]]:
         """(seq, term, kind) of all entries, in order."""

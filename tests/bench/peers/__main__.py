@@ -1,4 +1,4 @@
-"""Runs the workloads on every system, one after the other; prints a table and one line of JSON, and writes a file."""
+"""Runs the workloads on every system, one after the other; prints a table and one line of JSON."""
 
 import asyncio
 import json
@@ -22,7 +22,6 @@ from tests.bench.peers.workloads import failover, fires, throughput
 from tests.bench.results import describe_machine
 
 _FOLDER = Path(".run/bench/peers")
-_RESULTS = Path(".run/bench/peers.json")
 _FAULTS = (CannotRun, WorldError, InvalidInput, OSError, PyMongoError)
 _ELSEWHERE = ("HASCHEDULER_MONGODB_URI", "HASCHEDULER_AMQP_URL")
 """Servers that are not started here, and so not the same for all."""
@@ -40,16 +39,14 @@ def main(
     for name in _ELSEWHERE:
         os.environ.pop(name, None)
     found = run_in_foreground(_measure_all(chosen, wanted))
-    told = {
+    measured = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": describe_machine(),
         "command": f"python -m tests.bench.peers {shlex.join(sys.argv[1:])}".rstrip(),
         "systems": found,
     }
     typer.echo("\n".join(_table(found)), err=True)
-    _RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    _RESULTS.write_text(json.dumps(told, indent=1) + "\n")
-    typer.echo(json.dumps({"peers": told}))
+    typer.echo(json.dumps({"peers": measured}))
     if "not_run" in found.get(OURS, {}):
         raise typer.Exit(1)
 

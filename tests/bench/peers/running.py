@@ -102,7 +102,7 @@ class PeerRunning:
         return child
 
     async def _marked(self, mark: str, count: int) -> list[Effect]:
-        """Wait until its processes have said so, so many times."""
+        """Wait until its processes have left that mark so many times."""
         try:
             async with asyncio.timeout(_START_S):
                 while True:

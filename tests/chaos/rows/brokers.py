@@ -2,8 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import aio_pika
@@ -14,6 +15,7 @@ from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, bundle_key, queue
 from tests.chaos.mutations import mutated_bytes
 from tests.chaos.row import Row
 from tests.chaos.rows.processors import FEW, FEW_MIN, all_end
+from tests.chaos.servers import Broker
 from tests.chaos.stage import Stage
 from tests.chaos.users import LoadPlan
 
@@ -31,40 +33,43 @@ async def _channel(stage: Stage) -> AsyncIterator[AbstractChannel]:
 
 
 async def _processor_ids(stage: Stage) -> list[str]:
-    found = stage.client[stage.cluster.database]["processors"].find({}, {"_id": True})
-    return [each["_id"] async for each in found]
+    return [each["_id"] async for each in stage.database["processors"].find({}, {"_id": True})]
 
 
-async def _stop_and_start(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=1, full=3)):
-        await stage.broker.stop()
-        await stage.quiet(3, 10)
-        await stage.broker.start()
-        await stage.quiet(6, 8)
+async def _away(
+    stage: Stage,
+    take: Callable[[Broker], Awaitable[None]],
+    bring_back: Callable[[Broker], Awaitable[None]] = Broker.start,
+    *,
+    full: int = 3,
+    for_s: tuple[float, float],
+) -> None:
+    """RabbitMQ is away once or ``full`` times, by chance so long."""
+    for _ in range(stage.times(smoke=1, full=full)):
+        await take(stage.broker)
+        await asyncio.sleep(stage.chance.uniform(*for_s))
+        await bring_back(stage.broker)
+        await stage.quiet(7, 9)
 
 
-async def _sigkill(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=1, full=4)):
-        await stage.broker.kill()
-        await asyncio.sleep(stage.chance.uniform(0.5, 3))
-        await stage.broker.start()
-        await stage.quiet(6, 8)
+async def _kill_and_wipe(broker: Broker) -> None:
+    await broker.kill()
+    broker.wipe()
 
 
-async def _wiped(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=1, full=3)):
-        await stage.broker.kill()
-        stage.broker.wipe()
-        await stage.broker.start()
-        await stage.quiet(8, 10)
+async def _freeze(broker: Broker) -> None:
+    broker.signal(signal.SIGSTOP)
 
 
-async def _sigstop(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=1, full=3)):
-        stage.broker.signal(signal.SIGSTOP)
-        await asyncio.sleep(stage.chance.uniform(6, 12))
-        stage.broker.signal(signal.SIGCONT)
-        await stage.quiet(6, 8)
+async def _thaw(broker: Broker) -> None:
+    broker.signal(signal.SIGCONT)
+
+
+_stop_and_start = partial(_away, take=Broker.stop, for_s=(3, 10))
+_sigkill = partial(_away, take=Broker.kill, full=4, for_s=(0.5, 3))
+_wiped = partial(_away, take=_kill_and_wipe, for_s=(0, 0))
+_sigstop = partial(_away, take=_freeze, bring_back=_thaw, for_s=(6, 12))
+_blocked = partial(_away, take=Broker.raise_alarm, bring_back=Broker.clear_alarm, full=2, for_s=(6, 15))
 
 
 async def _queues_deleted(stage: Stage) -> None:
@@ -90,54 +95,41 @@ async def _bindings_deleted(stage: Stage) -> None:
         await all_end(stage)
 
 
-async def _blocked(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=1, full=2)):
-        await stage.broker.raise_alarm()
-        await stage.quiet(6, 15)
-        await stage.broker.clear_alarm()
-        await stage.quiet(6, 8)
-
-
 async def _strange_messages(stage: Stage) -> None:
     """Messages of every job, also of ended ones, go to every processor twice, in any order; and unreadable ones."""
     for _ in range(stage.times(smoke=4, full=15)):
         await asyncio.sleep(2)
         jobs = await _jobs(stage)
         ids = await _processor_ids(stage)
-        told = [
+        messages = [
             (stage.chance.choice(ids), encode_message(Message(MessageKind.RUN, job["_id"], number)))
             for job in jobs
             for number in {max(1, job["attempt"] - 1), max(1, job["attempt"]), job["attempt"] + 1}
         ]
-        told += [(job["processor"], _own(job)) for job in jobs if job["processor"] for _ in range(2)]
+        messages += [(job["processor"], _own(job)) for job in jobs if job["processor"] for _ in range(2)]
         # A week-old cancel of what has long ended.
-        told += [
+        messages += [
             (stage.chance.choice(ids), encode_message(Message(MessageKind.CANCEL, job["_id"], max(1, job["attempt"]))))
             for job in jobs
             if job["state"] in ("succeeded", "failed")
         ]
-        told += [(id, mutated_bytes(_own(jobs[0]), stage.chance)) for id in ids for _ in range(MUTATIONS // 3)]
-        stage.chance.shuffle(told)
-        await _publish(stage, told)
+        messages += [(id, mutated_bytes(_own(jobs[0]), stage.chance)) for id in ids for _ in range(MUTATIONS // 3)]
+        stage.chance.shuffle(messages)
+        async with _channel(stage) as channel:
+            exchange = await channel.get_exchange(DISPATCH_EXCHANGE)
+            for processor, body in messages:
+                with suppress(aio_pika.exceptions.DeliveryError):
+                    await exchange.publish(aio_pika.Message(body), routing_key=processor, mandatory=False)
     await stage.quiet(2, 5)
 
 
 async def _jobs(stage: Stage) -> list[dict[str, Any]]:
     fields = {"attempt": True, "state": True, "processor": True}
-    newest = stage.client[stage.cluster.database]["jobs"].find({}, fields).sort("submitted_at_ms", -1).limit(400)
-    return await newest.to_list(None)
+    return await stage.database["jobs"].find({}, fields).sort("submitted_at_ms", -1).limit(400).to_list(None)
 
 
 def _own(job: dict[str, Any]) -> bytes:
     return encode_message(Message(MessageKind.RUN, job["_id"], max(1, job["attempt"])))
-
-
-async def _publish(stage: Stage, told: list[tuple[str, bytes]]) -> None:
-    async with _channel(stage) as channel:
-        exchange = await channel.get_exchange(DISPATCH_EXCHANGE)
-        for processor, body in told:
-            with suppress(aio_pika.exceptions.DeliveryError):
-                await exchange.publish(aio_pika.Message(body), routing_key=processor, mandatory=False)
 
 
 async def _away_in_every_way(stage: Stage) -> None:

@@ -126,52 +126,22 @@ _BELIEVED = {**SHORT_LEASE, "HASCHEDULER_CLOCK_SKEW_MAX": "2s"}
 """So that a clock that runs wrong gets as far as that while the row lasts."""
 _SKEW_MS = 2_000 + 500
 """What a replica's clock may be wrong, and how far it gets until that is noticed."""
+_wrong_row = partial(Row, settings=SHORT_LEASE, gap_s=9.0)
+_rate_row = partial(Row, settings=_BELIEVED, gap_s=9.0, skew_ms=_SKEW_MS)
+_ahead = partial(_leader_goes_wrong, offset_ms=DAY_MS)
+_behind = partial(_leader_goes_wrong, offset_ms=-DAY_MS)
 ROWS = (
-    Row(
-        "clock-day-ahead",
-        "the leader's clock is a day ahead",
-        partial(_leader_goes_wrong, offset_ms=DAY_MS),
-        settings=SHORT_LEASE,
-        gap_s=9.0,
-    ),
-    Row(
-        "clock-day-behind",
-        "the leader's clock is a day behind",
-        partial(_leader_goes_wrong, offset_ms=-DAY_MS),
-        settings=SHORT_LEASE,
-        gap_s=9.0,
-    ),
-    Row(
+    _wrong_row("clock-day-ahead", "the leader's clock is a day ahead", _ahead),
+    _wrong_row("clock-day-behind", "the leader's clock is a day behind", _behind),
+    _wrong_row(
         "clock-of-all-libraries",
         "a day ahead or behind, for drivers and libraries of the leader too",
         _whole_process,
-        settings=SHORT_LEASE,
         faketime=True,
-        gap_s=9.0,
     ),
-    Row(
-        "clock-only-wrong",
-        "the only replica left has a clock a day ahead",
-        _only_wrong,
-        settings=SHORT_LEASE,
-        gap_s=9.0,
-    ),
-    Row(
-        "clock-fast",
-        "the leader's clocks run a fifth too fast",
-        partial(_leader_goes_wrong, rate=1.2),
-        settings=_BELIEVED,
-        gap_s=9.0,
-        skew_ms=_SKEW_MS,
-    ),
-    Row(
-        "clock-slow",
-        "the leader's clocks run a sixth too slow",
-        partial(_leader_goes_wrong, rate=1 / 1.2),
-        settings=_BELIEVED,
-        gap_s=9.0,
-        skew_ms=_SKEW_MS,
-    ),
+    _wrong_row("clock-only-wrong", "the only replica left has a clock a day ahead", _only_wrong),
+    _rate_row("clock-fast", "the leader's clocks run a fifth too fast", partial(_leader_goes_wrong, rate=1.2)),
+    _rate_row("clock-slow", "the leader's clocks run a sixth too slow", partial(_leader_goes_wrong, rate=1 / 1.2)),
     Row(
         "zone-data-differ",
         "each replica has other time-zone data, and the leader is killed between one local time and the same again",

@@ -134,7 +134,7 @@ async def _roll_over(stage: Stage) -> None:
 
 async def _dropped(stage: Stage) -> None:
     """Collections whose writers write them again by themselves."""
-    database = stage.client[stage.cluster.database]
+    database = stage.database
     for _ in range(stage.times(smoke=2, full=4)):
         for name in ("processors", "replicas", "leases"):
             await asyncio.sleep(3)
@@ -144,7 +144,7 @@ async def _dropped(stage: Stage) -> None:
 
 async def _malformed(stage: Stage) -> None:
     """Documents that are almost right, of every kind, by the hundred; they are taken away at the end."""
-    database = stage.client[stage.cluster.database]
+    database = stage.database
     kinds = ("jobs", "schedules", "definitions", "processors", "replicas", "journal", "leases")
     for _ in range(stage.times(smoke=3, full=10)):
         for number in range(200):

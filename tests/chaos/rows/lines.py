@@ -1,8 +1,12 @@
 """The lines between processes and servers are reset, half open, silent one way, slow."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from hascheduler.schema.failover import Cause
+from tests.chaos.cluster import Life
+from tests.chaos.proxy import Line
 from tests.chaos.row import SHORT_LEASE, Row
 from tests.chaos.stage import Stage
 from tests.chaos.users import LoadPlan
@@ -23,15 +27,19 @@ async def _half_open_lines(stage: Stage) -> None:
     await stage.quiet(8, 15)
 
 
+def _trouble_line(
+    stage: Stage, trouble: Callable[[Line], Awaitable[None] | None], leader: Life
+) -> Awaitable[None] | None:
+    return trouble(stage.to_mongodb[leader.name])
+
+
 async def _one_way_lines(stage: Stage) -> None:
     """Of the leader nothing goes out, or nothing comes in."""
     for turn in range(stage.times(smoke=2, full=6)):
         await asyncio.sleep(2)
-        leader, term = await stage.leader()
-        line = stage.to_mongodb[leader.name]
-        line.hold(up=bool(turn % 2), down=not turn % 2)
-        await stage.leader(after_term=term)
-        await line.mend()
+        hold = partial(Line.hold, up=bool(turn % 2), down=not turn % 2)
+        leader = await stage.overtake(partial(_trouble_line, stage, hold))
+        await stage.to_mongodb[leader.name].repair()
         await asyncio.sleep(2)
 
 
@@ -40,17 +48,11 @@ async def _leader_loses_mongodb(stage: Stage) -> None:
     causes = []
     for turn in range(stage.times(smoke=2, full=4)):
         await asyncio.sleep(4)
-        leader, term = await stage.leader()
-        line = stage.to_mongodb[leader.name]
-        if turn % 2:
-            await line.cut()
-        else:
-            line.hold()
-        await stage.leader(after_term=term)
-        causes.append(await stage.failover_cause(term))
+        leader = await stage.overtake(partial(_trouble_line, stage, Line.cut if turn % 2 else Line.hold))
+        causes.append(await stage.failover_cause())
         # It is not back before the next leader has been silent for as long, or was followed needlessly.
         await asyncio.sleep(4)
-        await line.mend()
+        await stage.to_mongodb[leader.name].repair()
         await asyncio.sleep(2)
     if Cause.STOOD_STILL not in causes:
         raise AssertionError(f"no leader was followed before its lease ran out: {causes}")
@@ -63,36 +65,22 @@ async def _slow_lines(stage: Stage) -> None:
         await stage.quiet(6, 12)
 
 
+_row = partial(Row, lines=True)
 ROWS = (
-    Row(
-        "lines-reset",
-        "connections to MongoDB and RabbitMQ are reset",
-        _reset_lines,
-        lines=True,
-        gap_s=5.0,
-    ),
-    Row("lines-half-open", "servers close connections silently", _half_open_lines, lines=True, gap_s=15.0),
-    Row(
+    _row("lines-reset", "connections to MongoDB and RabbitMQ are reset", _reset_lines, gap_s=5.0),
+    _row("lines-half-open", "servers close connections silently", _half_open_lines, gap_s=15.0),
+    _row(
         "lines-one-way",
         "nothing of the leader's gets to MongoDB, or nothing comes back",
         _one_way_lines,
-        lines=True,
         settings=SHORT_LEASE,
         gap_s=10.0,
     ),
-    Row(
+    _row(
         "leader-loses-mongodb",
         "the leader is cut off from MongoDB alone; the lease is the usual 10 s",
         _leader_loses_mongodb,
-        lines=True,
         gap_s=6.0,
     ),
-    Row(
-        "lines-slow",
-        "everything takes up to 300 ms longer each way",
-        _slow_lines,
-        lines=True,
-        gap_s=5.0,
-        load=LoadPlan(30, 8),
-    ),
+    _row("lines-slow", "everything takes up to 300 ms longer each way", _slow_lines, gap_s=5.0, load=LoadPlan(30, 8)),
 )

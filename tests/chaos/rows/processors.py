@@ -1,11 +1,12 @@
 """Processors are killed, stand still, are cut off; users cancel, or ask for far more than can be done."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from hascheduler.model.job import LIVE
+from tests.chaos.cluster import Cluster, Life
 from tests.chaos.row import Row
 from tests.chaos.stage import PROCESSORS, Stage
 from tests.chaos.users import WITH_LONG, LoadPlan
@@ -13,35 +14,30 @@ from tests.chaos.waiting import NotWithin, eventually
 
 _PAST_THE_DEADLINE_S = 7.0
 _BLOCKS_S = 20.0
-_WITHIN_S = 60.0
 FEW, FEW_MIN = LoadPlan(schedules=10, submits_per_s=5), 300
 """For rows in which each job has a minute: a queue on a busy machine is not to be the trouble."""
 
 
-async def _processor_sigkill(stage: Stage) -> None:
+async def _processor_ends(stage: Stage, *, by: Callable[[Cluster, Life], Awaitable[None]], after_s: float = 0) -> None:
     for _ in range(stage.times(smoke=4, full=15)):
         await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
-        name = stage.chance.choice(PROCESSORS)
-        await stage.cluster.kill(stage.cluster.processors[name])
-        await asyncio.sleep(1)
-        await stage.restart(name)
+        life = stage.any_processor()
+        await by(stage.cluster, life)
+        await asyncio.sleep(after_s)
+        await stage.restart(life.name)
     # The last one's jobs are given to others when it has been silent for long.
     await asyncio.sleep(_PAST_THE_DEADLINE_S)
 
 
-async def _processor_sigterm(stage: Stage) -> None:
-    for _ in range(stage.times(smoke=4, full=15)):
-        await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
-        name = stage.chance.choice(PROCESSORS)
-        await stage.cluster.terminate(stage.cluster.processors[name])
-        await stage.restart(name)
-    await stage.quiet(5, 5)
+async def _again(stage: Stage, name: str) -> None:
+    await stage.cluster.terminate(stage.cluster.processors[name])
+    await stage.restart(name)
 
 
 async def _processor_sigstop(stage: Stage) -> None:
     for _ in range(stage.times(smoke=2, full=6)):
         await asyncio.sleep(1)
-        life = stage.cluster.processors[stage.chance.choice(PROCESSORS)]
+        life = stage.any_processor()
         stage.cluster.freeze(life)
         await asyncio.sleep(_PAST_THE_DEADLINE_S)
         stage.cluster.thaw(life)
@@ -52,15 +48,8 @@ async def _blocked_loop(stage: Stage) -> None:
     """All that was asked for by then ends within a minute, and no attempt is lost."""
     for _ in range(stage.times(smoke=1, full=3)):
         await asyncio.gather(*(stage.load.submit("block", payload=_BLOCKS_S) for _ in range(2)))
-        asked = {submit.id for submit in stage.load.submits}
-        jobs = stage.client[stage.cluster.database]["jobs"]
-
-        async def ended(jobs: Any = jobs, asked: set[str] = asked) -> bool:
-            live = {"state": {"$in": [state.value for state in LIVE]}}
-            return not {job["_id"] async for job in jobs.find(live, {"_id": 1}, hint="_id_")} & asked
-
-        await eventually(ended, "all jobs beside a blocked loop have ended", _WITHIN_S)
-        lost = await jobs.find({"losses": {"$gt": 0}}, {"attempts": 1}).to_list(3)
+        await all_end(stage)
+        lost = await stage.database["jobs"].find({"losses": {"$gt": 0}}, {"attempts": 1}).to_list(3)
         if lost:
             raise AssertionError(f"lost beside a blocked loop: {lost}")
 
@@ -76,7 +65,7 @@ async def _cut_off(stage: Stage, *, from_mongodb: bool) -> None:
         else:
             line.hold()
         await asyncio.sleep(_PAST_THE_DEADLINE_S)
-        await line.mend()
+        await line.repair()
         await asyncio.sleep(3)
 
 
@@ -91,9 +80,9 @@ async def _broker_port_closed(stage: Stage) -> None:
     await stage.quiet(15, 30)
     await all_end(stage)
     given = {"$or": [{"processor": id}, {"attempts.processor": id}]}
-    if await stage.client[stage.cluster.database]["jobs"].count_documents(given):
+    if await stage.database["jobs"].count_documents(given):
         raise NotWithin(f"{id} was given jobs although it consumed nothing")
-    await line.mend()
+    await line.repair()
     await _is_given_work(stage, name, able=True)
 
 
@@ -101,42 +90,41 @@ async def _rights_revoked(stage: Stage) -> None:
     """One may not declare its queue any more, and then may again."""
     name = stage.chance.choice(PROCESSORS)
     place = stage.cluster.places[name]
-    stage.cluster.places[name] = replace(place, amqp_url=await stage.broker.let("strange"))
-    await stage.cluster.terminate(stage.cluster.processors[name])
-    await stage.restart(name)
+    stage.cluster.places[name] = replace(place, amqp_url=await stage.broker.grant("strange"))
+    await _again(stage, name)
     await _is_given_work(stage, name, able=True)
     await stage.broker.revoke("strange")
     await _is_given_work(stage, name, able=False)
     await stage.quiet(5, 20)
     await all_end(stage)
-    await stage.broker.let("strange")
+    await stage.broker.grant("strange")
     await _is_given_work(stage, name, able=True)
     stage.cluster.places[name] = place
-    await stage.cluster.terminate(stage.cluster.processors[name])
-    await stage.restart(name)
+    await _again(stage, name)
 
 
 async def _is_given_work(stage: Stage, name: str, *, able: bool) -> str:
-    """Wait until the newest process of that name has said so; its id."""
-    processors = stage.client[stage.cluster.database]["processors"]
+    """Wait until the newest process of that name is registered so; return its id."""
 
-    async def look() -> str | None:
-        newest = await processors.find_one({"name": name, "draining": not able}, sort=[("expire_at", -1)])
+    async def find() -> str | None:
+        newest = await stage.database["processors"].find_one(
+            {"name": name, "draining": not able}, sort=[("expire_at", -1)]
+        )
         return None if newest is None else str(newest["_id"])
 
-    return await eventually(look, f"{name} is {'given' if able else 'not given'} work")
+    return await eventually(find, f"{name} is {'given' if able else 'not given'} work")
 
 
 async def all_end(stage: Stage) -> None:
     """Wait until all that is due now has ended, which takes a minute at most whatever goes wrong with one processor."""
-    jobs = stage.client[stage.cluster.database]["jobs"]
+    jobs = stage.database["jobs"]
     live = {"state": {"$in": sorted(state.value for state in LIVE)}}
     due = [each["_id"] async for each in jobs.find(live, {"_id": True})]
 
-    async def look() -> bool:
+    async def ended() -> bool:
         return not await jobs.count_documents({"_id": {"$in": due}, **live})
 
-    await eventually(look, f"{len(due)} jobs that were due have ended", limit_s=60)
+    await eventually(ended, f"{len(due)} jobs that were due have ended", limit_s=60)
 
 
 async def _cancel_storm(stage: Stage) -> None:
@@ -176,8 +164,8 @@ ROWS = (
         obligations_min=FEW_MIN,
         recovery_max_s=60.0,
     ),
-    Row("processor-sigkill", "processors are killed at work", _processor_sigkill),
-    Row("processor-sigterm", "processors are asked to end", _processor_sigterm),
+    Row("processor-sigkill", "processors are killed at work", partial(_processor_ends, by=Cluster.kill, after_s=1)),
+    Row("processor-sigterm", "processors are asked to end", partial(_processor_ends, by=Cluster.terminate)),
     Row(
         "processor-sigstop",
         "a processor stalls past its deadline, and wakes with jobs that others have",
@@ -210,10 +198,5 @@ ROWS = (
         _cancel_storm,
         load=LoadPlan(cancel_every=1),
     ),
-    Row(
-        "overload",
-        "ten times what can be done of one definition is submitted",
-        _overload,
-        recovery_max_s=180.0,
-    ),
+    Row("overload", "ten times what can be done of one definition is submitted", _overload, recovery_max_s=180.0),
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hascheduler.schema.failover import Cause
 from tests.chaos.row import SHORT_LEASE, Row
-from tests.chaos.stage import REPLICAS, Kill, Stage
+from tests.chaos.stage import REPLICAS, Stage
 
 
 async def _one_name(stage: Stage) -> None:
@@ -21,10 +21,9 @@ async def _one_name(stage: Stage) -> None:
 
 
 async def _deleted_lease(stage: Stage) -> None:
-    leases = stage.client[stage.cluster.database]["leases"]
     for _ in range(stage.times(smoke=6, full=25)):
         await asyncio.sleep(stage.chance.uniform(1, 3))
-        await leases.delete_one({"_id": "default"})
+        await stage.database["leases"].delete_one({"_id": "default"})
     await stage.quiet(6, 6)
 
 
@@ -32,13 +31,10 @@ async def _hanging_loop(stage: Stage) -> None:
     causes = []
     for _ in range(stage.times(smoke=2, full=5)):
         await asyncio.sleep(2)
-        leader, term = await stage.leader()
-        stage.kills.append(Kill(stage.now_s(), term))
-        stage.cluster.hang(leader.name)
-        await stage.leader(after_term=term)
-        causes.append(await stage.failover_cause(term))
+        leader = await stage.overtake(lambda leader: stage.cluster.hang(leader.name))
+        causes.append(await stage.failover_cause())
         await asyncio.sleep(1)
-        stage.cluster.unhang(leader.name)
+        stage.cluster.calm(leader.name)
         await asyncio.sleep(2)
     if Cause.RELEASED not in causes:
         raise AssertionError(f"no leader gave its lease up before it ran out: {causes}")
@@ -47,9 +43,7 @@ async def _hanging_loop(stage: Stage) -> None:
 async def _late_stream(stage: Stage) -> None:
     """First a follower's, who is then left alone with the leadership; then the leader's own; then everybody's."""
     await asyncio.sleep(2)
-    leader, term = await stage.leader()
-    stage.cluster.delay_stream(leader.name, 30_000)
-    await stage.leader(after_term=term)
+    leader = await stage.overtake(lambda leader: stage.cluster.delay_stream(leader.name, 30_000))
     await stage.quiet(3, 30)
     stage.cluster.calm(leader.name)
     await asyncio.sleep(3)
@@ -72,11 +66,7 @@ async def _late_stream(stage: Stage) -> None:
 
 ROWS = (
     Row(
-        "one-name",
-        "all replicas have one host name, and the leader is killed",
-        _one_name,
-        gap_s=4.0,
-        takeover_ms=1_000,
+        "one-name", "all replicas have one host name, and the leader is killed", _one_name, gap_s=4.0, takeover_ms=1_000
     ),
     Row("deleted-lease", "a user deletes the lease", _deleted_lease, gap_s=4.0),
     Row(

@@ -39,7 +39,10 @@ async def _partitions_move_leaders_die(stage: Stage) -> None:
         await asyncio.sleep(stage.chance.uniform(0.0, 0.5))
         lost = stage.chance.choice((0, source, target))
         if turn % 3 == 2:
-            await _stands_still(stage, lost)
+            leader = await stage.overtake(stage.cluster.freeze, lost)
+            await asyncio.sleep(stage.chance.uniform(0.1, 2.0))
+            stage.cluster.thaw(leader)
+            await leader.child.ready()
         else:
             await stage.lose_leader(stage.cluster.kill, shard=lost)
         await _at_rest(store)
@@ -61,18 +64,6 @@ async def _begin_to_move(stage: Stage, store: LayoutStore, tenants: Sequence[str
             return layout.shard_of[partition], moves[partition]
 
 
-async def _stands_still(stage: Stage, shard: int) -> None:
-    """Until others lead all that the leader of that shard did, and then it wakes up."""
-    leader, term = await stage.leader(shard=shard)
-    led = {shard: term, **await stage.cluster.terms_led_by(leader)}
-    stage.cluster.freeze(leader)
-    for lost, of_term in led.items():
-        await stage.leader(after_term=of_term, shard=lost)
-    await asyncio.sleep(stage.chance.uniform(0.1, 2.0))
-    stage.cluster.thaw(leader)
-    await leader.child.ready()
-
-
 async def _layout(store: LayoutStore) -> Layout:
     layout = await store.get()
     assert layout is not None
@@ -80,11 +71,11 @@ async def _layout(store: LayoutStore) -> Layout:
 
 
 async def _at_rest(store: LayoutStore) -> None:
-    async def look() -> bool:
+    async def find() -> bool:
         layout = await _layout(store)
         return not layout.moving and not layout.leaving
 
-    await eventually(look, "all partitions have arrived, with all that is of them", _AT_REST_LIMIT_S)
+    await eventually(find, "all partitions have arrived, with all that is of them", _AT_REST_LIMIT_S)
 
 
 async def _one_database_stopped(stage: Stage) -> None:
@@ -115,10 +106,10 @@ async def _decides_after(stage: Stage, shard: int, at_s: float) -> None:
     journal = stage.client[stage.cluster.databases[shard]][Collection.JOURNAL.value]
     later = {"at_ms": {"$gt": stage.cluster.epoch_ms + int(at_s * 1_000)}, "kind": EntryKind.DECISIONS.value}
 
-    async def look() -> bool:
+    async def find() -> bool:
         return await journal.find_one(later) is not None
 
-    await eventually(look, f"decisions in shard {shard}, whose database answers again")
+    await eventually(find, f"decisions in shard {shard}, whose database answers again")
 
 
 def _as_punctual(stage: Stage, shard: int, began_s: float, ended_s: float) -> None:

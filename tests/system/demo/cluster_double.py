@@ -1,8 +1,7 @@
 """A cluster whose pods are processes of this machine, behind a ``kubectl`` of its own.
 
 Deleting, killing, following logs and forwarding ports are real: signals, restarts, files and sockets. A pod that is
-deleted takes its log along. What a test may break: followed logs that ``break_off`` after so many lines, effect lines
-that are ``swallowed`` or ``doubled`` on their way out.
+deleted takes its log along. Followed logs ``break_off`` after so many lines if a test wants that.
 """
 
 import asyncio
@@ -48,10 +47,6 @@ class PodDouble:
     followers: int = 0
     """How many read its log to the end, whatever becomes of it."""
 
-    @property
-    def restarts(self) -> int:
-        return max(0, len(self.outputs) - 1)
-
     async def start(self) -> None:
         output = self.folder / f"{self.name}.{len(self.outputs)}.log"
         settings = {"HASCHEDULER_REPLICA_ID": self.name, "HASCHEDULER_HTTP_PORT": str(self.http_port)}
@@ -79,9 +74,6 @@ class PodDouble:
             yield
         finally:
             self.followers -= 1
-
-    def kill(self, number: signal.Signals) -> None:
-        self.child.signal(number)
 
     async def _attend(self, http: httpx2.AsyncClient) -> None:
         child = self.child
@@ -114,13 +106,8 @@ Reply = Callable[..., None]
 class ClusterDouble:
     folder: Path
     environment: Mapping[str, str]
-    shares: bool = True
-    """Whether the scheduler's pods share a process namespace."""
     break_off: int | None = None
     """A followed log ends after so many lines that came while it was followed."""
-    swallowed: str = ""
-    """The effects of the jobs whose ids hold this."""
-    doubled: str = ""
     tls: Path | None = None
     """The files of the Secret for HTTPS, where the API is to speak it."""
     pods: dict[str, PodDouble] = field(default_factory=dict)
@@ -138,10 +125,9 @@ class ClusterDouble:
             "CLUSTER_DOUBLE": str(self.folder / "socket"),
         }
 
-    async def start(self, *, replicas: int, processors: int) -> None:
-        for component, count in (("scheduler", replicas), ("processor", processors)):
-            for _ in range(count):
-                await self._new_pod(component)
+    async def start(self) -> None:
+        for component in (*["scheduler"] * 3, *["processor"] * 2):
+            await self._new_pod(component)
         async with asyncio.timeout(60):
             await asyncio.gather(*(pod.came_up.wait() for pod in self.pods.values()))
 
@@ -149,7 +135,7 @@ class ClusterDouble:
         pods = list(self.pods.values())
         for pod in pods:
             pod.kept = False
-            pod.kill(signal.SIGKILL)
+            pod.child.signal(signal.SIGKILL)
         await asyncio.gather(*(pod.child.wait() for pod in pods))
         for task in self._tasks:
             task.cancel()
@@ -162,7 +148,8 @@ class ClusterDouble:
             arguments = arguments[2:]
         match arguments:
             case ["get", "pods", *_]:
-                return _json(reply, {"items": [self._shown(pod) for pod in self.pods.values()]})
+                reply(json.dumps({"items": [self._shown(pod) for pod in self.pods.values()]}))
+                return 0
             case ["delete", "pod", name, *how] if name in self.pods:
                 await self._delete(self.pods[name], force="--force" in how)
                 return 0
@@ -181,10 +168,10 @@ class ClusterDouble:
     def _shown(self, pod: PodDouble) -> dict[str, Any]:
         labels = {"app.kubernetes.io/component": pod.component}
         ends = {"deletionTimestamp": "2030-01-01T00:00:00Z"} if pod.ending else {}
-        container = {"name": pod.component, "ready": pod.ready, "restartCount": pod.restarts}
+        container = {"name": pod.component, "ready": pod.ready, "restartCount": len(pod.outputs) - 1}
         return {
             "metadata": {"name": pod.name, "uid": pod.uid, "labels": labels, **ends},
-            "spec": {"nodeName": "node-1", "shareProcessNamespace": self.shares and pod.component == "scheduler"},
+            "spec": {"nodeName": "node-1", "shareProcessNamespace": pod.component == "scheduler"},
             "status": {"containerStatuses": [container]},
         }
 
@@ -215,7 +202,7 @@ class ClusterDouble:
         pod.kept, pod.ending = False, True
         if force:
             del self.pods[pod.name]
-        pod.kill(signal.SIGKILL if force else signal.SIGTERM)
+        pod.child.signal(signal.SIGKILL if force else signal.SIGTERM)
         if not force:
             self._do(self._gone_when_ended(pod))
         await self._new_pod(pod.component)
@@ -226,7 +213,7 @@ class ClusterDouble:
 
     def _exec(self, pod: PodDouble, script: str, reply: Reply) -> int:
         if script == KILL_SCRIPT:
-            pod.kill(signal.SIGKILL)
+            pod.child.signal(signal.SIGKILL)
             return 137
         assert script == ACCESS_SCRIPT
         https, ca = ("", "") if self.tls is None else ("/tls.crt", (self.tls / "ca.crt").read_text())
@@ -236,20 +223,19 @@ class ClusterDouble:
     async def _logs(self, pod: PodDouble, how: Sequence[str], reply: Reply) -> int:
         assert "--timestamps" in how
         start = len(pod.outputs) - 1
-        output, child, said, number = pod.outputs[start], pod.child, 0, 0
+        output, child, sent, number = pod.outputs[start], pod.child, 0, 0
         ends_after: int | None = None
         follows = "--follow" in how
         with contextlib.ExitStack() as following:
             while True:
                 running = child.running and follows
                 with output.open("rb") as file:
-                    file.seek(said)
+                    file.seek(sent)
                     whole = file.read().rpartition(b"\n")[0]
                 for line in whole.decode().splitlines() if whole else ():
-                    said += len(line.encode()) + 1
+                    sent += len(line.encode()) + 1
                     number += 1
-                    for copy in range(self._copies(line)):
-                        reply(f"2030-01-01T00:00:{start:02}.{number:08}{copy}Z {line}\n")
+                    reply(f"2030-01-01T00:00:{start:02}.{number:09}Z {line}\n")
                     if number == ends_after and not pod.ending:
                         return 0
                 if not running:
@@ -258,14 +244,6 @@ class ClusterDouble:
                     ends_after = -1 if self.break_off is None else number + self.break_off
                     following.enter_context(pod.followed())
                 await asyncio.sleep(0.05)
-
-    def _copies(self, line: str) -> int:
-        if not line.startswith('{"effect"'):
-            return 1
-        job = json.loads(line)["job"]
-        if self.swallowed and self.swallowed in job:
-            return 0
-        return 2 if self.doubled and self.doubled in job else 1
 
     async def _forward(self, pod: PodDouble, reply: Reply) -> int:
         line = await open_line("127.0.0.1", pod.http_port)
@@ -284,9 +262,7 @@ class ClusterDouble:
 
 
 @asynccontextmanager
-async def open_cluster(
-    cluster: ClusterDouble, *, replicas: int = 3, processors: int = 2
-) -> AsyncIterator[ClusterDouble]:
+async def open_cluster(cluster: ClusterDouble) -> AsyncIterator[ClusterDouble]:
     """Its pods run and its kubectl answers."""
     (cluster.folder / "bin").mkdir()
     kubectl = cluster.folder / "bin" / "kubectl"
@@ -309,12 +285,7 @@ async def open_cluster(
 
     async with await asyncio.start_unix_server(serve, cluster.folder / "socket"):
         try:
-            await cluster.start(replicas=replicas, processors=processors)
+            await cluster.start()
             yield cluster
         finally:
             await cluster.stop()
-
-
-def _json(reply: Reply, answer: object) -> int:
-    reply(json.dumps(answer))
-    return 0

@@ -1,26 +1,19 @@
 """What the image would hold, built here by the Dockerfile's own commands, and run as a pod would run it."""
 
-import asyncio
 import importlib.util
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import httpx2
 import pytest
 
-from hascheduler import __version__
-from hascheduler.embedded.children import free_port
+from hascheduler.embedded.children import Child, free_port, start_daemon
 from tests.manifests import dockerfile
 from tests.manifests.building import Built, build
 from tests.manifests.confinement import confined, is_root
-from tests.system.processes import eventually
 
 # The environment is made again, with all its packages.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -45,12 +38,6 @@ def _environment(built: Built, **more: str) -> dict[str, str]:
     return {**given, "PATH": f"{built.home}/bin:/usr/bin:/bin:/usr/sbin:/sbin", **more}
 
 
-def _run(built: Built, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        confined(words), cwd="/", env=_environment(built), capture_output=True, text=True, check=False, timeout=120
-    )
-
-
 def test_nothing_that_builds_is_in_it(built: Built) -> None:
     names = {path.name.lower().partition("-")[0] for path in built.packages.iterdir()}
     assert "hascheduler" in names
@@ -65,43 +52,16 @@ def test_all_is_compiled_and_believed(built: Built) -> None:
         assert compiled.read_bytes()[4:8] == _UNCHECKED_HASH, source
 
 
-def test_it_says_its_version(built: Built) -> None:
-    done = _run(built, "hascheduler", "--version")
-    assert (done.returncode, done.stdout) == (0, f"hascheduler {__version__}\n"), done.stderr
-
-
-@pytest.mark.skipif(
-    not is_root(),
-    reason="only root can make the root read-only for a process",
-)
+@pytest.mark.skipif(not is_root(), reason="only root can make the root read-only for a process")
 def test_the_confinement_is_one(built: Built) -> None:
     tries = "\n".join(
         f"try: open({path!r}, 'w')\nexcept OSError as error: print(error.errno)"
         for path in ("/tmp/x", "/var/tmp/x", "/dev/shm/x", str(built.packages / "x"))
     )
     program = f"import os, sys\nprint(os.getuid(), os.environ.get('HOME'), sys.base_prefix)\n{tries}"
-    done = _run(built, "python", "-c", program)
+    command = confined(["python", "-c", program])
+    done = subprocess.run(command, cwd="/", env=_environment(built), capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["65534", "None", sys.base_prefix, "30", "30", "30", "30"], done.stderr
-
-
-@asynccontextmanager
-async def _running(
-    built: Built, words: Sequence[str], output: Path, **environment: str
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    with output.open("wb") as log:
-        child = await asyncio.create_subprocess_exec(
-            *confined(["hascheduler", *words]),
-            cwd="/",
-            env=_environment(built, HASCHEDULER_LOG_FORMAT="json", **environment),
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield child
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
 
 
 @pytest.fixture
@@ -114,7 +74,7 @@ def servers(mongodb_uri: str, amqp_url: str, database_name: str) -> dict[str, st
     }
 
 
-def _status(child: asyncio.subprocess.Process) -> str:
+def _status(child: Child) -> str:
     return Path(f"/proc/{child.pid}/status").read_text()
 
 
@@ -129,24 +89,17 @@ def _status(child: asyncio.subprocess.Process) -> str:
 async def test_it_runs_without_a_home_or_a_place_to_write(
     built: Built, words: Sequence[str], tmp_path: Path, servers: dict[str, str]
 ) -> None:
-    port, output = free_port(), tmp_path / "output"
-    environment = {**servers, "HASCHEDULER_HEALTH_PORT": str(port), "HASCHEDULER_HTTP_PORT": "0"}
-    async with (
-        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as http,
-        _running(built, words, output, **environment) as child,
-    ):
-
-        async def ready() -> bool:
-            assert child.returncode is None, output.read_text()[-3_000:]
-            try:
-                return (await http.get("/readyz")).status_code == 200
-            except httpx2.TransportError:
-                return False
-
-        await eventually(ready, "it is ready", limit_s=90)
-        assert (await http.get("/livez")).status_code == 200
+    port = free_port()
+    environment = _environment(built, **servers, HASCHEDULER_HEALTH_PORT=str(port), HASCHEDULER_HTTP_PORT="0")
+    url, program, folder = f"http://127.0.0.1:{port}", confined(["hascheduler"]), Path("/")
+    log = tmp_path / "log"
+    child = await start_daemon(words[0], words, log, environment=environment, url=url, program=program, folder=folder)
+    try:
+        await child.ready(90)
         if is_root():
             assert "Uid:\t65534\t65534" in _status(child)
             assert "NoNewPrivs:\t1" in _status(child)
-        os.kill(child.pid, signal.SIGTERM)
-        assert await asyncio.wait_for(child.wait(), 30) == 0, output.read_text()[-3_000:]
+        assert await child.terminate(30) == 0, child.last_lines()
+    finally:
+        if child.running:
+            await child.kill()

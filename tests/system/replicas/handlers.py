@@ -1,4 +1,4 @@
-"""Handlers that fail as told, block their event loop, or trace and log by themselves."""
+"""Handlers that fail as their payloads say, block their event loop, or trace and log by themselves."""
 
 import asyncio
 import os
@@ -11,14 +11,6 @@ from opentelemetry import trace
 from hascheduler.processor import Handlers, JobContext
 
 handlers = Handlers()
-
-
-@handlers.handler("flaky")
-async def flaky(job: JobContext) -> dict[str, int]:
-    """Succeeds in the attempt that its payload names."""
-    if job.attempt < job.payload["succeeds_in"]:
-        raise RuntimeError(f"attempt {job.attempt} was never to succeed")
-    return {"attempt": job.attempt}
 
 
 class Bound:
@@ -37,16 +29,12 @@ bound = Bound()
 
 @handlers.handler("block")
 async def block(job: JobContext) -> str:
-    """Stand still for the payload's ``seconds``; ``child``: in a task that the handler begins."""
-    stand_still = _stand_still(job.payload)
-    if job.payload.get("child"):
-        await asyncio.create_task(stand_still)
-    else:
-        await stand_still
+    """Block the loop for the payload's ``seconds`` in a task that the handler begins."""
+    await asyncio.create_task(_block(job.payload))
     return "done"
 
 
-async def _stand_still(payload: Any) -> None:
+async def _block(payload: Any) -> None:
     with open(payload["file"], "a") as book:  # noqa: ASYNC230  # it is here to block
         book.write("begun\n")
     time.sleep(payload["seconds"])  # noqa: ASYNC251  # it is here to block

@@ -8,14 +8,14 @@ import asyncio
 import random
 import signal
 import time
+from collections import Counter
 from typing import Any
 
 import httpx2
 
 from hascheduler.embedded.children import Daemon
 from hascheduler.model.values.instants import parse_instant
-from tests.system.processes import Processes
-from tests.system.replicas.schedules import counted, decided, verdicts
+from tests.system.processes import Processes, eventually
 from tests.system.replicas.timeline import Timeline
 
 ANCHOR = "1970-01-01T00:00:00Z"
@@ -92,11 +92,11 @@ class _Editor:
         if self._timeline.is_paused:
             await self._resume(catch_up=True)
         before_ms = time.time() * 1_000
-        schedule = await decided(self._processes, self._name)
+        schedule = await _decided(self._processes, self._name)
         self._timeline.every(before_ms, time.time() * 1_000, None)
-        records = await verdicts(self._processes, self._name)
-        assert {verdict: count for verdict, count in schedule["counts"].items() if count} == counted(records)
-        assert counted(records).keys() <= {"fired", "paused"}
+        records = await _verdicts(self._processes, self._name)
+        assert {verdict: count for verdict, count in schedule["counts"].items() if count} == _counted(records)
+        assert _counted(records).keys() <= {"fired", "paused"}
         spans = [(parse_instant(r["nominal_at"]), parse_instant(r["through_at"]), r["count"]) for r in records]
         fired = [first_ms for (first_ms, _, _), r in zip(spans, records, strict=True) if r["verdict"] == "fired"]
         assert fired == sorted(set(fired))
@@ -123,3 +123,34 @@ class _Editor:
                 continue
             assert answer.status_code == 200, answer.text
             return before_ms, time.time() * 1_000
+
+
+async def _verdicts(processes: Processes, name: str) -> list[dict[str, Any]]:
+    """All records of the schedule, oldest first."""
+    records: list[dict[str, Any]] = []
+    after = ""
+    while True:
+        page = await processes.get(f"/v1/schedules/{name}/verdicts?limit=200{after}")
+        records += page["items"]
+        if page["next"] is None:
+            return records[::-1]
+        after = f"&after={page['next']}"
+
+
+async def _decided(processes: Processes, name: str) -> dict[str, Any]:
+    """The schedule, paused so that it stands still, once all of its times up to then have a verdict."""
+    await processes.post(f"/v1/schedules/{name}/pause", {})
+
+    async def nothing_is_due() -> bool:
+        page = await processes.get(f"/v1/schedules/{name}/verdicts?limit=1")
+        return bool(page["undecided"]["because"] != "due")
+
+    await eventually(nothing_is_due, f"each time of {name} has its verdict")
+    return await processes.get(f"/v1/schedules/{name}")
+
+
+def _counted(records: list[dict[str, Any]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for record in records:
+        counts[record["verdict"]] += record["count"]
+    return counts

@@ -1,180 +1,121 @@
 """Metrics, health and traces of real processes tell what the database and the handlers know."""
 
-import asyncio
 import os
-import signal
 import socket
-import sys
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from hascheduler.embedded.children import free_port
+from hascheduler.embedded.children import free_port, start_daemon
 from tests.system.processes import Processes, eventually
-from tests.unit.telemetry.collector import CollectedSpan, Collector, collecting
+from tests.unit.telemetry.collector import CollectedSpan, collecting
 from tests.unit.telemetry.scraping import Scrape
 
-REPLICAS = ("one", "two")
+HANDLERS = "tests.system.replicas.handlers"
 SUBMITTED = 12
 FIRES = 6
 
 
 async def test_the_figures_are_those_of_the_run(processes: Processes) -> None:
     count = processes.database.jobs.count_documents
-    health = {name: f"http://127.0.0.1:{free_port()}" for name in (*REPLICAS, "worker")}
-
-    def port(name: str) -> dict[str, str]:
-        return {"HASCHEDULER_HEALTH_PORT": health[name].rpartition(":")[2]}
-
-    for name in REPLICAS:
-        await processes.replica(name, **port(name))
-    await processes.processor(
-        "worker", "hascheduler.handlers.log", "tests.system.replicas.handlers", slots=8, **port("worker")
-    )
+    one, two = await processes.together("one", "two")
+    worker = await processes.processor("worker", "hascheduler.handlers.log", HANDLERS)
     leader, term = await processes.leader()
-    follower = next(name for name in REPLICAS if name != leader.name)
+    follower = two if leader is one else one
     # It comes to its end by itself: a fire that meets a deletion is decided, and lost.
     trigger = {"type": "interval", "every": "200ms", "max_fires": FIRES}
     await processes.post("/v1/schedules", {"name": "tick", "trigger": trigger, "job": {"definition": "log"}})
     for number in range(SUBMITTED):
         await processes.post("/v1/jobs", {"definition": "log", "target": f"t{number}", "tenant": "acme"})
     # Tried three times: two attempts fail.
-    retry = {"retry": {"attempts": 5, "backoff": "50ms"}}
-    await processes.put("/v1/definitions/flaky", retry)
-    await processes.post("/v1/jobs", {"definition": "flaky", "payload": {"succeeds_in": 3}})
-
-    async def fired() -> bool:
-        return await count({"schedule": "tick"}) == FIRES
-
-    await eventually(fired, "it has fired as often as it may")
-    await processes.settled()
-    all = await count({})
-    logged = await count({"definition": "log", "state": "succeeded"})
-    assert all == FIRES + SUBMITTED + 1
-    assert logged == all - 1
+    await processes.put("/v1/definitions/traced", {"retry": {"attempts": 5, "backoff": "50ms"}})
+    await processes.post("/v1/jobs", {"definition": "traced", "payload": {"succeeds_in": 3}})
+    all = FIRES + SUBMITTED + 1
 
     async def all_ends_counted() -> Scrape | None:
-        told = await processes.metrics(health[leader.name])
-        return told if told.total("hascheduler_attempts_total") == all + 2 else None
+        scraped = await processes.metrics(leader.url)
+        return scraped if scraped.total("hascheduler_attempts_total") == all + 2 else None
 
-    told = await eventually(all_ends_counted, "the leader has seen every attempt end")
-    assert told.of("hascheduler_verdicts_total", verdict="fired") == FIRES
-    assert told.of("hascheduler_decisions_total", kind="fire") == FIRES
-    assert told.of("hascheduler_decisions_total", kind="dispatch") == all + 2
-    assert told.of("hascheduler_attempts_total", definition="log", outcome="succeeded") == logged
-    assert told["hascheduler_attempts_lost_total"] == told["hascheduler_dispatch_conflicts_total"] == 0
-    assert told.of("hascheduler_schedule_to_start_seconds_count", definition="flaky") == 1
-    assert told.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
-
-    async def all_gone() -> dict[str, Scrape] | None:
-        told = {name: await processes.metrics(health[name]) for name in REPLICAS}
-        slots = [of.by("hascheduler_processor_slots", "state") for of in told.values()]
-        schedules = [of.by("hascheduler_schedules", "state") for of in told.values()]
-        idle = slots == [{"occupied": 0, "free": 8}] * 2 and schedules == [{"active": 0, "paused": 0}] * 2
-        return told if idle else None
-
-    both = await eventually(all_gone, "both have seen the last job end and the schedule go")
-    for name, of in both.items():
-        assert of["hascheduler_is_leader"] == (name == leader.name)
-        assert of["hascheduler_term"] == term
-        assert of.by("hascheduler_jobs", "state") == {"pending": 0, "dispatched": 0, "running": 0}
-        assert of.by("hascheduler_processors", "state") == {"live": 1, "draining": 0, "lost": 0}
+    led = await eventually(all_ends_counted, "the leader has seen every attempt end")
+    assert await count({"state": "succeeded"}) == await count({}) == all
+    assert led.of("hascheduler_verdicts_total", verdict="fired") == FIRES
+    assert led.of("hascheduler_decisions_total", kind="fire") == FIRES
+    assert led.of("hascheduler_decisions_total", kind="dispatch") == all + 2
+    assert led.of("hascheduler_attempts_total", definition="log", outcome="succeeded") == all - 1
+    assert led["hascheduler_attempts_lost_total"] == led["hascheduler_dispatch_conflicts_total"] == 0
+    assert led.of("hascheduler_schedule_to_start_seconds_count", definition="traced") == 1
+    assert led.of("hascheduler_publishes_total", outcome="confirmed") >= all + 2
+    assert (led["hascheduler_is_leader"], led["hascheduler_term"]) == (1, term)
+    followed = await processes.metrics(follower.url)
     for name in ("hascheduler_verdicts_total", "hascheduler_attempts_total", "hascheduler_decisions_total"):
-        assert both[follower].total(name) == 0, f"{name} on a replica that never led"
+        assert followed.total(name) == 0, f"{name} on a replica that never led"
     # `post` asks the first replica.
-    made = both["one"].of("hascheduler_http_requests_total", method="POST", route="/v1/jobs", status="201")
-    assert made == SUBMITTED + 1
+    posted = (await processes.metrics(one.url)).of(
+        "hascheduler_http_requests_total", method="POST", route="/v1/jobs", status="201"
+    )
+    assert posted == SUBMITTED + 1
+    worked = await processes.metrics(worker.url)
+    assert worked.of("hascheduler_handler_duration_seconds_count", definition="traced") == 3
 
-    worker = await processes.metrics(health["worker"])
-    assert worker.of("hascheduler_handler_duration_seconds_count", definition="flaky") == 3
 
-
-Told = dict[str, tuple[int, str]]
-PATHS = ("/livez", "/readyz", "/leaderz")
-SERVE = ["serve"]
-WORK = ["processor", "hascheduler.handlers.log"]
+Answers = dict[str, tuple[int, str]]
 YES = (200, "")
 WAITS = (503, "waiting for MongoDB")
 FOLLOWS = (503, "this replica does not lead")
 
 
-async def told(port: int) -> Told | None:
+async def probed(port: int) -> Answers | None:
     """The status and the reason of each path that is there; None while nobody listens."""
-    found: Told = {}
+    found: Answers = {}
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
-        for path in PATHS:
+        for path in ("/livez", "/readyz", "/leaderz"):
             try:
                 answer = await http.get(path)
             except httpx2.TransportError:
                 return None
             if answer.status_code != httpx2.codes.NOT_FOUND:
                 found[path] = answer.status_code, answer.json()["reason"]
+        assert "hascheduler_build_info" in (await http.get("/metrics")).text
     return found
-
-
-async def started(arguments: list[str], tmp_path: Path, **settings: str) -> asyncio.subprocess.Process:
-    environment = {**os.environ, "HASCHEDULER_HTTP_PORT": "0", **settings}
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hascheduler", *arguments, env=environment, stderr=asyncio.subprocess.PIPE, cwd=tmp_path
-    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "waiting"),
     [
-        (SERVE, {"/livez": YES, "/readyz": WAITS, "/leaderz": FOLLOWS}),
-        (WORK, {"/livez": YES, "/readyz": WAITS}),
+        (["serve"], {"/livez": YES, "/readyz": WAITS, "/leaderz": FOLLOWS}),
+        (["processor", "hascheduler.handlers.log"], {"/livez": YES, "/readyz": WAITS}),
     ],
 )
-async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_when_told_to(
-    arguments: list[str], waiting: Told, tmp_path: Path
+async def test_who_waits_for_the_database_lives_is_not_ready_and_ends_on_sigterm(
+    arguments: list[str], waiting: Answers, tmp_path: Path
 ) -> None:
     port = free_port()
-    nobody = f"mongodb://127.0.0.1:{free_port()}/?serverSelectionTimeoutMS=500"
-    process = await started(arguments, tmp_path, HASCHEDULER_MONGODB_URI=nobody, HASCHEDULER_HEALTH_PORT=str(port))
+    environment = {
+        **os.environ,
+        "HASCHEDULER_HTTP_PORT": "0",
+        "HASCHEDULER_HEALTH_PORT": str(port),
+        "HASCHEDULER_MONGODB_URI": f"mongodb://127.0.0.1:{free_port()}/?serverSelectionTimeoutMS=500",
+    }
+    child = await start_daemon("waits", arguments, tmp_path / "log", environment=environment)
     try:
-        assert await eventually(lambda: told(port), "it answers") == waiting
-        async with httpx2.AsyncClient() as http:
-            assert "hascheduler_build_info" in (await http.get(f"http://127.0.0.1:{port}/metrics")).text
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 15) == 0
+        assert await eventually(lambda: probed(port), "it answers") == waiting
+        assert await child.terminate() == 0
     finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+        if child.running:
+            await child.kill()
 
 
-async def test_a_port_that_is_taken_is_one_line_and_the_callers_fault(tmp_path: Path) -> None:
+async def test_a_port_that_is_taken_is_one_line_and_the_callers_fault(processes: Processes) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        process = await started(SERVE, tmp_path, HASCHEDULER_HEALTH_PORT=str(taken.getsockname()[1]))
-        _, error = await asyncio.wait_for(process.communicate(), 30)
-    [line] = error.decode().splitlines()
-    assert (process.returncode, line.startswith("hascheduler: HASCHEDULER_HEALTH_PORT")) == (2, True), line
+        status, _, error = await processes.command("serve", HASCHEDULER_HEALTH_PORT=str(taken.getsockname()[1]))
+    [line] = error.splitlines()
+    assert (status, line.startswith("hascheduler: HASCHEDULER_HEALTH_PORT")) == (2, True), line
 
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-HANDLERS = "tests.system.replicas.handlers"
-
-
-def tracing_to(url: str) -> dict[str, str]:
-    return {
-        "HASCHEDULER_TRACING": "otlp",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
-    }
-
-
-async def spans_of(collector: Collector, trace: str, count: int) -> list[CollectedSpan]:
-    async def look() -> list[CollectedSpan] | None:
-        found = collector.of(trace)
-        return found if len(found) >= count else None
-
-    found = await eventually(look, f"{count} spans of {trace}")
-    assert len(found) == count, [span.name for span in found]
-    return found
 
 
 async def submitted(processes: Processes, body: object, **headers: str) -> str:
@@ -192,12 +133,20 @@ def one(spans: list[CollectedSpan], name: str, attempt: int | None = None) -> Co
 
 async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(processes: Processes) -> None:
     with collecting() as collector:
-        replica = await processes.replica("one", **tracing_to(collector.url))
-        processor = await processes.processor("worker", HANDLERS, slots=8, **tracing_to(collector.url))
+        tracing = {"HASCHEDULER_TRACING": "otlp", "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        processes.environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **tracing}
+        replica = await processes.replica("one")
+        processor = await processes.processor("worker", HANDLERS)
         await processes.put("/v1/definitions/traced", {"retry": {"attempts": 2, "backoff": "0s"}})
         body = {"definition": "traced", "payload": {"succeeds_in": 2}}
         job_id = await submitted(processes, body, traceparent=f"00-{TRACE}-{CALLER}-01")
-        spans = await spans_of(collector, TRACE, 7)
+
+        async def all_spans() -> list[CollectedSpan] | None:
+            found = collector.of(TRACE)
+            return found if len(found) >= 7 else None
+
+        spans = await eventually(all_spans, "the spans of both attempts")
+        assert len(spans) == 7, [span.name for span in spans]
         submit = one(spans, "submit traced")
         assert (submit.parent, submit.service) == (CALLER, "hascheduler")
         for attempt in (1, 2):
@@ -209,10 +158,8 @@ async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(pro
             assert {span.attributes["hascheduler.job.id"] for span in (submit, dispatch, run)} == {job_id}
             assert {span.attributes["messaging.system"] for span in (dispatch, run)} == {"rabbitmq"}
             assert dispatch.attributes["hascheduler.term"] == 1
-            assert (run.failed, run.attributes.get("error.type")) == (
-                (attempt == 1),
-                "LookupError" if attempt == 1 else None,
-            )
+            failure = (True, "LookupError") if attempt == 1 else (False, None)
+            assert (run.failed, run.attributes.get("error.type")) == failure
             line = next(line for line in processes.logged("at_work", "worker") if line["attempt"] == attempt)
             assert (line["job"], line["trace_id"], line["span_id"]) == (job_id, TRACE, own.id)
             assert line["processor"].startswith("worker.")
@@ -221,10 +168,5 @@ async def test_a_callers_trace_reaches_its_handler_and_a_retry_is_more_of_it(pro
         last = await submitted(processes, {"definition": "traced-thread"}, traceparent=f"00-{'1' * 32}-{CALLER}-01")
         await processes.in_state(last, "succeeded")
         assert (await processor.terminate(), await replica.terminate()) == (0, 0)
-        names = [span.name for span in collector.of("1" * 32)]
-        assert sorted(names) == [
-            "attempt traced-thread",
-            "dispatch traced-thread",
-            "in a thread",
-            "submit traced-thread",
-        ]
+        names = sorted(span.name for span in collector.of("1" * 32))
+        assert names == ["attempt traced-thread", "dispatch traced-thread", "in a thread", "submit traced-thread"]

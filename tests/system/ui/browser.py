@@ -19,7 +19,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 Found = TypeVar("Found")
 
-_LOOK_EVERY_S = 0.05
+_POLL_EVERY_S = 0.05
 _LIMIT_S = 60
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _WATCH = """
@@ -122,12 +122,12 @@ class Browser:
         """Wait until that text is shown."""
         await self.until(lambda: wanted in self.text(css), f"{wanted!r} in {css}", limit_s)
 
-    async def until(self, look: Callable[[], Found], what: str, limit_s: float = _LIMIT_S) -> Found:
-        """What ``look`` finds once it is true; an element that the page has replaced meanwhile is looked for again."""
+    async def until(self, find: Callable[[], Found], what: str, limit_s: float = _LIMIT_S) -> Found:
+        """What ``find`` finds once it is true; an element that the page has replaced meanwhile is looked for again."""
         deadline = time.monotonic() + limit_s
         while True:
             try:
-                found = await asyncio.to_thread(look)
+                found = await asyncio.to_thread(find)
             except StaleElementReferenceException:
                 found = None
             if found:
@@ -135,7 +135,7 @@ class Browser:
             if time.monotonic() > deadline:
                 shown = await asyncio.to_thread(self.text)
                 raise AssertionError(f"not within {limit_s} s: {what}; the page shows:\n{shown[:4_000]}")
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_EVERY_S)
 
     # Acting
 

@@ -4,7 +4,7 @@ from tests.system.processes import Processes
 from tests.system.ui.browser import Browser
 
 
-async def test_the_page_survives_the_leader_and_shows_who_follows(
+async def test_the_page_survives_the_leader_shows_who_follows_and_calls_old_numbers_old(
     processes: Processes, service: str, browser: Browser
 ) -> None:
     await processes.together("one", "two", "three")
@@ -23,17 +23,11 @@ async def test_the_page_survives_the_leader_and_shows_who_follows(
         await browser.until(lambda: "Stale" not in browser.text(), "fresh numbers")
     assert browser.script("return window.sameDocument") is True
     assert browser.complaints((service,)) == []
-
-
-async def test_old_numbers_are_called_old(processes: Processes, service: str, browser: Browser) -> None:
-    one = await processes.replica("one")
-    await browser.open(f"{service}/ui")
-    await browser.sees("Leader", "main")
-    await one.kill()
+    await processes.kill_all()
     await browser.sees("Stale since")
-    await processes.replica("two")
+    await processes.replica("four")
     await browser.until(lambda: "Stale since" not in browser.text(), "fresh numbers again")
-    await browser.until(lambda: "two" in browser.text(".facts"), "the replica that leads now")
+    await browser.until(lambda: "four" in browser.text(".facts"), "the replica that leads now")
 
 
 async def test_a_paused_page_stays_as_it_is(processes: Processes, service: str, browser: Browser) -> None:

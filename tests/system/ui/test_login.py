@@ -62,6 +62,8 @@ async def test_a_session_works_at_each_replica_and_ends_when_its_token_is_revoke
     await browser.press("Log in", "button")
     await browser.sees("a-viewer", ".who")
     assert "state=failed" in browser.url, "one goes on where one was"
+    for log in guarded.folder.glob("*.err"):
+        assert not [shown for shown in (secret, other, ADMIN) if shown in log.read_text()], log
 
 
 async def test_a_read_only_page_offers_an_admin_nothing_that_changes(processes: Processes, browser: Browser) -> None:

@@ -58,18 +58,6 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody(
     assert wrong == []
 
 
-async def test_the_timeline_says_when_a_definition_needs_more_than_its_slots(scene: Scene, browser: Browser) -> None:
-    processes = scene.processes
-    limits = {"max_concurrency": 4, "default_cost": "1h"}
-    await processes.http.put(f"{processes.any_url()}/v1/definitions/render", json=limits)
-    trigger = {"type": "interval", "every": "10m"}
-    await processes.post("/v1/schedules", {"name": "often", "trigger": trigger, "job": {"definition": "render"}})
-    await browser.open(f"{processes.any_url()}/ui/timeline")
-    await browser.sees("definition `render` needs 6 of its 4 slots", "ul.peaks")
-    await browser.sees("at most 6 of 4 slots", "table")
-    assert browser.complaints((processes.any_url(),)) == []
-
-
 async def test_a_payload_is_shown_when_asked_for_and_to_the_last_digit(scene: Scene, browser: Browser) -> None:
     processes, jobs = scene.processes, scene.jobs
     await browser.open(f"{processes.any_url()}/ui/job?id={jobs['waiting']}")

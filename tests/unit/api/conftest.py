@@ -7,6 +7,7 @@ import pytest
 
 from hascheduler.api.edge import Edge
 from tests.unit.api.doubles import World, the_app
+from tests.unit.api.requests import Client
 from tests.unit.api.tokens import Guarded
 
 
@@ -21,7 +22,7 @@ def world() -> World:
 
 
 @pytest.fixture
-async def client(app: Edge, world: World) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(app: Edge, world: World) -> AsyncIterator[Client]:
     app.services = world.services()
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://api") as client:
         yield client
@@ -33,18 +34,18 @@ def guarded(app: Edge, world: World) -> Guarded:
 
 
 @pytest.fixture
-async def boss(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
+async def boss(guarded: Guarded) -> AsyncIterator[Client]:
     async with await guarded.client("admin") as client:
         yield client
 
 
 @pytest.fixture
-async def acme(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
+async def acme(guarded: Guarded) -> AsyncIterator[Client]:
     async with await guarded.client("operator", "acme") as client:
         yield client
 
 
 @pytest.fixture
-async def other(guarded: Guarded) -> AsyncIterator[httpx2.AsyncClient]:
+async def other(guarded: Guarded) -> AsyncIterator[Client]:
     async with await guarded.client("operator", "other") as client:
         yield client

@@ -178,11 +178,9 @@ class StandingView:
         return self.waiters.waiting(processor_id)
 
     def pending(self, tenant: str | None = None) -> int:
-        """What a test has put there."""
         return self.waiting.total() if tenant is None else self.waiting[tenant]
 
     def dependencies(self) -> int:
-        """What a test has put there."""
         return self.awaited
 
     def runnable(self) -> int:
@@ -274,8 +272,6 @@ class StandingView:
 
 
 class World:
-    """Owner of everything that the API of one test has to do with."""
-
     def __init__(self) -> None:
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
@@ -467,6 +463,12 @@ def description() -> dict[str, Any]:
     second: too long for each process that reads the tests."""
     found: dict[str, Any] = orjson.loads(files("hascheduler.api").joinpath(DESCRIPTION).read_bytes())
     return found
+
+
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    """Each of OpenAPI's document, with its method and its path."""
+    paths = description()["paths"].items()
+    return [(method.upper(), path, operation) for path, item in paths for method, operation in item.items()]
 
 
 def app_of(world: World) -> Edge:

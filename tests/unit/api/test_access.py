@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
@@ -18,14 +17,13 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.token import SECRET, Power
 from hascheduler.model.values.redaction import redacted
 from tests.unit.api.doubles import NOW, World, the_routes
-from tests.unit.api.requests import NOW_TEXT, check_problem
+from tests.unit.api.requests import NOW_TEXT, Client, check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
 UNKNOWN = "hsk_" + "x" * 43
 
 
 def routes() -> Iterator[tuple[str, str, APIRoute]]:
-    """Each route of the application with its methods and its whole path."""
     for context in iter_route_contexts(the_routes().routes):
         path = context.path
         route = context.original_route
@@ -213,13 +211,10 @@ async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
         assert (shown["name"], shown["token"]) == ("HASCHEDULER_ADMIN_TOKEN", "settings")
 
 
-# ``/v1/tokens``: a secret is shown once and stored nowhere
-
-
 CI: dict[str, Any] = {"name": "ci", "role": "submitter", "tenant": "acme"}
 
 
-async def make(client: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
+async def make(client: Client, **changes: Any) -> dict[str, Any]:
     answer = await client.post("/v1/tokens", json={**CI, **changes})
     assert answer.status_code == 201, answer.text
     assert answer.headers["cache-control"] == "no-store"

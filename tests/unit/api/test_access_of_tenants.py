@@ -2,25 +2,17 @@
 
 from typing import Any
 
-import httpx2
 import pytest
 
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import TICK, check_problem
+from tests.unit.api.requests import TICK, Client, check_problem, create, post
 
 
-async def make(client: httpx2.AsyncClient, name: str = "tick", **job: Any) -> dict[str, Any]:
-    answer = await client.post("/v1/schedules", json={**TICK, "name": name, "job": {**TICK["job"], **job}})
-    assert answer.status_code == 201, answer.text
-    shown: dict[str, Any] = answer.json()
-    return shown
-
-
-async def test_it_acts_for_no_other(acme: httpx2.AsyncClient, world: World) -> None:
+async def test_it_acts_for_no_other(acme: Client, world: World) -> None:
     body = {**TICK, "job": {**TICK["job"], "tenant": "other"}}
     check_problem(await acme.post("/v1/schedules", json=body), 403, "job.tenant")
-    await make(acme)
+    await create(acme)
     replacement = {part: value for part, value in body.items() if part != "name"}
     check_problem(await acme.put("/v1/schedules/tick", json=replacement), 403, "job.tenant")
     check_problem(await acme.patch("/v1/schedules/tick", json={"job": {"tenant": "other"}}), 403, "job.tenant")
@@ -29,8 +21,8 @@ async def test_it_acts_for_no_other(acme: httpx2.AsyncClient, world: World) -> N
     assert world.schedule()["rev"] == 1
 
 
-async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: httpx2.AsyncClient, world: World) -> None:
-    await make(acme)
+async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: Client, world: World) -> None:
+    await create(acme)
     for answer in (
         await acme.patch("/v1/schedules/tick", json={"job": {"priority": 7}}),
         await acme.patch("/v1/schedules/tick", json={"job": {"tenant": None}}),
@@ -41,48 +33,33 @@ async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: httpx2.A
     assert world.schedule()["job"]["tenant"] == "acme"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("GET", "", None),
-        ("PATCH", "", {"overlap": "skip"}),
-        ("DELETE", "", None),
-        ("POST", "/pause", {}),
-        ("POST", "/resume", {}),
-        ("POST", "/trigger", {}),
-        ("POST", "/backfill", {"from": "2029-12-31T00:00:00Z", "to": "2029-12-31T00:00:01Z"}),
-        ("GET", "/preview", None),
-        ("POST", "/preview", {"overlap": "skip"}),
-        ("GET", "/verdicts", None),
-    ],
-)
-@pytest.mark.parametrize("if_match", [None, '"7"'])
+BACKFILL = {"from": "2029-12-31T00:00:00Z", "to": "2029-12-31T00:00:01Z"}
+
+
+@pytest.mark.parametrize("headers", [{}, {"If-Match": '"7"'}])
 async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
-    acme: httpx2.AsyncClient,
-    other: httpx2.AsyncClient,
-    world: World,
-    *,
-    method: str,
-    path: str,
-    body: object,
-    if_match: str | None,
+    acme: Client, other: Client, world: World, headers: dict[str, str]
 ) -> None:
-    await make(other)
+    await create(other)
     before = world.everything()
-    headers = {} if if_match is None else {"If-Match": if_match}
-    of_another = await acme.request(method, f"/v1/schedules/tick{path}", json=body, headers=headers)
-    missing = await acme.request(method, f"/v1/schedules/none{path}", json=body, headers=headers)
-    check_problem(of_another, 404)
-    # Word for word what is said of one that does not exist.
-    assert of_another.text == missing.text.replace("none", "tick")
-    assert world.everything() == before
+    for method, path, body in (
+        ("GET", "", None), ("PATCH", "", {"overlap": "skip"}), ("DELETE", "", None), ("POST", "/pause", {}),
+        ("POST", "/resume", {}), ("POST", "/trigger", {}), ("POST", "/backfill", BACKFILL), ("GET", "/preview", None),
+        ("POST", "/preview", {"overlap": "skip"}), ("GET", "/verdicts", None),
+    ):  # fmt: skip
+        of_another = await acme.request(method, f"/v1/schedules/tick{path}", json=body, headers=headers)
+        missing = await acme.request(method, f"/v1/schedules/none{path}", json=body, headers=headers)
+        check_problem(of_another, 404)
+        # Word for word what is said of one that does not exist.
+        assert of_another.text == missing.text.replace("none", "tick"), path
+        assert world.everything() == before, path
 
 
 @pytest.mark.parametrize(("if_match", "status"), [(None, 409), ('"1"', 412), ("*", 412)])
 async def test_the_name_of_a_schedule_of_another_is_taken(
-    acme: httpx2.AsyncClient, other: httpx2.AsyncClient, world: World, if_match: str | None, status: int
+    acme: Client, other: Client, world: World, if_match: str | None, status: int
 ) -> None:
-    await make(other)
+    await create(other)
     before = world.everything()
     headers = {} if if_match is None else {"If-Match": if_match}
     body = {"trigger": TICK["trigger"], "job": TICK["job"]}
@@ -92,9 +69,9 @@ async def test_the_name_of_a_schedule_of_another_is_taken(
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", {"overlap": "skip"})])
 async def test_one_that_is_taken_away_meanwhile_is_left_alone(
-    acme: httpx2.AsyncClient, boss: httpx2.AsyncClient, world: World, method: str, body: object
+    acme: Client, boss: Client, world: World, method: str, body: object
 ) -> None:
-    await make(acme)
+    await create(acme)
 
     async def taken_away() -> None:
         await boss.patch("/v1/schedules/tick", json={"job": {"tenant": "other"}})
@@ -107,15 +84,15 @@ async def test_one_that_is_taken_away_meanwhile_is_left_alone(
 
 @pytest.mark.parametrize("broken", [None, "text", {}, {"tenant": None}, {"tenant": ["acme"]}])
 async def test_a_corrupted_schedule_belongs_to_no_tenant(
-    acme: httpx2.AsyncClient, boss: httpx2.AsyncClient, world: World, broken: object
+    acme: Client, boss: Client, world: World, broken: object
 ) -> None:
-    await make(acme)
+    await create(acme)
     world.rewrite(Collection.SCHEDULES, "tick", job=broken)
     check_problem(await acme.get("/v1/schedules/tick"), 404)
     check_problem(await boss.get("/v1/schedules/tick"), 409)
 
 
-async def test_it_sees_its_own_tenant_alone(acme: httpx2.AsyncClient, boss: httpx2.AsyncClient) -> None:
+async def test_it_sees_its_own_tenant_alone(acme: Client, boss: Client) -> None:
     assert (await acme.get("/v1/tenants")).json()["items"] == []
     for name in ("acme", "other"):
         assert (await boss.put(f"/v1/tenants/{name}", json={"max_running": 3})).status_code == 201
@@ -130,18 +107,15 @@ async def test_it_sees_its_own_tenant_alone(acme: httpx2.AsyncClient, boss: http
 
 
 async def test_a_batch_of_another_tenant_does_not_exist_and_of_a_mixed_one_its_own_jobs_alone(
-    acme: httpx2.AsyncClient, other: httpx2.AsyncClient, boss: httpx2.AsyncClient, world: World
+    acme: Client, other: Client, boss: Client, world: World
 ) -> None:
-    async def submitted(*tenants: str) -> dict[str, Any]:
+    async def submitted(*tenants: str) -> Any:
         jobs = [{"definition": "log", "tenant": tenant} for tenant in tenants]
-        answer = await boss.post("/v1/jobs:batch", json={"jobs": jobs})
-        shown: dict[str, Any] = answer.json()
-        return shown
+        return await post(boss, "/v1/jobs:batch", {"jobs": jobs})
 
-    async def waits_for(client: httpx2.AsyncClient, batch: str) -> list[str]:
-        answer = await client.post("/v1/jobs", json={"definition": "log", "depends_on": [batch]})
-        assert answer.status_code == 201, answer.text
-        return sorted(set(world.job(answer.json()["id"])["waits_for"]) - {answer.json()["id"]})
+    async def waits_for(client: Client, batch: str) -> list[str]:
+        id = (await post(client, "/v1/jobs", {"definition": "log", "depends_on": [batch]}, 201))["id"]
+        return sorted(set(world.job(id)["waits_for"]) - {id})
 
     of_other = (await submitted("other"))["batch"]
     check_problem(

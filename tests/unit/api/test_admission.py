@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.ports import LeaderLag
 from hascheduler.testing.memory.access import MemoryBucketStore
 from tests.unit.api.doubles import MAX_DEPENDENCIES, MAX_PENDING, World, app_of
-from tests.unit.api.requests import check_problem, create, post
+from tests.unit.api.requests import Client, check_problem, create, post
 from tests.unit.telemetry.scraping import scrape
 
 JOB = {"definition": "log", "tenant": "acme"}
@@ -45,7 +45,7 @@ async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenan
     ids=["of the tenant", "of all"],
 )
 async def test_with_more_pending_than_may_be_nothing_is_written(
-    client: httpx2.AsyncClient, world: World, *, tenant: str, pending: int, status: int, kind: str, limit_in_detail: str
+    client: Client, world: World, *, tenant: str, pending: int, status: int, kind: str, limit_in_detail: str
 ) -> None:
     limit(world, max_pending=2)
     world.view.waiting[tenant] = pending
@@ -58,7 +58,7 @@ async def test_with_more_pending_than_may_be_nothing_is_written(
     assert world.everything() == before
 
 
-async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: httpx2.AsyncClient, world: World) -> None:
+async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: Client, world: World) -> None:
     limit(world, submit_rate={"count": 2, "per_ms": 10_000})
     for _ in range(2):
         await post(client, "/v1/jobs", JOB, 201)
@@ -70,7 +70,7 @@ async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: ht
 
 @pytest.mark.parametrize("limits", [{"max_pending": 2}, {"submit_rate": {"count": 2, "per_ms": 1_000}}])
 async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
-    client: httpx2.AsyncClient, world: World, limits: dict[str, Any]
+    client: Client, world: World, limits: dict[str, Any]
 ) -> None:
     limit(world, **limits)
     before = world.everything()
@@ -81,7 +81,7 @@ async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
     assert world.everything() == before
 
 
-async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx2.AsyncClient, world: World) -> None:
+async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: Client, world: World) -> None:
     await create(client, job={"definition": "log", "tenant": "acme"})
     limit(world, max_pending=2)
     world.view.waiting["acme"] = 2
@@ -195,9 +195,6 @@ async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
         await admission.admit("acme", 1)
 
 
-# What the leader can keep up with
-
-
 LATE = LeaderLag(5_000, 20)
 
 
@@ -241,13 +238,13 @@ async def test_a_submit_in_a_flood_is_refused_unread(overloaded: World, path: st
     assert told.by("hascheduler_submit_rejections_total", "reason")["overload"] >= 2
 
 
-async def ids_of(client: httpx2.AsyncClient, count: int) -> tuple[str, list[str]]:
+async def ids_of(client: Client, count: int) -> tuple[str, list[str]]:
     answer = await post(client, "/v1/jobs:batch", {"jobs": [JOB] * count})
     return answer["batch"], [result["job"] for result in answer["results"]]
 
 
 async def test_more_dependencies_in_all_than_may_be_are_429_and_nothing_is_written(
-    client: httpx2.AsyncClient, world: World
+    client: Client, world: World
 ) -> None:
     batch, ids = await ids_of(client, 3)
     world.view.awaited = MAX_DEPENDENCIES - 2

@@ -5,11 +5,9 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-import httpx2
 import pytest
 import structlog
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.middleware import audit
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.model.collection import Collection
@@ -17,11 +15,11 @@ from hascheduler.schema.audit import AuditRecord
 from hascheduler.testing.memory.access import MemoryAuditStore
 from hascheduler.testing.memory.database import MemoryConnection
 from tests.unit.api.doubles import NOW, RETENTION_MS, StandingClock, World
-from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create
+from tests.unit.api.requests import NOW_TEXT, TICK, Client, check_problem, create
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
 
-async def records(client: httpx2.AsyncClient, world: World, query: str = "") -> list[dict[str, Any]]:
+async def records(client: Client, world: World, query: str = "") -> list[dict[str, Any]]:
     """What the log holds, the oldest first."""
     await world.audit_writer.flush()
     answer = await client.get(f"/v1/audit{query}")
@@ -30,8 +28,7 @@ async def records(client: httpx2.AsyncClient, world: World, query: str = "") -> 
     return items[::-1]
 
 
-async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_change_leaves_a_record_of_who_did_what_from_where(guarded: Guarded, world: World) -> None:
     async with await guarded.client("operator", "acme") as ci, guarded.showing(ADMIN_TOKEN) as boss:
         answer = await ci.post("/v1/schedules", json=TICK)
         [record] = await records(boss, world)
@@ -43,9 +40,7 @@ async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: Edge, wo
     }  # fmt: skip
 
 
-async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_reading_leaves_none_and_neither_does_what_changes_nothing(client: Client, world: World) -> None:
     await create(client)
     for method, path, body in (
         ("GET", "/v1/schedules/tick", None),
@@ -76,7 +71,7 @@ async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
     ],
 )
 async def test_what_was_refused_leaves_one_too(
-    client: httpx2.AsyncClient, world: World, *, method: str, path: str, body: object, status: int,
+    client: Client, world: World, *, method: str, path: str, body: object, status: int,
     target: str | None, route: str | None,
 ) -> None:  # fmt: skip
     answer = await client.request(method, path, json=body)
@@ -89,8 +84,7 @@ async def test_what_was_refused_leaves_one_too(
     assert record["request"] == answer.headers["x-request-id"]
 
 
-async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(guarded: Guarded, world: World) -> None:
     secret = await guarded.token("viewer", "acme")
     async with guarded.showing("hsk_" + "x" * 43) as stranger, guarded.showing(secret) as viewer:
         check_problem(await stranger.delete("/v1/lanes/slow"), 401)
@@ -103,12 +97,12 @@ async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app
 
 
 @pytest.mark.parametrize("given", ["abc-1", "a" * 64, "a b", "a" * 65, "<script>"])
-async def test_a_request_may_bring_an_id_that_can_stand_in_a_log(client: httpx2.AsyncClient, given: str) -> None:
+async def test_a_request_may_bring_an_id_that_can_stand_in_a_log(client: Client, given: str) -> None:
     told = (await client.get("/v1/lanes", headers=[(b"X-Request-Id", given.encode())])).headers["x-request-id"]
     assert told == given if given in ("abc-1", "a" * 64) else len(told) == 16
 
 
-async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_path_that_is_hostile_is_shortened_and_printable(client: Client, world: World) -> None:
     await client.post("/v1/jobs/%00%0a%1b" + "x" * 2_000 + "/cancel")
     [record] = await records(client, world)
     assert len(record["path"]) == 513
@@ -116,8 +110,7 @@ async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx2.
     assert record["target"].isprintable()
 
 
-async def test_an_admin_of_one_tenant_reads_of_that_one(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_an_admin_of_one_tenant_reads_of_that_one(guarded: Guarded, world: World) -> None:
     for tenant in ("acme", "other", "*"):
         async with await guarded.client("operator", tenant) as client:
             await client.post("/v1/schedules/none/pause")
@@ -203,9 +196,7 @@ async def test_a_full_queue_drops_records_logs_that_and_never_waits(
         ("/v1/schedules/tick/pause", 200), ("/v1/schedules/nothing/pause", 404),
     ],
 )  # fmt: skip
-async def test_the_reason_of_a_pause_is_recorded(
-    client: httpx2.AsyncClient, world: World, path: str, status: int
-) -> None:
+async def test_the_reason_of_a_pause_is_recorded(client: Client, world: World, path: str, status: int) -> None:
     await create(client)
     assert (await client.post(path, json={"because": "it burns"})).status_code == status
     await client.post(path.replace("pause", "resume").replace("drain", "undrain"))

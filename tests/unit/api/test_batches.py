@@ -11,13 +11,13 @@ from hascheduler.api.edge import Edge
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_instant
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, post
+from tests.unit.api.requests import Client, check_problem, create, post
 from tests.unit.api.tokens import Guarded
 
 LOG: dict[str, Any] = {"definition": "log"}
 
 
-async def batch(client: httpx2.AsyncClient, *jobs: Any, key: str | None = None) -> dict[str, Any]:
+async def batch(client: Client, *jobs: Any, key: str | None = None) -> dict[str, Any]:
     headers = {} if key is None else {"Idempotency-Key": key}
     answer = await client.post("/v1/jobs:batch", json={"jobs": list(jobs)}, headers=headers)
     assert answer.status_code == 200, answer.text
@@ -26,7 +26,7 @@ async def batch(client: httpx2.AsyncClient, *jobs: Any, key: str | None = None) 
     return shown
 
 
-async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: httpx2.AsyncClient, world: World) -> None:
+async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: Client, world: World) -> None:
     answer = await batch(
         client,
         {**LOG, "depends_on": ["ref:left", "ref:right"]},
@@ -42,12 +42,6 @@ async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: httpx2.AsyncC
     assert inserted.index(right) < inserted.index(last)
 
 
-def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """What it depends on, and what it waits for beside itself."""
-    stored = world.job(job["id"])
-    return stored["depends_on"], [id for id in stored["waits_for"] if id != job["id"]]
-
-
 @pytest.mark.parametrize(
     ("states", "ignores", "is_waited_for"),
     [
@@ -57,18 +51,18 @@ def waits_of(world: World, job: dict[str, Any]) -> tuple[list[str], list[str]]:
     ],
 )  # fmt: skip
 async def test_what_has_ended_of_a_batch_decides_whether_it_is_waited_for(
-    states: tuple[str, ...], ignores: bool, is_waited_for: bool, client: httpx2.AsyncClient, world: World
+    states: tuple[str, ...], ignores: bool, is_waited_for: bool, client: Client, world: World
 ) -> None:
     answer = await batch(client, LOG, LOG)
     for result, state in zip(answer["results"], states, strict=True):
         world.rewrite_job(result["job"], state=state)
     how = {"on_dependency_failure": "ignore"} if ignores else {}
-    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]], **how}, 201)
-    assert waits_of(world, job) == ([answer["batch"]], [answer["batch"]] if is_waited_for else [])
-    assert not is_waited_for or world.job(job["id"])["waits_for"][0] == job["id"]
+    id = (await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]], **how}, 201))["id"]
+    assert world.job(id)["depends_on"] == [answer["batch"]]
+    assert world.job(id)["waits_for"] == ([id, answer["batch"]] if is_waited_for else [])
 
 
-async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: Client, world: World) -> None:
     key = "again"
     own = (await batch(client, LOG, key=key))["batch"]
     before = world.everything()
@@ -79,9 +73,6 @@ async def test_a_job_of_a_batch_can_not_wait_for_that_batch(client: httpx2.Async
     assert refused["problem"]["detail"].startswith("depends_on.0: is the batch that contains the job")
     assert "ref:NAME" in refused["problem"]["detail"]
     assert world.everything() == before
-
-
-# All jobs, or none and the errors of all that are wrong
 
 
 PATH = "/v1/jobs:batch"
@@ -106,8 +97,8 @@ def atomic(*jobs: Any) -> dict[str, Any]:
         ([{**LOG, "idempotency_key": "k"}], ["jobs.1.idempotency_key"]),
     ],
 )  # fmt: skip
-async def test_one_that_is_refused_keeps_all_back(
-    client: httpx2.AsyncClient, world: World, wrong: list[Any], paths: list[str]
+async def test_one_refused_job_keeps_all_of_an_atomic_batch_back(
+    client: Client, world: World, wrong: list[Any], paths: list[str]
 ) -> None:
     before = world.everything()
     problem = check_problem(await client.post(PATH, json=atomic(LOG, *wrong)), 422)
@@ -122,9 +113,7 @@ async def test_another_tenants_job_is_forbidden_with_its_path(guarded: Guarded, 
     assert world.everything()[Collection.JOBS] == []
 
 
-async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(client: Client, world: World) -> None:
     once = {"Idempotency-Key": "k"}
     body = atomic({**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]})
     first = (await client.post(PATH, json=body, headers=once)).json()
@@ -142,28 +131,25 @@ async def test_under_one_key_it_is_the_same_batch_and_another_one_is_refused(
     assert world.everything() == before
 
 
-# If dependencies stay within a tenant, a job depends on jobs of its own alone, whoever submits it
-
-
 OF_BOTH = "tenant 'other', but this job to 'acme'"
 OF_ACME, OF_OTHER = ({"definition": "log", "tenant": tenant} for tenant in ("acme", "other"))
 
 
 @pytest.fixture
-async def within(app: Edge, world: World) -> AsyncIterator[httpx2.AsyncClient]:
+async def within(app: Edge, world: World) -> AsyncIterator[Client]:
     app.services = replace(world.services(), is_one_of_several=True)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://api") as within:
         yield within
 
 
-async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: httpx2.AsyncClient, world: World) -> None:
+async def test_of_a_mixed_batch_a_job_waits_for_those_of_its_tenant(within: Client, world: World) -> None:
     mixed = await batch(within, OF_ACME, OF_OTHER, OF_ACME)
     waiting = world.job((await post(within, "/v1/jobs", {**OF_ACME, "depends_on": [mixed["batch"]]}, 201))["id"])
     assert waiting["waits_for"] == [mixed["results"][0]["job"], mixed["results"][2]["job"]]
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-async def test_within_a_batch_it_is_refused_too(within: httpx2.AsyncClient, world: World, atomic: bool) -> None:
+async def test_within_a_batch_another_tenants_job_is_refused_too(within: Client, world: World, atomic: bool) -> None:
     others = (await post(within, "/v1/jobs", OF_OTHER, 201))["id"]
     jobs = [
         {**OF_OTHER, "ref": "theirs"},
@@ -182,25 +168,19 @@ async def test_within_a_batch_it_is_refused_too(within: httpx2.AsyncClient, worl
         assert OF_BOTH in result["problem"]["detail"]
 
 
-# Unique jobs, and the values at limited keys
-
-
 DEFINITION = "/v1/definitions/log"
 JOBS = "/v1/jobs"
-BATCH = "/v1/jobs:batch"
 BY_CUSTOMER: dict[str, Any] = {"by": ["payload.customer"]}
 ACME: dict[str, Any] = {"definition": "log", "payload": {"customer": "acme"}}
 OTHER: dict[str, Any] = {"definition": "log", "payload": {"customer": "other"}}
 
 
-async def defined(client: httpx2.AsyncClient, **unique: Any) -> None:
+async def defined(client: Client, **unique: Any) -> None:
     assert (await client.put(DEFINITION, json={"unique": {**BY_CUSTOMER, **unique}})).is_success
 
 
 @pytest.mark.parametrize("ready", [True, False])
-async def test_a_duplicate_is_answered_with_the_job_that_is_there(
-    client: httpx2.AsyncClient, world: World, ready: bool
-) -> None:
+async def test_a_duplicate_is_answered_with_the_job_that_is_there(client: Client, world: World, ready: bool) -> None:
     await defined(client)
     if not ready:
         await post(client, JOBS, {"definition": "else"}, 201)  # else it is not known how much waits
@@ -214,20 +194,20 @@ async def test_a_duplicate_is_answered_with_the_job_that_is_there(
     assert (await client.post(JOBS, json={**ACME, "tenant": "another"})).status_code == 201
 
 
-async def test_an_atomic_batch_has_no_unique_jobs(client: httpx2.AsyncClient, world: World) -> None:
+async def test_an_atomic_batch_has_no_unique_jobs(client: Client, world: World) -> None:
     await defined(client)
     before = world.everything()
-    answer = await client.post(BATCH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
+    answer = await client.post(PATH, json={"jobs": [{"definition": "else"}, ACME], "atomic": True})
     assert [one["path"] for one in check_problem(answer, 422)["errors"]] == ["jobs.1.definition"]
     assert world.everything() == before
-    assert (await client.post(BATCH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
+    assert (await client.post(PATH, json={"jobs": [{"definition": "else"}], "atomic": True})).is_success
 
 
-async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: httpx2.AsyncClient) -> None:
+async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: Client) -> None:
     await defined(client, on_duplicate="debounce", period="30s")
     early = {**ACME, "expires_at": format_instant(NOW + 30_000)}
     check_problem(await client.post(JOBS, json=early), 422, "expires_at")
-    [result] = (await post(client, BATCH, {"jobs": [early]}))["results"]
+    [result] = (await post(client, PATH, {"jobs": [early]}))["results"]
     assert (result["status"], result["problem"]["errors"][0]["path"]) == (422, "expires_at")
     assert (await client.post(JOBS, json={**ACME, "expires_at": format_instant(NOW + 30_001)})).status_code == 201
 
@@ -242,9 +222,7 @@ async def test_one_that_would_expire_while_it_is_debounced_is_refused(client: ht
         ({"payload": {"customer": "a"}, "target": "x"}, {"payload": {"customer": "a"}, "target": "y"}, True),
     ],
 )
-async def test_the_values_decide(
-    client: httpx2.AsyncClient, world: World, one: Any, other: Any, are_duplicates: bool
-) -> None:
+async def test_the_values_decide(client: Client, world: World, one: Any, other: Any, are_duplicates: bool) -> None:
     await defined(client, by=["payload.customer", "label.region"])
     first = await post(client, JOBS, {"definition": "log", **one}, 201)
     answer = await client.post(JOBS, json={"definition": "log", **other})
@@ -259,7 +237,7 @@ def acme(**more: Any) -> dict[str, Any]:
     return {"definition": "log", "target": "t", "payload": {"customer": "acme"}, **more}
 
 
-async def test_a_submitted_job_has_its_values(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_submitted_job_has_its_values(client: Client, world: World) -> None:
     await client.put(DEFINITION, json=LIMITS)
     job = await post(client, "/v1/jobs", acme(), 201)
     assert world.job(job["id"])["limit_keys"] == [["payload.customer", "acme"], ["target", "t"]]
@@ -268,9 +246,7 @@ async def test_a_submitted_job_has_its_values(client: httpx2.AsyncClient, world:
     assert stored == [["payload.customer", "acme"], ["payload.customer", "7"], ["payload.customer", ""]]
 
 
-async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_what_a_schedule_makes_has_the_values_of_its_rendered_payload(client: Client, world: World) -> None:
     await client.put(DEFINITION, json=LIMITS)
     await create(
         client,

@@ -35,9 +35,6 @@ async def test_which_submits_are_turned_away_unread_may_be_said_to_the_edge(worl
     assert world.everything()["audit"] == []
 
 
-# What a replica that knows the key passes on is charged to the address of the client
-
-
 KEY, CLIENT = b"k" * 32, "192.0.2.7"
 Headers = list[tuple[bytes, bytes]]
 
@@ -53,7 +50,6 @@ def app_with(world: World, key: bytes | None) -> Edge:
 
 
 async def address_charged(app: Edge, world: World, headers: Headers) -> str:
-    """The address in the audit record of a change with these headers."""
     transport = httpx2.ASGITransport(app, client=("198.51.100.1", 1234))
     async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
         assert (await client.put("/v1/lanes/bulk", json={}, headers=headers)).status_code == 201
@@ -80,7 +76,7 @@ async def test_a_peer_s_word_counts(world: World) -> None:
     ],
     ids=["no proof", "another key", "no key", "a proof of another address", "not hexadecimal", "a shard alone"],
 )
-async def test_nobody_else_s_does(world: World, key: bytes | None, headers: Headers) -> None:
+async def test_nobody_else_s_word_counts(world: World, key: bytes | None, headers: Headers) -> None:
     assert await address_charged(app_with(world, key), world, headers) == "198.51.100.1"
 
 
@@ -104,7 +100,6 @@ async def test_no_client_chooses_the_id_of_its_batch(world: World, proof: Header
 
 
 def greedy(limit: Limit, party: Party) -> int:
-    """How much it gets that takes all it can."""
     with suppress(NoRoom):
         while True:
             limit.take((party,))

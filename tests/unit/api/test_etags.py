@@ -3,13 +3,12 @@
 import asyncio
 from typing import Any
 
-import httpx2
 import pytest
 
 from hascheduler.model.collection import Collection
 from tests.tiers import spread
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import TICK, check_problem, create, patch
+from tests.unit.api.requests import TICK, Client, check_problem, create, patch
 
 THINGS: dict[str, dict[str, Any]] = {
     "/v1/schedules/tick": TICK,
@@ -26,11 +25,9 @@ CHANGES: dict[str, dict[str, Any]] = {
 each_thing = pytest.mark.parametrize("path", THINGS)
 
 
-async def made(client: httpx2.AsyncClient, path: str) -> None:
+async def made(client: Client, path: str) -> None:
     """It is there, at revision 1."""
     answer = await client.put(path, json=THINGS[path])
-    if answer.status_code == 404:
-        answer = await client.post("/v1/schedules", json=TICK)
     assert answer.status_code == 201
     assert answer.headers["etag"] == '"1"'
 
@@ -42,9 +39,7 @@ async def made(client: httpx2.AsyncClient, path: str) -> None:
         ('"1"', 304), ('W/"1"', 304), ("*", 304), ('"0", "1"', 304), ('"2", "x", ""', 200), ("1", 422), (",", 422),
     ],
 )  # fmt: skip
-async def test_what_the_caller_has_is_not_sent_again(
-    client: httpx2.AsyncClient, path: str, known: str, status: int
-) -> None:
+async def test_what_the_caller_has_is_not_sent_again(client: Client, path: str, known: str, status: int) -> None:
     await made(client, path)
     answer = await client.get(path, headers={"if-none-match": known})
     if status == 422:
@@ -70,7 +65,7 @@ REQUESTS: list[tuple[str, str, Any]] = [
     [('"2"', True), ('"7", "2"', True), ("*", True), ('"1"', False), ('W/"2"', False), ('"x"', False)],
 )
 async def test_a_change_is_made_to_the_revision_that_it_is_meant_for_or_not_at_all(
-    client: httpx2.AsyncClient, world: World, request_line: tuple[str, str, Any], tags: str, is_meant: bool
+    client: Client, world: World, request_line: tuple[str, str, Any], tags: str, is_meant: bool
 ) -> None:
     for path in THINGS:
         await made(client, path)
@@ -96,7 +91,7 @@ async def test_a_change_is_made_to_the_revision_that_it_is_meant_for_or_not_at_a
     ],
 )  # fmt: skip
 async def test_a_replacement_keeps_to_both_headers(
-    client: httpx2.AsyncClient, world: World, path: str, *, wanted: str | None, known: str, status: int
+    client: Client, world: World, path: str, *, wanted: str | None, known: str, status: int
 ) -> None:
     await made(client, path)
     before = world.everything()
@@ -106,7 +101,7 @@ async def test_a_replacement_keeps_to_both_headers(
     assert (world.everything() == before) == (status != 200)
 
 
-def overtaken(world: World, client: httpx2.AsyncClient, path: str) -> None:
+def overtaken(world: World, client: Client, path: str) -> None:
     """Another client is first with a change, once."""
     kind = path.split("/")[2]
 
@@ -120,7 +115,7 @@ def overtaken(world: World, client: httpx2.AsyncClient, path: str) -> None:
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("wanted", ['"1"', "*"])
 async def test_a_change_that_is_overtaken_is_made_only_if_any_revision_will_do(
-    client: httpx2.AsyncClient, world: World, path: str, method: str, wanted: str
+    client: Client, world: World, path: str, method: str, wanted: str
 ) -> None:
     await made(client, path)
     overtaken(world, client, path)
@@ -139,7 +134,7 @@ async def test_a_change_that_is_overtaken_is_made_only_if_any_revision_will_do(
 
 
 @each_thing
-async def test_of_two_edits_of_one_revision_one_is_made(client: httpx2.AsyncClient, path: str) -> None:
+async def test_of_two_edits_of_one_revision_one_is_made(client: Client, path: str) -> None:
     await made(client, path)
     [(field, value)] = CHANGES[path].items()
     bodies = ({"labels": {"n": str(n)}} if "schedules" in path else {field: value + 1 + n} for n in range(2))
@@ -152,14 +147,14 @@ TICK_PATH = "/v1/schedules/tick"
 KEY = {"Idempotency-Key": "deploy-7"}
 
 
-async def test_of_puts_that_race_one_makes_it_and_the_others_replace_it(client: httpx2.AsyncClient) -> None:
+async def test_of_puts_that_race_one_makes_it_and_the_others_replace_it(client: Client) -> None:
     bodies: list[dict[str, Any]] = [{**TICK, "labels": {"of": str(number)}} for number in range(3)]
     answers = await asyncio.gather(*(client.put(TICK_PATH, json=body) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [200, 200, 201]
     assert (await client.get(TICK_PATH)).json()["rev"] == 3
 
 
-async def test_a_put_that_loses_to_a_create_replaces_it(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_put_that_loses_to_a_create_replaces_it(client: Client, world: World) -> None:
     create = world.schedules.create
 
     async def after_another(document: dict[str, Any]) -> Any:
@@ -172,7 +167,7 @@ async def test_a_put_that_loses_to_a_create_replaces_it(client: httpx2.AsyncClie
     assert (answer.status_code, answer.json()["overlap"], answer.json()["rev"]) == (200, "skip", 2)
 
 
-async def test_a_create_is_repeated_under_its_key(client: httpx2.AsyncClient) -> None:
+async def test_a_create_is_repeated_under_its_key(client: Client) -> None:
     made = await client.post("/v1/schedules", json=TICK, headers=KEY)
     again = await client.post("/v1/schedules", json=TICK, headers=KEY)
     assert (made.status_code, again.status_code, again.headers["idempotency-replayed"]) == (201, 200, "true")
@@ -182,7 +177,7 @@ async def test_a_create_is_repeated_under_its_key(client: httpx2.AsyncClient) ->
     check_problem(await client.post("/v1/schedules", json=TICK), 409)
 
 
-async def test_an_edit_that_loses_every_race_is_a_conflict(client: httpx2.AsyncClient, world: World) -> None:
+async def test_an_edit_that_loses_every_race_is_a_conflict(client: Client, world: World) -> None:
     await create(client)
 
     async def overtake() -> None:
@@ -193,7 +188,7 @@ async def test_an_edit_that_loses_every_race_is_a_conflict(client: httpx2.AsyncC
     assert world.schedule()["policy"]["overlap"] == "allow"
 
 
-async def test_a_fire_during_an_edit_is_no_conflict_and_stays(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_fire_during_an_edit_is_no_conflict_and_stays(client: Client, world: World) -> None:
     await create(client)
     world.schedules.overtakers = [lambda: world.fire(NOW + 1_000)]
     shown = await patch(client, {"overlap": "skip"})

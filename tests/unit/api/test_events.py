@@ -17,7 +17,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role, digest_of
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem
+from tests.unit.api.requests import Client, check_problem
 from tests.unit.api.test_server import plain_client, serving
 from tests.unit.daemon.happenings import happened, log_of
 
@@ -171,7 +171,7 @@ async def test_a_stream_does_not_go_on_for_ever(
         assert await sent.to_the_end() == []
 
 
-async def token(client: httpx2.AsyncClient, tenant: str, role: Role = Role.VIEWER) -> tuple[str, dict[str, str]]:
+async def token(client: Client, tenant: str, role: Role = Role.VIEWER) -> tuple[str, dict[str, str]]:
     """Its id, and the header."""
     answer = await client.post("/v1/tokens", json={"name": "t", "role": role.value, "tenant": tenant})
     assert answer.status_code == 201, answer.text

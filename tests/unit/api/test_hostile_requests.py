@@ -10,16 +10,13 @@ import pytest
 
 from hascheduler.api.routing.route_rules import BODY_BYTES_MAX
 from tests.tiers import spread
-from tests.unit.api.doubles import World, description
+from tests.unit.api.doubles import World, description, operations
 from tests.unit.api.hostile_rows import BATCH_ITEMS, ROWS, Row
 from tests.unit.api.hostile_rows import job as hostile_job
-from tests.unit.api.requests import TICK, check_problem
+from tests.unit.api.requests import TICK, Client, check_problem
 
 EMPTY = World().everything()
 JSON = {"content-type": "application/json"}
-
-
-# What breaks a rule that the OpenAPI document states
 
 
 def alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -58,16 +55,15 @@ def broken(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 BODIES_OF = {
-    f"{method.upper()} {path}": operation["requestBody"]["content"]["application/json"]["schema"]
-    for path, item in description()["paths"].items()
-    for method, operation in item.items()
+    f"{method} {path}": operation["requestBody"]["content"]["application/json"]["schema"]
+    for method, path, operation in operations()
     # A merge patch, and its preview, are judged with what they change.
-    if "requestBody" in operation and method != "patch" and path != "/v1/schedules/{name}/preview"
+    if "requestBody" in operation and method != "PATCH" and path != "/v1/schedules/{name}/preview"
 }
 
 
 @pytest.mark.parametrize("operation", BODIES_OF)
-async def test_each_rule_of_each_field_is_kept(client: httpx2.AsyncClient, world: World, operation: str) -> None:
+async def test_each_rule_of_each_field_is_kept(client: Client, world: World, operation: str) -> None:
     method, path = operation.replace("{name}", "a").replace("{id}", "job:1").split()
     [model] = alternatives(BODIES_OF[operation])
     columns = [[(name, bad) for bad in broken(rules)] for name, rules in model["properties"].items()]
@@ -113,7 +109,7 @@ RAW: dict[str, tuple[str | bytes, int, str | None]] = {
 
 
 @pytest.mark.parametrize("name", RAW)
-async def test_a_hostile_body_is_refused(client: httpx2.AsyncClient, world: World, name: str) -> None:
+async def test_a_hostile_body_is_refused(client: Client, world: World, name: str) -> None:
     body, status, path = RAW[name]
     check_problem(await client.post("/v1/schedules", content=body, headers=JSON), status, path)
     assert world.everything() == EMPTY
@@ -126,18 +122,18 @@ async def test_a_hostile_body_is_refused(client: httpx2.AsyncClient, world: Worl
         {"content-type": "application/json; charset=x"}, {**JSON, "content-encoding": "gzip"},
     ],
 )  # fmt: skip
-async def test_only_plain_json_is_taken(client: httpx2.AsyncClient, world: World, headers: dict[str, str]) -> None:
+async def test_only_plain_json_is_taken(client: Client, world: World, headers: dict[str, str]) -> None:
     check_problem(await client.post("/v1/schedules", content=payload("1"), headers=headers), 415, None)
     assert world.everything() == EMPTY
 
 
-async def test_a_body_that_declares_too_much_is_refused(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_body_that_declares_too_much_is_refused(client: Client, world: World) -> None:
     body = payload('"' + "x" * BODY_BYTES_MAX + '"')
     check_problem(await client.post("/v1/schedules", content=body, headers=JSON), 413, None)
     assert world.everything() == EMPTY
 
 
-async def test_a_body_that_never_ends_is_cut(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_body_that_never_ends_is_cut(client: Client, world: World) -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -151,7 +147,7 @@ async def test_a_body_that_never_ends_is_cut(client: httpx2.AsyncClient, world: 
     assert world.everything() == EMPTY
 
 
-async def test_all_mistakes_are_reported_at_once_with_what_would_be_right(client: httpx2.AsyncClient) -> None:
+async def test_all_mistakes_are_reported_at_once_with_what_would_be_right(client: Client) -> None:
     body = {"name": "", "trigger": {"type": "interval", "every": "x"}, "job": {"priority": 11}, "x": 1}
     problem = check_problem(await client.post("/v1/schedules", json=body), 422)
     assert {error["path"] for error in problem["errors"]} == {
@@ -162,19 +158,18 @@ async def test_all_mistakes_are_reported_at_once_with_what_would_be_right(client
     assert ("50ms" in error["problem"], "100ms" in error["expected"]) == (True, True), "in the unit of its author"
 
 
-async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: httpx2.AsyncClient) -> None:
+async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: Client) -> None:
     answer = await client.post("/v1/schedules/tick")
     assert answer.headers["allow"] == "GET, PUT, PATCH, DELETE"
 
 
 def check_secretive(answer: httpx2.Response) -> None:
-    """Nothing in it tells how the server is made."""
     for told in ("Traceback", 'File "', "pymongo", "pydantic", "MemoryConnection"):
         assert told not in answer.text
 
 
 @pytest.mark.parametrize("row", spread(ROWS, check=120), ids=lambda row: f"{row[0]} {row[1][:40]} {row[4]}")
-async def test_a_hostile_request_is_refused(client: httpx2.AsyncClient, world: World, row: Row) -> None:
+async def test_a_hostile_request_is_refused(client: Client, world: World, row: Row) -> None:
     method, path, body, status, field = row
     answer = await client.request(method, path, json=body)
     problem = check_problem(answer, status, field)
@@ -185,7 +180,7 @@ async def test_a_hostile_request_is_refused(client: httpx2.AsyncClient, world: W
 
 @pytest.mark.parametrize("item", BATCH_ITEMS, ids=[json.dumps(item[0])[:60] for item in BATCH_ITEMS])
 async def test_a_hostile_job_of_a_batch_is_refused_in_its_place(
-    client: httpx2.AsyncClient, world: World, item: tuple[Any, int, str]
+    client: Client, world: World, item: tuple[Any, int, str]
 ) -> None:
     sent, status, field = item
     answer = await client.post("/v1/jobs:batch", json={"jobs": [hostile_job(ref="good"), sent]})
@@ -203,7 +198,7 @@ KEYS = ["", "a b", "k" * 256, "schlüssel".encode(), b"a\x00b", b"\xff", "a\tb",
 @pytest.mark.parametrize("key", KEYS, ids=[repr(key)[:20] for key in KEYS])
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
 async def test_a_hostile_idempotency_key_is_refused(
-    client: httpx2.AsyncClient, world: World, path: str, key: str | bytes | list[str]
+    client: Client, world: World, path: str, key: str | bytes | list[str]
 ) -> None:
     keys = key if isinstance(key, list) else [key]
     headers = [(b"idempotency-key", each.encode() if isinstance(each, str) else each) for each in keys]

@@ -13,11 +13,11 @@ from hascheduler.model.policy import Criterion
 from hascheduler.model.values.instants import WallMs
 from tests.factories import make_processor
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, post
+from tests.unit.api.requests import Client, check_problem, create, get, post
 from tests.unit.api.tokens import Guarded
 
 
-async def test_every_field_of_a_submit_is_stored(client: httpx2.AsyncClient, world: World) -> None:
+async def test_every_field_of_a_submit_is_stored(client: Client, world: World) -> None:
     body = {
         "definition": "sleep", "target": "demo", "payload": [{"seconds": 1.5}], "priority": 0, "tenant": "acme",
         "fairness_key": "k", "lane": "slow", "mode": "on_demand", "resources": {"cpu": 2}, "labels": {"a": "b"},
@@ -29,9 +29,7 @@ async def test_every_field_of_a_submit_is_stored(client: httpx2.AsyncClient, wor
     assert (stored["not_before_ms"], stored["tenant"], stored["resources"]) == (NOW + 1500, "acme", {"cpu": 2})
 
 
-async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(client: Client, world: World) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
     attempt = {
         "number": 1, "processor": "p-1", "dispatched_at_ms": NOW, "started_at_ms": None, "finished_at_ms": NOW + 1,
@@ -54,7 +52,7 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
 LOG = {"definition": "log"}
 
 
-async def job_in(client: httpx2.AsyncClient, world: World, state: str, **body: Any) -> str:
+async def job_in(client: Client, world: World, state: str, **body: Any) -> str:
     id = str((await post(client, "/v1/jobs", {**LOG, **body}, 201))["id"])
     world.rewrite_job(id, state=state)
     return id
@@ -72,7 +70,7 @@ async def job_in(client: httpx2.AsyncClient, world: World, state: str, **body: A
     ],
 )
 async def test_each_answer_says_which_state_it_met(
-    client: httpx2.AsyncClient, world: World, *, state: str, cancel: str, reprioritize: str, retry: str
+    client: Client, world: World, *, state: str, cancel: str, reprioritize: str, retry: str
 ) -> None:
     ids = [await job_in(client, world, state) for _ in range(3)]
     assert (await post(client, f"/v1/jobs/{ids[0]}/cancel"))["answer"] == cancel
@@ -82,15 +80,12 @@ async def test_each_answer_says_which_state_it_met(
     assert (await get(client, f"/v1/jobs/{ids[2]}"))["state"] == ("pending" if retry == "ok" else state)
 
 
-# A lane that is not defined may be misspelt
-
-
 def warnings(answer: httpx2.Response) -> list[str]:
     assert answer.is_success, answer.text
     return answer.headers.get_list("warning")
 
 
-async def test_a_submit_to_an_undefined_lane_names_the_nearest(client: httpx2.AsyncClient) -> None:
+async def test_a_submit_to_an_undefined_lane_names_the_nearest(client: Client) -> None:
     await client.put("/v1/lanes/bulk", json={"weight": 2})
     answer = await client.post("/v1/jobs", json={"definition": "log", "lane": "bluk"})
     [warning] = warnings(answer)
@@ -98,7 +93,7 @@ async def test_a_submit_to_an_undefined_lane_names_the_nearest(client: httpx2.As
 
 
 async def test_a_definition_that_no_processor_runs_is_named_with_those_that_resemble_it(
-    client: httpx2.AsyncClient, world: World
+    client: Client, world: World
 ) -> None:
     world.view.processors = lambda: [make_processor("p", ("resize", "mail")), make_processor("q", ("log",))]
     jobs = [{"definition": name} for name in ("log", "resise", *(f"x{number}" for number in range(20)))]
@@ -114,7 +109,7 @@ async def test_a_definition_that_no_processor_runs_is_named_with_those_that_rese
     assert warnings(await client.post("/v1/schedules", json=schedule)) == warned[:1]
 
 
-async def test_a_name_that_no_header_can_hold(client: httpx2.AsyncClient) -> None:
+async def test_a_name_that_no_header_can_hold(client: Client) -> None:
     await create(client)
     [warning] = warnings(await client.post("/v1/jobs", json={"definition": "log", "lane": 'ü"\\'}))
     assert warning.isascii()
@@ -137,7 +132,7 @@ def standing(ahead: int, *, exact: bool = True) -> QueuePosition:
     )
 
 
-async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx2.AsyncClient, world: World) -> None:
+async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: Client, world: World) -> None:
     world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(CAP, NOT_YET), position=standing(2))
     assert await get(client, WHY) == {
         "job": ID,
@@ -179,7 +174,7 @@ async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx2.A
     ],
 )
 async def test_the_summary_is_one_sentence(
-    client: httpx2.AsyncClient, world: World, explanation: Explanation, summary: str
+    client: Client, world: World, explanation: Explanation, summary: str
 ) -> None:
     world.view.explanations[ID] = explanation
     shown = await get(client, WHY)
@@ -198,7 +193,7 @@ async def test_the_summary_is_one_sentence(
     ],
 )
 async def test_a_job_that_the_replica_does_not_know_is_read_from_the_database(
-    client: httpx2.AsyncClient, world: World, stored: dict[str, Any], is_ready: bool, summary: str
+    client: Client, world: World, stored: dict[str, Any], is_ready: bool, summary: str
 ) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
     world.rewrite(Collection.JOBS, ID, **stored)
@@ -208,19 +203,14 @@ async def test_a_job_that_the_replica_does_not_know_is_read_from_the_database(
     assert (shown["blocks"], shown["standing"]) == ([], None)
 
 
-async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(client: Client, world: World) -> None:
     check_problem(await client.get(WHY), 404)
     await client.post("/v1/jobs", json={"definition": "log"})
     world.rewrite(Collection.JOBS, ID, priority="high")
     assert "priority" in check_problem(await client.get(WHY), 500)["detail"]
 
 
-# A job is retried with what failed as it had failed
-
-
-async def batch(client: httpx2.AsyncClient, **depends_on: str) -> dict[str, str]:
+async def batch(client: Client, **depends_on: str) -> dict[str, str]:
     """``c="a b"``: a job that waits for two others. The ids by these names."""
     jobs = [
         {"ref": name, "definition": "log", "depends_on": [f"ref:{other}" for other in others.split()]}
@@ -237,14 +227,14 @@ def fail(world: World, ids: dict[str, str], **because_of: str) -> None:
         world.rewrite_job(ids[name], state="failed", error=error, waits_for=[])
 
 
-async def retried(client: httpx2.AsyncClient, ids: dict[str, str], name: str = "a") -> tuple[str, dict[str, str]]:
+async def retried(client: Client, ids: dict[str, str], name: str = "a") -> tuple[str, dict[str, str]]:
     answer = await post(client, f"/v1/jobs/{ids[name]}/retry", {"with_dependents": True})
     names = {id: name for name, id in ids.items()}
     assert answer["complete"]
     return answer["answer"], {names[one["job"]]: one["answer"] for one in answer["dependents"]}
 
 
-async def test_a_diamond_waits_again_as_it_did(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_diamond_waits_again_as_it_did(client: Client, world: World) -> None:
     # The longer way round is found last, and must be revived before the end.
     ids = await batch(client, a="", b="a", c="a", e="c", end="b e")
     fail(world, ids, a="", b="a", c="a", e="c", end="b")
@@ -259,7 +249,7 @@ async def test_a_diamond_waits_again_as_it_did(client: httpx2.AsyncClient, world
     assert world.everything() == before
 
 
-async def test_what_ended_for_another_reason_stays_as_it_is(client: httpx2.AsyncClient, world: World) -> None:
+async def test_what_ended_for_another_reason_stays_as_it_is(client: Client, world: World) -> None:
     ids = await batch(client, a="", own="a", after="own", done="a", next="done", other="", both="a other")
     fail(world, ids, a="", own="", after="own", next="a", other="", both="a")
     world.rewrite_job(ids["done"], state="succeeded")
@@ -270,7 +260,7 @@ async def test_what_ended_for_another_reason_stays_as_it_is(client: httpx2.Async
     assert [world.job(ids[name])["state"] for name in ("own", "after", "both")] == ["failed"] * 3
 
 
-async def test_so_many_are_looked_at_and_no_more(client: httpx2.AsyncClient, world: World) -> None:
+async def test_so_many_are_looked_at_and_no_more(client: Client, world: World) -> None:
     ids = await batch(client, a="", b="a", c="a", d="b")
     fail(world, ids, a="", b="a", c="a", d="b")
     for most, found in ((1, 1), (2, 2), (3, 3)):
@@ -280,7 +270,7 @@ async def test_so_many_are_looked_at_and_no_more(client: httpx2.AsyncClient, wor
 
 
 async def test_another_tenants_dependents_are_neither_shown_nor_touched(
-    guarded: Guarded, acme: httpx2.AsyncClient, world: World
+    guarded: Guarded, acme: Client, world: World
 ) -> None:
     async with await guarded.client("admin") as boss:
         submitted: list[Any] = [
@@ -296,9 +286,7 @@ async def test_another_tenants_dependents_are_neither_shown_nor_touched(
     assert world.job(theirs)["state"] == "failed"
 
 
-async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(client: Client, world: World) -> None:
     ids = await batch(client, a="", b="a", c="b")
     fail(world, ids, a="", b="a", c="b")
     path, body, once = f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True}, {"Idempotency-Key": "k"}

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx2
 import pytest
 
 from hascheduler.model.collection import Collection
@@ -12,7 +11,7 @@ from hascheduler.schema.noun import read_document
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.uniqueness import Uniqueness
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import check_problem, complete, create, get
+from tests.unit.api.requests import Client, check_problem, complete, create, get
 
 LOG = "/v1/definitions/log"
 RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"}
@@ -39,7 +38,7 @@ FULL: dict[str, Any] = {
 }  # fmt: skip
 
 
-async def test_everything_that_can_be_said_is_kept(client: httpx2.AsyncClient, world: World) -> None:
+async def test_everything_that_can_be_said_is_kept(client: Client, world: World) -> None:
     shown = (await client.put(LOG, json=FULL)).json()
     assert shown == {**PLAIN, **FULL}
     stored = world.stored(Collection.DEFINITIONS, "log")
@@ -80,9 +79,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx2.AsyncClient, w
         ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
     ],
 )
-async def test_a_patch_changes_what_it_names(
-    client: httpx2.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
-) -> None:
+async def test_a_patch_changes_what_it_names(client: Client, patch: dict[str, Any], shown: dict[str, Any]) -> None:
     before = (await client.put(LOG, json=FULL)).json()
     answer = await client.patch(LOG, json=patch)
     assert answer.status_code == 200
@@ -90,7 +87,7 @@ async def test_a_patch_changes_what_it_names(
 
 
 async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_it_says_otherwise(
-    client: httpx2.AsyncClient, world: World
+    client: Client, world: World
 ) -> None:
     await client.put(LOG, json={})
     stored = world.stored(Collection.DEFINITIONS, "log")
@@ -115,7 +112,7 @@ BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
     ],
 )
 async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
-    client: httpx2.AsyncClient, world: World, path: str, broken: dict[str, Any]
+    client: Client, world: World, path: str, broken: dict[str, Any]
 ) -> None:
     await client.put(path, json={})
     kind, name = path.split("/")[2:]
@@ -130,17 +127,11 @@ ON = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
 USE = {"only": ["business-days"], "except": ["holidays-de"]}
 
 
-async def put_calendar(client: httpx2.AsyncClient, name: str, **body: Any) -> dict[str, Any]:
-    answer = await client.put(f"/v1/calendars/{name}", json=body)
-    assert answer.status_code in (200, 201), answer.text
-    shown: dict[str, Any] = answer.json()
-    return shown
-
-
 @pytest.fixture
-async def calendars(client: httpx2.AsyncClient) -> None:
-    await put_calendar(client, "business-days", weekdays=["mon-fri"])
-    await put_calendar(client, "holidays-de", include=["01-01", "--12-25", "2026-01-05/2026-01-06"])
+async def calendars(client: Client) -> None:
+    holidays = {"include": ["01-01", "--12-25", "2026-01-05/2026-01-06"]}
+    for name, body in (("business-days", {"weekdays": ["mon-fri"]}), ("holidays-de", holidays)):
+        assert (await client.put(f"/v1/calendars/{name}", json=body)).status_code == 201
 
 
 @pytest.mark.usefixtures("calendars")
@@ -154,7 +145,7 @@ async def calendars(client: httpx2.AsyncClient) -> None:
     ],
 )
 async def test_a_use_that_makes_no_sense_is_refused(
-    client: httpx2.AsyncClient, use: dict[str, Any], path: str, expected: str
+    client: Client, use: dict[str, Any], path: str, expected: str
 ) -> None:
     body = {"name": "s", "trigger": {**ON, "calendars": use}, "job": {"definition": "log"}}
     problem = check_problem(await client.post("/v1/schedules", json=body), 422)
@@ -163,7 +154,7 @@ async def test_a_use_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.usefixtures("calendars")
-async def test_a_calendar_that_is_used_is_not_deleted(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_calendar_that_is_used_is_not_deleted(client: Client, world: World) -> None:
     await create(client, name="s", trigger={**ON, "calendars": USE})
     problem = check_problem(await client.delete("/v1/calendars/holidays-de"), 409)
     assert "used by the schedules s;" in problem["detail"]
@@ -173,9 +164,7 @@ async def test_a_calendar_that_is_used_is_not_deleted(client: httpx2.AsyncClient
 
 
 @pytest.mark.usefixtures("calendars")
-async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(client: Client, world: World) -> None:
     await create(client, name="s", trigger={**ON, "calendars": USE})
     world.database.delete(Collection.CALENDARS, "holidays-de")  # as a backup of before would
     shown = await get(client, "/v1/schedules/s")
@@ -189,7 +178,7 @@ async def test_a_schedule_whose_calendar_is_gone_says_so_and_can_be_edited(
     assert patched.json()["next_at"] is not None
 
 
-async def test_a_lane_has_its_defaults(client: httpx2.AsyncClient) -> None:
+async def test_a_lane_has_its_defaults(client: Client) -> None:
     answer = await client.put(BULK, json={})
     shown = answer.json()
     assert (answer.status_code, answer.headers["location"]) == (201, BULK)
@@ -199,7 +188,7 @@ async def test_a_lane_has_its_defaults(client: httpx2.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("calendars")
-async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: httpx2.AsyncClient) -> None:
+async def test_a_schedule_on_calendars_shows_them_and_when_it_fires(client: Client) -> None:
     shown = await create(client, name="s", trigger={**ON, "calendars": USE})
     assert shown["trigger"]["calendars"] == {**USE, "timezone": None}
     preview = await get(client, "/v1/schedules/s/preview?count=14")

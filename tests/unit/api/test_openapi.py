@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import jsonschema_rs
 import pytest
 import schemathesis
@@ -20,18 +19,12 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.token import digest_of
 from tests.factories import make_job
 from tests.tiers import TIER, in_tier
-from tests.unit.api.doubles import World, app_of, description, the_routes
+from tests.unit.api.doubles import World, app_of, description, operations, the_routes
 from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
-from tests.unit.api.requests import create
+from tests.unit.api.requests import Client, create
 
 DOCUMENT: dict[str, Any] = description()  # as it is served
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
-
-
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, item in DOCUMENT["paths"].items():
-        for method, operation in item.items():
-            yield method.upper(), path, operation
 
 
 def test_every_operation_has_a_name_a_tag_and_its_refusals() -> None:
@@ -108,7 +101,7 @@ def test_every_body_and_every_answer_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("kind", ["definition", "lane", "calendar", "tenant"])
-async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: httpx2.AsyncClient, kind: str) -> None:
+async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: Client, kind: str) -> None:
     schemas = DOCUMENT["components"]["schemas"]
     [example] = schemas[f"{kind.capitalize()}Body"]["examples"]
     answer = await client.put(f"/v1/{kind}s/a", json=example)
@@ -120,7 +113,7 @@ async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: ht
 
 
 @pytest.mark.parametrize("kind", ["schedule", "definition", "lane", "calendar", "tenant"])
-async def test_the_examples_of_a_patch_are_taken(client: httpx2.AsyncClient, kind: str) -> None:
+async def test_the_examples_of_a_patch_are_taken(client: Client, kind: str) -> None:
     await create(client)
     for other in ("definition", "lane", "calendar", "tenant"):
         assert (await client.put(f"/v1/{other}s/tick", json={})).status_code == 201
@@ -131,7 +124,7 @@ async def test_the_examples_of_a_patch_are_taken(client: httpx2.AsyncClient, kin
 
 
 async def test_the_document_that_is_served_is_the_one_in_the_package_and_the_one_that_the_routes_give(
-    client: httpx2.AsyncClient,
+    client: Client,
 ) -> None:
     answer = await client.get("/openapi.json")
     assert answer.headers["content-type"] == "application/json"

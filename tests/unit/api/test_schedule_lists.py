@@ -3,24 +3,22 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx2
 import pytest
 
-from hascheduler.api.edge import Edge
 from hascheduler.api.schedules import timeline as room
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, create, get, pages
+from tests.unit.api.requests import Client, check_problem, create, get, pages
 from tests.unit.api.tokens import Guarded
 
 SECOND: dict[str, Any] = {"type": "interval", "every": "1s"}
 PAST_END = {**SECOND, "end_at": "2030-01-01T00:00:05Z"}
 
 
-async def some(client: httpx2.AsyncClient, world: World) -> None:
+async def some(client: Client, world: World) -> None:
     """b was paused; c and d have no more times; e missed its last one, f skipped one before it fired."""
     job, of_beta = {"definition": "log", "tenant": "acme"}, {"definition": "log", "tenant": "beta"}
     await create(client, name="a.nightly", job=job, labels={"team": "x"})
@@ -55,7 +53,7 @@ ROWS: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("query", "expected"), ROWS)
 async def test_schedules_are_listed_and_counted_by_what_is_asked_for(
-    client: httpx2.AsyncClient, world: World, query: str, expected: list[str]
+    client: Client, world: World, query: str, expected: list[str]
 ) -> None:
     await some(client, world)
     for limit in (1, 2, 100):
@@ -70,7 +68,7 @@ async def test_schedules_are_listed_and_counted_by_what_is_asked_for(
 
 
 async def test_labels_of_so_many_are_looked_at_and_no_more(
-    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await some(client, world)
     monkeypatch.setattr("hascheduler.api.schedules.selection.LABELS_READ_MAX", 2)
@@ -83,7 +81,7 @@ async def test_labels_of_so_many_are_looked_at_and_no_more(
 
 
 async def test_the_last_verdict_is_looked_for_among_the_newest_decisions(
-    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(client, name="a")
     await create(client, name="b")
@@ -97,7 +95,7 @@ async def test_the_last_verdict_is_looked_for_among_the_newest_decisions(
     assert [item["name"] for item in (await get(client, "/v1/schedules?verdict=missed"))["items"]] == ["a"]
 
 
-async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_replica_whose_mirror_is_not_complete_says_so(client: Client, world: World) -> None:
     await create(client)
     world.view.ready = False
     for path in ("/v1/schedules?text=t", "/v1/schedules:counts"):
@@ -106,14 +104,14 @@ async def test_a_replica_whose_mirror_is_not_complete_says_so(client: httpx2.Asy
 
 
 @pytest.fixture
-async def beta(guarded: Guarded, client: httpx2.AsyncClient, world: World) -> AsyncIterator[httpx2.AsyncClient]:
+async def beta(guarded: Guarded, client: Client, world: World) -> AsyncIterator[Client]:
     async with await guarded.client("admin") as boss:
         await some(boss, world)
     async with await guarded.client("viewer", "beta") as viewer:
         yield viewer
 
 
-async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: httpx2.AsyncClient, world: World) -> None:
+async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: Client, world: World) -> None:
     for query in ("", "text=e", "tenant=beta", "state=active&state=ended"):
         assert [item["name"] for item in (await get(beta, f"/v1/schedules?{query}"))["items"]] == ["d-ended", "e"]
         assert (await get(beta, f"/v1/schedules:counts?{query}"))["matched"] == 2
@@ -125,28 +123,23 @@ async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: httpx2.Async
     assert [item["name"] for item in (await get(beta, "/v1/schedules?text=e"))["items"]] == ["d-ended"]
 
 
-# The timeline: what became of their times and which are to come
-
-
 TIMELINE = "/v1/timeline"
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
 
-async def hourly(client: httpx2.AsyncClient, *names: str, tenant: str = "default", **changes: Any) -> None:
+async def hourly(client: Client, *names: str, tenant: str = "default", **changes: Any) -> None:
     for name in names:
         trigger = {"type": "interval", "every": "1h", "anchor": "2030-01-01T00:00:00Z"}
         job = {"definition": "log", "tenant": tenant}
         await create(client, **{"name": name, "trigger": trigger, "job": job, **changes})
 
 
-async def names(client: httpx2.AsyncClient, query: str = "", limit: int = 1) -> list[str]:
+async def names(client: Client, query: str = "", limit: int = 1) -> list[str]:
     return [row["name"] for row in await pages(client, TIMELINE, query, limit)]
 
 
-async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(client: Client, world: World) -> None:
     assert (await client.put("/v1/definitions/log", json={"max_concurrency": 2})).status_code == 201
     await hourly(client, "a", "b", "c")
     world.view.learned |= {("log", name): 15 * MINUTE_MS for name in "abc"}
@@ -165,7 +158,7 @@ async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(
     assert (await get(client, TIMELINE))["load"] != load
 
 
-async def test_a_row_has_what_was_and_what_is_to_come(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_row_has_what_was_and_what_is_to_come(client: Client, world: World) -> None:
     await hourly(client, "tick")
     world.view.learned["log", "tick"] = 90_000
     for hour, began_ms in ((1, 5_000), (2, 10 * MINUTE_MS), (5, None), (6, None)):
@@ -211,7 +204,7 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: httpx2.AsyncClient
     }
 
 
-async def test_many_times_ahead_are_counted(client: httpx2.AsyncClient) -> None:
+async def test_many_times_ahead_are_counted(client: Client) -> None:
     await hourly(client, "often", trigger={"type": "interval", "every": "1s"})
     await hourly(client, "seldom", trigger={"type": "interval", "every": "1s", "max_fires": 3})
     often, seldom = (await get(client, TIMELINE))["items"]
@@ -219,9 +212,7 @@ async def test_many_times_ahead_are_counted(client: httpx2.AsyncClient) -> None:
     assert (len(seldom["ahead_ms"]), seldom["ahead_count"]) == (3, 3)
 
 
-async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(client: Client, world: World) -> None:
     await hourly(client, "a", "b", labels={"team": "x"})
     world.rewrite(Collection.SCHEDULES, "a", trigger={"type": "never"})
     trigger = world.schedule("b")["trigger"]
@@ -233,8 +224,7 @@ async def test_what_can_not_be_read_is_left_out_and_a_missing_calendar_is_said(
         assert row["note"] == "it does not fire: there is no calendar 'gone'"
 
 
-async def test_a_token_of_one_tenant_sees_its_own(app: Edge, world: World) -> None:
-    guarded = Guarded(app, world)
+async def test_a_token_of_one_tenant_sees_its_own(guarded: Guarded, world: World) -> None:
     admin = await guarded.client()
     await hourly(admin, "a", tenant="acme", labels={"team": "x"})
     await hourly(admin, "b", tenant="beta", labels={"team": "x"})

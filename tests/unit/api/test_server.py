@@ -16,6 +16,7 @@ from hascheduler.api.http.connection import HEAD_BYTES_MAX
 from hascheduler.api.http.server import ApiServer
 from hascheduler.errors import InvalidInput
 from tests.unit.api.doubles import World, app_of
+from tests.unit.api.requests import Client
 
 
 @contextlib.asynccontextmanager
@@ -38,7 +39,7 @@ async def serving(
             await task
 
 
-def plain_client(port: int) -> httpx2.AsyncClient:
+def plain_client(port: int) -> Client:
     """For HTTP alone: it does not read the authorities that this machine trusts, which takes 20 ms."""
     return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", verify=False)
 
@@ -112,13 +113,7 @@ async def turns_of_the_loop() -> None:
 async def test_a_request_that_never_ends_does_not_hold_up_the_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entered = asyncio.Event()
-
-    async def stuck(job_id: str) -> None:
-        entered.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(world.jobs, "get", stuck)
+    entered, _ = held_look_up(world, monkeypatch)
     monkeypatch.setattr(server_module, "_DRAIN_S", 0.1)
     async with asyncio.timeout(10):
         async with serving(world) as server:
@@ -191,9 +186,6 @@ async def test_what_surrounds_chunks_is_not_kept_either(endless: bytes) -> None:
             writer.write(b"a" * (2 * HEAD_BYTES_MAX))
             assert b"HTTP/1.1 400" in await until_cut(reader)
         writer.close()
-
-
-# What no HTTP client would send: refused, and nothing is written
 
 
 EMPTY = World().everything()

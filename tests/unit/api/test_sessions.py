@@ -131,9 +131,6 @@ async def test_a_mirror_that_is_too_late_begins_no_session(guarded: Guarded, mon
     assert stored(guarded.world) == []
 
 
-# What a session opens, and until when
-
-
 async def test_a_session_ends_when_its_time_is_over(guarded: Guarded) -> None:
     async with await guarded.page("viewer") as page:
         guarded.world.clock.now = WallMs(NOW + 12 * HOUR_MS - 1)

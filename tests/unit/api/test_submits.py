@@ -15,57 +15,26 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema import job as job_schema
 from hascheduler.schema.job import SubmitJobBody
-from tests.unit.api.doubles import World, description
-from tests.unit.api.requests import check_problem, create, get
+from tests.unit.api.doubles import World, description, operations
+from tests.unit.api.requests import Client, check_problem, create, get
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
-
-JOB = {"definition": "log", "payload": {"n": 1}}
-
-
-async def submit(client: httpx2.AsyncClient, key: str | None = None, **body: Any) -> httpx2.Response:
-    headers = {} if key is None else {"Idempotency-Key": key}
-    return await client.post("/v1/jobs", json={**JOB, **body}, headers=headers)
-
-
-async def submitted(client: httpx2.AsyncClient, **body: Any) -> str:
-    answer = await submit(client, **body)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
-
-
-async def test_a_repeat_under_a_key_is_answered_with_the_same_job(client: httpx2.AsyncClient, world: World) -> None:
-    first = await submit(client, "k1")
-    assert first.status_code == 201
-    assert "idempotency-replayed" not in first.headers
-    before = world.everything()
-    again = await submit(client, "k1")
-    assert (again.status_code, again.headers["idempotency-replayed"]) == (200, "true")
-    assert again.json() == first.json()
-    assert again.headers["location"] == first.headers["location"]
-    assert world.everything() == before
-
 
 LOG: dict[str, Any] = {"definition": "log"}
 HONOURING = {
     ("POST", "/v1/jobs"), ("POST", "/v1/jobs:batch"), ("POST", "/v1/jobs/{id}/retry"), ("POST", "/v1/schedules"),
     ("POST", "/v1/schedules:trigger"), ("POST", "/v1/schedules/{name}/trigger"),
 }  # fmt: skip
-READING = {"get", "head", "options"}
+WRITES = [
+    (method, path, any(each["name"] == HEADER for each in operation.get("parameters", ())))
+    for method, path, operation in operations()
+    if method not in ("GET", "HEAD", "OPTIONS")
+]
+"""And whether each documents the header."""
 
 
-def writes() -> list[tuple[str, str, bool]]:
-    """Each write of the OpenAPI document, and whether it documents the header."""
-    return [
-        (method.upper(), path, any(each["name"] == HEADER for each in operation.get("parameters", ())))
-        for path, operations in description()["paths"].items()
-        for method, operation in operations.items()
-        if method not in READING
-    ]
-
-
-@pytest.mark.parametrize(("method", "path", "documented"), writes())
+@pytest.mark.parametrize(("method", "path", "documented"), WRITES)
 async def test_a_key_is_honoured_or_refused_and_never_ignored(
-    client: httpx2.AsyncClient, world: World, method: str, path: str, documented: bool
+    client: Client, world: World, method: str, path: str, documented: bool
 ) -> None:
     await create(client)
     before = world.everything()
@@ -113,17 +82,21 @@ OF_0_2_0: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("body", "hashed"), OF_0_2_0)
 async def test_each_release_knows_the_submits_of_the_other(
-    client: httpx2.AsyncClient, world: World, body: dict[str, Any], hashed: str
+    client: Client, world: World, body: dict[str, Any], hashed: str
 ) -> None:
     """What is stored is what 0.2.0 compares with, so it does not matter which of the two was asked first."""
-    answer = await client.post("/v1/jobs", json=body, headers={HEADER: "k"})
-    assert world.job(answer.json()["id"])["request_hash"] == hashed
+    first = await client.post("/v1/jobs", json=body, headers={HEADER: "k"})
+    assert (first.status_code, "idempotency-replayed" in first.headers) == (201, False)
+    assert world.job(first.json()["id"])["request_hash"] == hashed
+    before = world.everything()
     again = await client.post("/v1/jobs", json=body, headers={HEADER: "k"})
-    assert (again.status_code, again.json()["id"]) == (200, answer.json()["id"])
+    assert (again.status_code, again.headers["idempotency-replayed"], again.json()) == (200, "true", first.json())
+    assert again.headers["location"] == first.headers["location"]
+    assert world.everything() == before
 
 
 async def test_an_atomic_batch_that_was_sent_before_a_field_came_is_the_same_after(
-    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = {"jobs": [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}], "atomic": True}
     first = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "k"})
@@ -138,11 +111,10 @@ def batch_of(*payloads: object, atomic: bool) -> dict[str, Any]:
     return {"jobs": [{**LOG, "payload": payload} for payload in payloads], "atomic": atomic}
 
 
-async def submit_batch(client: httpx2.AsyncClient, body: dict[str, Any], status: int = 200) -> dict[str, Any]:
+async def submit_batch(client: Client, body: dict[str, Any]) -> Any:
     answer = await client.post("/v1/jobs:batch", json=body, headers={HEADER: "nightly"})
-    assert answer.status_code == status, answer.text
-    shown: dict[str, Any] = answer.json()
-    return shown
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
@@ -152,7 +124,7 @@ def ids(answer: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("atomic", [False, True])
 @pytest.mark.parametrize("forgets", [False, True])
 async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
-    client: httpx2.AsyncClient, world: World, atomic: bool, forgets: bool
+    client: Client, world: World, atomic: bool, forgets: bool
 ) -> None:
     """Day after day, at the same time: each batch has an id of its own, and a repeated request gets that again.
 
@@ -176,9 +148,6 @@ async def test_a_key_that_is_used_again_after_its_day_makes_another_batch(
     assert not {*ids(batches[-1])} & {*ids(batches[-2])}
 
 
-# The trace of submitted jobs: the caller's or one of their own
-
-
 BACKFILL = {"from": "2029-12-31T23:59:58Z", "to": "2029-12-31T23:59:59Z"}
 REQUESTS: dict[str, tuple[object, str, int]] = {
     "/v1/jobs": ({"definition": "log"}, "submit log", 1),
@@ -199,8 +168,7 @@ def recorded() -> Recorded:
 
 
 @pytest.fixture
-async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of a replica that traces."""
+async def traced(app: Edge, world: World, recorded: Recorded) -> AsyncIterator[Client]:
     app.services = replace(world.services(), tracer=recorded.tracer)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://api") as client:
         yield client
@@ -212,7 +180,7 @@ def kept(world: World) -> list[Any]:
 
 @pytest.mark.parametrize("path", REQUESTS)
 async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
-    traced: httpx2.AsyncClient, world: World, recorded: Recorded, path: str
+    traced: Client, world: World, recorded: Recorded, path: str
 ) -> None:
     body, name, jobs = REQUESTS[path]
     await create(traced)
@@ -224,9 +192,7 @@ async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
     assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(span)}-{id_of(span)}"] * jobs
 
 
-async def test_without_tracing_the_callers_trace_is_stored_unless_it_is_malformed(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_without_tracing_the_callers_trace_is_stored_unless_it_is_malformed(client: Client, world: World) -> None:
     for values in ([CALLER.traceparent], [b"\xff\xfe"], [CALLER.traceparent] * 2):
         headers: list[Any] = [("traceparent", value) for value in values]
         assert (await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)).status_code == 201

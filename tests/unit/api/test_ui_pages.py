@@ -11,12 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from hascheduler.api.ui import pages
 from hascheduler.api.ui.pages import ASSETS
-from tests.unit.api.requests import check_problem
+from tests.unit.api.requests import Client, check_problem
 from tests.unit.api.tokens import Guarded
 
 UI = files("hascheduler.api.ui")
@@ -25,9 +24,7 @@ COMPRESSED_BYTES_MAX = 120_000
 
 
 @pytest.mark.parametrize("path", sorted(pages.PAGES - {"/"}))
-async def test_each_view_is_the_same_document_also_for_a_link_of_another_site(
-    client: httpx2.AsyncClient, path: str
-) -> None:
+async def test_each_view_is_the_same_document_also_for_a_link_of_another_site(client: Client, path: str) -> None:
     answer = await client.get(path, params={"state": "failed", "after": "x"}, headers=BROWSER)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -35,7 +32,7 @@ async def test_each_view_is_the_same_document_also_for_a_link_of_another_site(
     assert answer.content == (await client.get("/ui")).content
 
 
-async def test_browsers_are_led_to_the_page_and_programs_are_not(client: httpx2.AsyncClient) -> None:
+async def test_browsers_are_led_to_the_page_and_programs_are_not(client: Client) -> None:
     answer = await client.get("/", headers=BROWSER)
     assert (answer.status_code, answer.headers["location"]) == (307, "/ui")
     check_problem(await client.get("/", headers={"accept": "application/json"}), 404)
@@ -49,9 +46,7 @@ async def test_neither_page_nor_assets_need_a_token(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize("path", ["/ui", "/docs"])
-async def test_a_page_loads_its_own_files_alone_and_holds_no_script_or_style(
-    client: httpx2.AsyncClient, path: str
-) -> None:
+async def test_a_page_loads_its_own_files_alone_and_holds_no_script_or_style(client: Client, path: str) -> None:
     page = (await client.get(path)).text
     loaded = {each for each in re.findall(r'(?:src|href)="([^"]*)"', page) if each != "data:,"}
     assert loaded == {f"docs/{name}" for name in ASSETS} if path == "/docs" else loaded
@@ -67,7 +62,7 @@ UI_PATHS = ["/ui", pages.asset_path("app.js"), pages.asset_path("style.css")]
 
 
 @pytest.mark.parametrize("path", [*UI_PATHS, "/docs", *(f"/docs/{name}" for name in ASSETS)])
-async def test_the_policy_allows_this_origin_alone(client: httpx2.AsyncClient, path: str) -> None:
+async def test_the_policy_allows_this_origin_alone(client: Client, path: str) -> None:
     headers = (await client.get(path)).headers
     policy = {kind: rest.strip() for kind, _, rest in (
         each.strip().partition(" ") for each in headers["content-security-policy"].split(";"))}  # fmt: skip
@@ -93,7 +88,7 @@ def test_no_module_makes_markup_of_text_or_asks_another_host() -> None:
             assert not re.search(r"\bstyle=\$?[\"{]", text), f"{name}: the policy allows no style that stands in markup"
 
 
-async def test_assets_are_sent_packed_to_those_who_unpack_them(client: httpx2.AsyncClient) -> None:
+async def test_assets_are_sent_packed_to_those_who_unpack_them(client: Client) -> None:
     path = pages.asset_path("app.js")
     packed = await client.get(path, headers={"accept-encoding": "gzip"})
     plain = await client.get(path, headers={"accept-encoding": "identity"})
@@ -128,9 +123,6 @@ def test_the_files_are_those_of_the_release_that_is_noted() -> None:
     assert set(noted.values()) == {entry.name for entry in FOLDER.iterdir()} - {"README", "page.html", "start.js"}
     for hash, name in noted.items():
         assert sha256((FOLDER / name).read_bytes()).hexdigest() == hash, name
-
-
-# The parts of the dashboard that are computed: node runs them
 
 
 _STATIC = Path(str(files("hascheduler.api.ui") / "static"))

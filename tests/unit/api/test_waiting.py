@@ -10,6 +10,7 @@ import pytest
 from hascheduler.api.http.limits import Limit
 from hascheduler.daemon.outbound import waiters
 from tests.unit.api.doubles import World
+from tests.unit.api.requests import Client
 from tests.unit.api.test_server import plain_client, serving
 
 JOB = {"definition": "log"}
@@ -31,7 +32,7 @@ def waits(world: World, id: str) -> bool:
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_the_result_is_in_the_answer(client: httpx2.AsyncClient, world: World, method: str) -> None:
+async def test_the_result_is_in_the_answer(client: Client, world: World, method: str) -> None:
     if method == "GET":
         await client.post("/v1/jobs", json=JOB)
         asking = asyncio.create_task(client.get("/v1/jobs/job:0001?wait=30s"))
@@ -45,7 +46,7 @@ async def test_the_result_is_in_the_answer(client: httpx2.AsyncClient, world: Wo
     assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
 
 
-async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx2.AsyncClient) -> None:
+async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: Client) -> None:
     for wait in ("0s", "20ms", "0.02"):
         answer = await client.post(f"/v1/jobs?wait={wait}", json=JOB)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
@@ -116,7 +117,7 @@ async def test_who_was_answered_that_it_goes_on_may_ask_for_it_again(world: Worl
         assert await clients.state() == "pending"
 
 
-async def test_who_did_not_make_the_job_never_cancels_it(client: httpx2.AsyncClient, world: World) -> None:
+async def test_who_did_not_make_the_job_never_cancels_it(client: Client, world: World) -> None:
     """It may have been made at another replica, where its maker waits."""
     await client.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "k"})
     async with serving(world) as server:
@@ -126,7 +127,7 @@ async def test_who_did_not_make_the_job_never_cancels_it(client: httpx2.AsyncCli
 
 
 async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
-    client: httpx2.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await client.post("/v1/jobs", json=JOB)
     world.limits["waits"] = Limit("some", 0)

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import httpx2
 import pytest
 
 from hascheduler.model.collection import Collection
@@ -11,11 +10,11 @@ from hascheduler.model.processor import is_polling
 from hascheduler.model.values.instants import format_instant
 from hascheduler.schema.retry import RetryPolicy
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, get, post
+from tests.unit.api.requests import Client, check_problem, get, post
 from tests.unit.api.work import NOBODY, attempt, promised, registered, started, waits
 
 
-async def test_a_registration_is_stored_and_answered_with_the_terms(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_registration_is_stored_and_answered_with_the_terms(client: Client, world: World) -> None:
     body = {"name": "far", "definitions": ["log", "*"], "slots": 3, "resources": {"gpu": 1}}
     answer = await post(client, "/v1/work/processors", body, 201)
     id = answer.pop("processor")
@@ -30,7 +29,7 @@ async def test_a_registration_is_stored_and_answered_with_the_terms(client: http
     assert await registered(client) != await registered(client)
 
 
-async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: Client, world: World) -> None:
     named = await promised(
         client, world, await registered(client), target="t", payload={"n": 1}, labels={"a": "b"}, tenant="acme"
     )
@@ -54,7 +53,7 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx2.
     ],
 )
 async def test_a_start_returns_the_timeout_and_a_repeat_the_rest_of_it(
-    client: httpx2.AsyncClient, world: World, definition: dict[str, Any], passed_ms: int, timeout: float | None
+    client: Client, world: World, definition: dict[str, Any], passed_ms: int, timeout: float | None
 ) -> None:
     assert (await client.put("/v1/definitions/log", json=definition)).status_code == 201
     named = await started(client, world, await registered(client))
@@ -62,7 +61,7 @@ async def test_a_start_returns_the_timeout_and_a_repeat_the_rest_of_it(
     assert (await post(client, "/v1/work/start", named))["timeout"] == timeout
 
 
-async def test_only_its_own_attempt_is_started(client: httpx2.AsyncClient, world: World) -> None:
+async def test_only_its_own_attempt_is_started(client: Client, world: World) -> None:
     named = await promised(client, world, await registered(client))
     before = world.everything()
     for other in ({"processor": await registered(client)}, {"attempt": 2}, {"job": "job:none"}):
@@ -71,9 +70,7 @@ async def test_only_its_own_attempt_is_started(client: httpx2.AsyncClient, world
 
 
 @pytest.mark.parametrize("processor", [NOBODY, "p-1.bb"])
-async def test_an_unknown_processor_is_answered_that_it_must_register_again(
-    client: httpx2.AsyncClient, processor: str
-) -> None:
+async def test_an_unknown_processor_is_answered_that_it_must_register_again(client: Client, processor: str) -> None:
     for path in ("fetch", "heartbeat"):
         answer = await client.post(f"/v1/work/{path}", json={"processor": processor})
         check_problem(answer, 404)
@@ -81,7 +78,7 @@ async def test_an_unknown_processor_is_answered_that_it_must_register_again(
         assert "register again" in answer.json()["detail"]
 
 
-async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx2.AsyncClient, world: World) -> None:
+async def test_processors_that_do_not_speak_http_are_out_of_reach(client: Client, world: World) -> None:
     job_id = (await post(client, "/v1/jobs", {"definition": "log"}, 201))["id"]
     await world.dispatch(job_id, "p-1.bb")
     named = {"processor": "p-1.bb", "job": job_id, "attempt": 1}
@@ -93,7 +90,7 @@ async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx2
 
 
 async def test_a_promised_attempt_is_returned_at_once_and_again_until_it_is_started(
-    client: httpx2.AsyncClient, world: World
+    client: Client, world: World
 ) -> None:
     processor = await registered(client)
     named = await promised(client, world, processor)
@@ -106,9 +103,7 @@ async def test_a_promised_attempt_is_returned_at_once_and_again_until_it_is_star
     assert (await post(client, "/v1/work/fetch", {**asked, "wait": 0}))["attempts"] == []
 
 
-async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(client: Client, world: World) -> None:
     processor = await registered(client)
     look, looks = world.view.dispatched_attempts, 0
 
@@ -125,9 +120,7 @@ async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
     assert (fetch.result()["attempts"], looks) == ([attempt(named)], 3)
 
 
-async def test_a_fetch_is_a_heartbeat_and_returns_the_attempts_to_stop(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_a_fetch_is_a_heartbeat_and_returns_the_attempts_to_stop(client: Client, world: World) -> None:
     processor = await registered(client)
     asked = await started(client, world, processor)
     await post(client, f"/v1/jobs/{asked['job']}/cancel")
@@ -141,7 +134,7 @@ async def test_a_fetch_is_a_heartbeat_and_returns_the_attempts_to_stop(
     assert (after["beat"], after["draining"]) == (before["beat"] + 1, True)
 
 
-async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_stopping_replica_answers_its_waiting_fetches(client: Client, world: World) -> None:
     processor = await registered(client)
     asked = {"processor": processor, "wait": "60s"}
     async with asyncio.TaskGroup() as tasks:
@@ -154,12 +147,11 @@ async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx2.Asy
     assert answer.headers["retry-after"] == "1"
 
 
-async def _job(client: httpx2.AsyncClient, named: dict[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = (await client.get(f"/v1/jobs/{named['job']}")).json()
-    return shown
+async def _job(client: Client, named: dict[str, Any]) -> Any:
+    return await get(client, f"/v1/jobs/{named['job']}")
 
 
-async def _finish(client: httpx2.AsyncClient, named: dict[str, Any], outcome: str, **more: Any) -> Any:
+async def _finish(client: Client, named: dict[str, Any], outcome: str, **more: Any) -> Any:
     return await post(client, "/v1/work/finish", {**named, "outcome": outcome, **more})
 
 
@@ -179,7 +171,7 @@ ENDED: dict[str, tuple[dict[str, Any], dict[str, Any], str, int]] = {
 
 @pytest.mark.parametrize("row", ENDED)
 async def test_how_an_attempt_ends_is_told_once_however_often_it_is_sent(
-    client: httpx2.AsyncClient, world: World, row: str
+    client: Client, world: World, row: str
 ) -> None:
     definition, end, state, failures = ENDED[row]
     await client.put("/v1/definitions/log", json=definition)
@@ -205,7 +197,7 @@ async def test_how_an_attempt_ends_is_told_once_however_often_it_is_sent(
     ],
 )
 async def test_a_success_that_is_told_when_the_time_is_over_is_late_and_the_attempt_has_failed(
-    client: httpx2.AsyncClient, world: World, definition: dict[str, Any], error: str, again: bool
+    client: Client, world: World, definition: dict[str, Any], error: str, again: bool
 ) -> None:
     """Although the leader, which gives workers ten seconds more, has not ended it."""
     await client.put("/v1/definitions/log", json=definition)
@@ -221,7 +213,7 @@ async def test_a_success_that_is_told_when_the_time_is_over_is_late_and_the_atte
 
 
 async def test_a_success_in_time_stands_and_one_after_a_cancel_and_the_timeout_is_a_cancel(
-    client: httpx2.AsyncClient, world: World
+    client: Client, world: World
 ) -> None:
     await client.put("/v1/definitions/log", json={"timeout": "1m"})
     processor = await registered(client)
@@ -236,9 +228,7 @@ async def test_a_success_in_time_stands_and_one_after_a_cancel_and_the_timeout_i
     assert [(await _job(client, one))["state"] for one in (first, second)] == ["succeeded", "cancelled"]
 
 
-async def test_a_failure_keeps_its_traceback_for_those_who_look_at_the_job_alone(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_a_failure_keeps_its_traceback_for_those_who_look_at_the_job_alone(client: Client, world: World) -> None:
     named = await started(client, world, await registered(client))
     told = "Error: no\n    at resize (mine.mjs:7) http://me:secret@there/"
     answer = await _finish(client, named, "failed", error="no", retryable=False, traceback=told)
@@ -251,9 +241,7 @@ async def test_a_failure_keeps_its_traceback_for_those_who_look_at_the_job_alone
     assert "mine.mjs" not in str(why)
 
 
-async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(
-    client: httpx2.AsyncClient, world: World
-) -> None:
+async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(client: Client, world: World) -> None:
     named = await started(client, world, await registered(client))
     before = world.everything()
     check_problem(await client.post("/v1/work/finish", json={**named, "outcome": "cancelled"}), 409)
@@ -266,7 +254,7 @@ async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(
 
 @pytest.mark.parametrize("other", [{"processor": "http:other.1"}, {"attempt": 2}, {"job": "job:none"}], ids=str)
 async def test_finishing_another_processors_attempt_is_late(
-    client: httpx2.AsyncClient, world: World, other: dict[str, Any]
+    client: Client, world: World, other: dict[str, Any]
 ) -> None:
     named = await started(client, world, await registered(client))
     for outcome in ("succeeded", "failed", "cancelled", "given_back"):
@@ -276,7 +264,7 @@ async def test_finishing_another_processors_attempt_is_late(
     assert (job["state"], job["attempts"]) == ("running", [])
 
 
-async def test_a_long_error_is_cut(client: httpx2.AsyncClient, world: World) -> None:
+async def test_a_long_error_is_cut(client: Client, world: World) -> None:
     named = await started(client, world, await registered(client))
     await _finish(client, named, "failed", error="é" * 5_000, retryable=False)
     error = (await _job(client, named))["error"]
@@ -285,7 +273,7 @@ async def test_a_long_error_is_cut(client: httpx2.AsyncClient, world: World) -> 
     assert 4_000 < len(error.encode()) <= 4_096
 
 
-async def test_progress_is_shown_and_an_empty_report_changes_nothing(client: httpx2.AsyncClient, world: World) -> None:
+async def test_progress_is_shown_and_an_empty_report_changes_nothing(client: Client, world: World) -> None:
     processor = await registered(client)
     named = await started(client, world, processor)
     shown = {"percent": 40.0, "text": "2 of 5", "at": "2030-01-01T00:00:00.000Z"}

@@ -9,6 +9,7 @@ from hascheduler.api.edge import Edge
 from hascheduler.model.token import Role, digest_of
 from tests.factories import make_token
 from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import Client
 
 ADMIN_TOKEN = "an-admin-token-of-the-settings"
 OF_PAGE = {"Origin": "http://api", "Sec-Fetch-Site": "same-origin"}
@@ -41,16 +42,15 @@ class Guarded:
         await self.world.tokens.create(plain.model_copy(update=only_what_matters))
         return secret
 
-    def showing(self, secret: str | None) -> httpx2.AsyncClient:
+    def showing(self, secret: str | None) -> Client:
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url="http://api", headers=headers)
 
-    async def page(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx2.AsyncClient:
+    async def page(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> Client:
         """A page of the dashboard, with a session of a new token."""
         return await self.page_of(await self.token(role, tenant, **only_what_matters))
 
-    async def page_of(self, secret: str) -> httpx2.AsyncClient:
-        """A page of the dashboard that logs in with that token."""
+    async def page_of(self, secret: str) -> Client:
         async with self.showing(None) as login:
             answer = await login.post("/ui/session", json={"token": secret}, headers=OF_PAGE)
         assert answer.status_code == 200, answer.text
@@ -58,5 +58,5 @@ class Guarded:
         page.headers.update({**OF_PAGE, "Cookie": cookie_in(answer)})
         return page
 
-    async def client(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx2.AsyncClient:
+    async def client(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> Client:
         return self.showing(await self.token(role, tenant, **only_what_matters))

@@ -105,7 +105,7 @@ async def test_a_cut_line_refuses_until_it_is_mended(ends: Ends) -> None:
     await ends.line.cut()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", ends.line.port)
-    await ends.line.mend()
+    await ends.line.repair()
     reader, writer = await asyncio.open_connection("127.0.0.1", ends.line.port)
     writer.write(b"again")
     assert await reader.readexactly(5) == b"again"

@@ -6,31 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from hascheduler.clock import SystemClock
-from hascheduler.errors import InvalidInput
-from hascheduler.model.message import Message, MessageKind, decode_message, encode_message
 from tests.chaos import strings
-from tests.chaos.__main__ import main
-from tests.chaos.mutations import mutated_bytes
-from tests.chaos.rows import ROWS
-from tests.chaos.strings import (
-    SkewedClock,
-    faketime_environment,
-    parse_failpoint,
-    why_no_faketime,
-)
+from tests.chaos.strings import SkewedClock, faketime_environment, why_no_faketime
 
 DAY_MS = 86_400_000
-
-
-@pytest.mark.parametrize("text", ["", "journal.insert", "journal.insert:before:sleep", "journal.insert:soon:die"])
-def test_what_is_no_failpoint_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="such as"):
-        parse_failpoint(text)
 
 
 @pytest.mark.slow
@@ -52,31 +35,8 @@ def test_a_process_dies_at_the_failpoint_that_is_armed_and_no_other(tmp_path: Pa
     assert not file.exists()
 
 
-@pytest.mark.slow
-def test_a_process_that_hangs_tells_where_its_tasks_wait_and_goes_on() -> None:
-    program = (
-        "import asyncio, os, uvloop\n"
-        "from tests.chaos.strings import TELL_TASKS\n"
-        "from tests.chaos.serve import tell_tasks_on_signal\n"
-        "async def waits_for_good(): await asyncio.Event().wait()\n"
-        "async def main():\n"
-        "    waiting = asyncio.create_task(waits_for_good())\n"
-        "    await asyncio.sleep(0)\n"
-        "    os.kill(os.getpid(), TELL_TASKS)\n"
-        "    await asyncio.sleep(0)\n"
-        "    waiting.cancel()\n"
-        "    print('and on')\n"
-        "tell_tasks_on_signal()\n"
-        "uvloop.run(main())\n"
-    )
-    command = [sys.executable, "-c", program]
-    run = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
-    assert run.stdout == "and on\n", run.stderr
-    assert "waits_for_good" in run.stderr
-
-
 def test_a_clock_is_wrong_by_so_much_and_right_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strings, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(strings, "_POLL_EVERY_S", 0.0)
     file, true = tmp_path / "clock", SystemClock()
     clock = SkewedClock(file)
     assert abs(clock.wall_ms() - true.wall_ms()) < DAY_MS / 2
@@ -91,7 +51,7 @@ def test_a_clock_is_wrong_by_so_much_and_right_again(tmp_path: Path, monkeypatch
 def test_a_fast_clock_keeps_what_it_has_gained_and_never_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strings, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(strings, "_POLL_EVERY_S", 0.0)
     file = tmp_path / "clock"
     clock = SkewedClock(file)
     file.write_text('{"rate": 1000000}')
@@ -118,29 +78,3 @@ def test_of_a_process_that_lives_a_day_ahead_every_wall_clock_does_and_no_wait_i
     assert int(first) - time.time() > ahead_s
     assert int(second) - time.time() > ahead_s
     assert is_short == "True"
-
-
-def test_mutations_of_a_message_are_refused_or_are_messages() -> None:
-    chance = Random(3)
-    body = encode_message(Message(MessageKind.RUN, "fire:tick:1", 1))
-    refused = 0
-    for _ in range(500):
-        try:
-            decode_message(mutated_bytes(body, chance))
-        except InvalidInput:
-            refused += 1
-    assert refused > 400
-
-
-def test_every_row_has_a_name_of_its_own_and_the_smoke_has_the_worst_of_each_kind() -> None:
-    assert len(ROWS) >= 40
-    assert sum(row.smoke for row in ROWS.values()) == 5
-    assert all(row.main or row.smoke is False for row in ROWS.values())
-
-
-def test_an_unknown_row_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["chaos", "--rows", "meteor"])
-    assert main() == 2
-    said = capsys.readouterr().err
-    assert said.startswith("--rows: unknown 'meteor'; expected some of leader-sigkill, ")
-    assert said.count("\n") == 1

@@ -12,6 +12,7 @@ from hascheduler.dispatch.decisions import Decision, Send, Settlement
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryTransport
 
+LIMIT_S = 10
 CONFIG = ReplicaConfig(
     scheduler="default",
     replica_id="r1",
@@ -38,6 +39,21 @@ async def running(*loops: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
         await asyncio.wait(tasks)
 
 
+async def comes(event: asyncio.Event) -> None:
+    """Wait until it is set, once more."""
+    async with asyncio.timeout(LIMIT_S):
+        await event.wait()
+    event.clear()
+
+
+async def until(condition: Callable[[], bool], changed: asyncio.Event) -> None:
+    """Wait until it holds; whatever it depends on sets ``changed``."""
+    async with asyncio.timeout(LIMIT_S):
+        while not condition():
+            changed.clear()
+            await changed.wait()
+
+
 class HandClock:
     """`hascheduler.ports.Clock` that moves only by hand."""
 
@@ -52,8 +68,6 @@ class HandClock:
 
 
 class RecordingPublisher(Publisher):
-    """Keeps what it is offered, and publishes nothing."""
-
     def __init__(self) -> None:
         super().__init__(MemoryTransport(MemoryBroker()), Inbox())
         self.offered: list[Send] = []

@@ -39,16 +39,12 @@ class Follower:
         self._place = 0
         self._beat = 0
         self._sent: dict[int, MonoMs] = {}
-        self._seen_through_ms: MonoMs | None = None
+        self.seen_through_ms: MonoMs | None = None
         self._barrier = 0
         self.mirror = Mirror()
         self.leader = "r1"
         self.digests = DigestCheck(name, "0.2.0", clock, cast(Feeder, self), lambda: self.leader)
         self.start()
-
-    @property
-    def seen_through_ms(self) -> MonoMs | None:
-        return self._seen_through_ms
 
     def start_over(self, reason: str) -> None:
         self.reasons.append(reason)
@@ -100,15 +96,13 @@ class Follower:
         for fact in folded.facts:
             if isinstance(fact, ReplicaSeen):
                 if fact.replica.id == self.name:
-                    self._seen_through_ms = self._sent[fact.replica.beat]
+                    self.seen_through_ms = self._sent[fact.replica.beat]
                     if not self.complete and fact.replica.beat >= self._barrier:
                         self.complete = True
                 self.digests.seen(fact.replica)
 
 
 class Cluster:
-    """Owner of the history and the time."""
-
     def __init__(self, seed: int, replicas: int = 3) -> None:
         self.random = Random(seed)
         self.clock = HandClock()

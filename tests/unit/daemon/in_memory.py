@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from hascheduler.clock import SystemClock
-from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
+from hascheduler.daemon.config import ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.testing.memory.claims import MemoryClaimStore
@@ -19,7 +20,7 @@ from hascheduler.testing.memory.leadership import (
 )
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryTransport
 from hascheduler.testing.memory.stream import MemoryChangeSource
-from tests.unit.daemon.doubles import running
+from tests.unit.daemon.doubles import CONFIG, running
 
 
 @asynccontextmanager
@@ -29,8 +30,8 @@ async def replica_in_memory(
     """The replica and its loops; leaving the context is its death: nothing is handed over."""
     clock, liveness = SystemClock(), LivenessServer("127.0.0.1", 0, name)
     await liveness.bind()
-    config = ReplicaConfig(
-        scheduler="default",
+    config = replace(
+        CONFIG,
         replica_id=name,
         name=name,
         started_at_ms=clock.wall_ms(),
@@ -39,7 +40,6 @@ async def replica_in_memory(
         renew_deadline_ms=40_000,
         retry_period_ms=10_000,  # a held stream is not stale for three of these
         heartbeat_timeout_ms=60_000,
-        journal_retention_ms=600_000,
     )
     given = {
         "source": MemoryChangeSource(connection),

@@ -28,17 +28,13 @@ load_profile()
 MINUTE_MS = 60_000
 
 
-def is_schedule(change: Change) -> bool:
-    return change.collection is Collection.SCHEDULES
-
-
 def missing_one_schedule(cluster: Cluster, wrong: Follower) -> None:
     """One is deleted, and ``wrong`` never hears of it."""
     key = (Collection.SCHEDULES, "planted")
     cluster.history._insert(key, schedule_fields())
     for one in cluster.followers:
         one.catch_up()
-    wrong.drops = is_schedule
+    wrong.drops = lambda change: change.collection is Collection.SCHEDULES
     cluster.history._delete(key)
     wrong.catch_up()
     wrong.drops = lambda _: False

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.daemon.outbound import event_log as announcer_module
-from hascheduler.daemon.outbound import event_log as witness_module
+from hascheduler.daemon.outbound import event_log as room
 from hascheduler.daemon.outbound.event_log import (
     FOLLOWERS_MAX,
     NOT_YET_HERE,
@@ -56,9 +55,6 @@ async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenant
         assert (await events_for(everything), await events_for(own)) == ([1], [])
 
 
-# Beginning, beginning again, ending
-
-
 async def test_followers_learn_of_the_end_at_once_and_no_new_one_comes_in() -> None:
     log = log_of(1)
     with log.follow(None, ALL) as follower:
@@ -103,7 +99,6 @@ class MemoryEventExchange:
         return self.accepting
 
     async def asked(self) -> None:
-        """Waits for the next call of `publish`."""
         self._news.clear()
         await self._news.wait()
 
@@ -132,8 +127,8 @@ class PublishingReplica:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(announcer_module, "_POLL_MS", 1)
-    monkeypatch.setattr(announcer_module, "_AGAIN_S", 0)
+    monkeypatch.setattr(room, "_POLL_MS", 1)
+    monkeypatch.setattr(room, "_AGAIN_S", 0)
 
 
 async def test_the_next_leader_goes_on_a_little_before_the_last_sign_of_life_of_the_one_before() -> None:
@@ -274,8 +269,7 @@ async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_wait
 
 
 @pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])
-async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness_module, "_AGAIN_S", 0)
+async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str) -> None:
     scene = Scene(refusals=99 if why == "it can't be read" else 0)
     await scene.begin()
     scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
@@ -289,7 +283,7 @@ async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeyp
 
 
 async def test_more_than_may_wait_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness_module, "WAITING_MAX", 2)
+    monkeypatch.setattr(room, "WAITING_MAX", 2)
     scene = Scene()
     await scene.begin()
     for name in "abc":

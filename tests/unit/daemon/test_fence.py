@@ -97,9 +97,6 @@ async def test_of_two_that_were_given_one_term_one_begins_it(database: MemoryDat
     assert len(await heads(database)) == 1
 
 
-# Answers that do not come
-
-
 @pytest.mark.parametrize("carried_out", [True, False])
 @pytest.mark.parametrize("of", ["journal.insert", "journal.get", "journal"])
 async def test_an_insert_without_an_answer_is_repeated_and_ones_own_entry_recognised(
@@ -155,9 +152,6 @@ async def test_a_term_begins_behind_what_the_old_leader_squeezes_in(database: Me
     fence = await new.lead(2)
     assert (fence.began.seq, fence.began.applied_through) == (5, 3)
     assert await append(old) == Deposed(2)
-
-
-# Any interleaving
 
 
 async def test_however_leaders_interleave_terms_never_fall_in_the_journal(database: MemoryDatabase) -> None:
@@ -221,21 +215,14 @@ class Pipeline:
         return await self.journal.read("default", 1, 9)
 
 
-async def begun(journal: MemoryJournal, term: int) -> Fence:
-    fence = await Fence.begin(
-        journal, name="default", term=term, holder=f"r{term}", now=WallMs(0), trusted=lambda: True
-    )
-    assert isinstance(fence, Fence)
-    return fence
-
-
 @asynccontextmanager
 async def pipeline(answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> AsyncIterator[Pipeline]:
-    journal, inbox = GatedJournal(MemoryConnection(MemoryDatabase())), Inbox()
+    replica, inbox = Replica("r3", MemoryDatabase()), Inbox()
+    replica.journal = journal = GatedJournal(replica.connection)
     journal.gate.release()
     claims, publisher = AnsweringClaims(answer), RecordingPublisher()
     committer = Committer(
-        await begun(journal, 3),
+        await replica.lead(3),
         claims=claims,
         publisher=publisher,
         inbox=inbox,
@@ -281,11 +268,9 @@ async def test_a_batch_waits_in_front_of_the_journal_and_the_next_has_no_room() 
         assert [decisions for decisions, _ in one.claims.applied] == [(A,), (B,)]
 
 
-async def test_a_term_ends_when_another_leaders_entry_is_met() -> None:
-    database = MemoryDatabase()
-    journal = MemoryJournal(MemoryConnection(database))
-    old = await begun(journal, 1)
-    await begun(journal, 2)
+async def test_a_term_ends_when_another_leaders_entry_is_met(database: MemoryDatabase) -> None:
+    old = await Replica("old", database).lead(1)
+    await Replica("new", database).lead(2)
     claims = AnsweringClaims()
     committer = Committer(
         old, claims=claims, publisher=RecordingPublisher(), inbox=Inbox(), clock=HandClock(), trusted=lambda: True
@@ -293,9 +278,6 @@ async def test_a_term_ends_when_another_leaders_entry_is_met() -> None:
     committer.submit((A,), majority=False)
     assert await committer.run() == Deposed(2)
     assert claims.applied == []
-
-
-# The account
 
 
 async def test_applied_through_stops_before_the_first_entry_that_is_not_settled() -> None:

@@ -14,7 +14,7 @@ from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.schema.replica import ReplicaStatus
 from tests.factories import make_replica
-from tests.unit.daemon.doubles import CONFIG, HandClock, running
+from tests.unit.daemon.doubles import CONFIG, HandClock, comes, running
 
 
 class Board:
@@ -40,9 +40,7 @@ class Board:
         self.removed.append(replica_id)
 
     async def next(self) -> ReplicaStatus:
-        async with asyncio.timeout(10):
-            await self.news.wait()
-        self.news.clear()
+        await comes(self.news)
         return self.written[-1]
 
 

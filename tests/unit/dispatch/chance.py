@@ -12,8 +12,6 @@ class Chance(Protocol):
 
 
 class Seeded:
-    """Chance that depends on a number."""
-
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 

@@ -80,7 +80,6 @@ class CoreVsOracle:
         return [(each.job_id, each.processor) for each in dispatches], expected
 
     def waiting(self, count: int) -> list[JobRef]:
-        """Some of those that wait."""
         return [self.oracle.waiting[id] for id in sorted(self.oracle.waiting)[:count]]
 
     def _echoes(self, dispatch: Dispatch) -> Iterator[Input]:

@@ -88,7 +88,6 @@ class Leadership:
         self._read_all(overlap)
 
     def resync(self, overlap: int) -> None:
-        """The same replica has lost its stream."""
         self.lose_term()
         self.inputs.append(Resynced())
         self._read_all(overlap)

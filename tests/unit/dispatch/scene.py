@@ -4,23 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
+from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.inputs import Input, Settled, Step, TermBegan
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.job import JobRef
-from tests.unit.dispatch.nouns import dispatched, make_processor, wall
+from tests.unit.dispatch.nouns import make_processor, wall
 
 CONFIG = DispatchConfig()
 START_MS, ECHO_MS, DOUBT_MS = CONFIG.start_timeout_ms, CONFIG.echo_timeout_ms, CONFIG.doubt_ms
-FAR = wall(10**9)
-"""A cursor so late that the schedule keeps out of the way."""
 
 
 class Scene:
-    """One dispatcher and its time."""
-
     def __init__(self, *facts: Input, leading: bool = True, **limits: Any) -> None:
         self.core = Dispatcher(DispatchConfig(**limits))
         self.core.step(wall(0), facts)
@@ -41,17 +37,6 @@ def jobs(*seen: JobRef) -> list[Input]:
 
 def processors(*ids: str, **more: Any) -> list[Input]:
     return [ProcessorSeen(make_processor(id, **more)) for id in ids]
-
-
-def echo(step: Step, *known: JobRef, at: int = 0) -> list[Input]:
-    """What the stream shows of the dispatches of a step."""
-    revs = {job.id: job.rev for job in known}
-    shown: list[Input] = []
-    for decision in step.decisions:
-        if isinstance(decision, Dispatch):
-            job_id, attempt, rev = decision.job_id, decision.attempt, revs[decision.job_id] + 1
-            shown += jobs(dispatched(job_id, decision.processor, attempt=attempt, rev=rev, dispatched_at_ms=wall(at)))
-    return shown
 
 
 def settled(decisions: Sequence[Decision], settlement: Settlement = Settlement.DONE) -> list[Input]:

@@ -57,9 +57,6 @@ def _named(rule: str) -> str:
     return "slot" if rule in ("no_slot", "unschedulable") else rule
 
 
-# In trouble: leader and standby decide, charge and explain as the oracle does
-
-
 @pytest.mark.parametrize("part", range(8))
 def test_losses_and_takeovers_change_no_decision(part: int) -> None:
     for seed in range(part * RUNS, (part + 1) * RUNS):
@@ -81,11 +78,8 @@ def test_nor_does_forgetting_what_is_empty_as_soon_as_can_be(part: int, monkeypa
         check(seed, CoreVsOracleFaults(seed))
 
 
-# Which waiting jobs no processor could ever run
-
-
 @pytest.mark.parametrize("part", range(5))
-def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> None:
+def test_unschedulable_jobs_are_those_that_the_oracle_finds_no_processor_for(part: int) -> None:
     for seed in range(30_000 + part * 20, 30_000 + part * 20 + in_tier(check=4, test=20)):
         rivals = CoreVsOracle(seed)
         for step in range(40):
@@ -96,9 +90,6 @@ def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> Non
             assert rivals.core.unschedulable() == expected, f"Rivals({seed}), step {step}"
             # Those that a processor takes, though it lacks a resource for them, are runnable, and unschedulable too.
             assert len(due) - len(expected) <= rivals.core.runnable <= len(due), f"Rivals({seed}), step {step}"
-
-
-# Timers
 
 
 def test_names_that_move_again_and_again_leave_nothing_behind() -> None:

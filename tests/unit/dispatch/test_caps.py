@@ -21,9 +21,6 @@ from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
-# Limits per key
-
-
 KEY = "payload.customer"
 
 
@@ -112,9 +109,6 @@ def test_full_buckets_are_forgotten_and_others_are_bounded(monkeypatch: pytest.M
     assert len(lifted) + len(rates._buckets) >= 20_000  # what is forgotten may go again, and is told
 
 
-# Parts of caps
-
-
 CAP = definition_key("log")
 SINGLE = Definition(name="log", max_concurrency=1)
 HELD, LIFTED = Hold(CAP, 2, is_held=True), Hold(CAP, 3, is_held=False)
@@ -163,9 +157,6 @@ def test_why_a_job_waits_tells_this_shards_part() -> None:
         (block,) = [block for block in explanation.blocks if block.rule is rule]
         limited = "2 per 60 s" if rule is BlockReason.RATE else "2 of 2 jobs running"
         assert block.because.endswith(f"{limited} (this shard's part of 9)")
-
-
-# Caps that one shard has at a time
 
 
 def scene_of(definition: Definition, *more: Any, **limits: Any) -> Scene:
@@ -232,9 +223,6 @@ def test_a_successor_releases_what_its_predecessor_did_not() -> None:
     assert scene.at(4, TermBegan(3)).decisions[0] == ReleaseHold(CAP, 2)
     scene.at(5, TrustLost())
     assert released(scene.at(6, TermBegan(5, (ReleaseHold(CAP, 2),))).decisions) == [], "it is being applied again"
-
-
-# What holds back
 
 
 def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> None:

@@ -27,8 +27,6 @@ from hascheduler.schema.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, make_processor, running, wall
 from tests.unit.dispatch.scene import CONFIG, START_MS, Scene, jobs, processors
 
-# Processors that are lost
-
 
 @pytest.mark.parametrize(
     ("gone", "unstarted"), [(ProcessorLost("p", 1), LOST_UNSTARTED), (ProcessorGone("p"), UNREGISTERED)]
@@ -94,9 +92,6 @@ def test_orphans_are_moved_in_portions() -> None:
     assert scene.began.wake_at_ms == wall(0)
 
 
-# Attempts that do not start
-
-
 def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
     scene = Scene(*processors("p", "q"), *jobs(dispatched("j", "p", dispatched_at_ms=wall(0))))
     assert scene.began.sends == (Publish("j", 1, "p"),)
@@ -108,9 +103,6 @@ def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
     assert (step.sends, step.decisions) == ((), (Requeue("j", 1, NOT_STARTED),))
     recalled = make_job("j", rev=3, attempt=1, unstarted=1)
     assert scene.at(3 * START_MS + 1, *jobs(recalled)).decisions == (Dispatch("j", 2, "q"),)
-
-
-# Cancelling
 
 
 def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> None:
@@ -136,9 +128,6 @@ def test_why_tells_what_was_lost_from_what_failed(counts: dict[str, int], ended:
     explained = scene.why("a", 100)
     [block] = explained.blocks
     assert block.because.startswith(f"{ended}; the next one starts at ")
-
-
-# Silence
 
 
 TIMEOUT_MS = 5_000
@@ -201,9 +190,6 @@ def test_an_outage_of_the_database_is_not_the_death_of_those_who_could_not_write
     assert heartbeats.newly_lost(MonoMs(20_000), listening=True, seen_through=MonoMs(20_000)) == []
     heartbeats.seen(make_processor("p", beat=4), MonoMs(20_500))
     assert listen(heartbeats, 20_250, 25_250) == [("dead", 3)]
-
-
-# Rests
 
 
 MISSED_MS = CONFIG.move_after_ms

@@ -72,9 +72,6 @@ def test_after_a_minute_without_a_leader_the_catch_up_policy_decides(
     assert sum(counted) == len(MINUTE)
 
 
-# Overlap
-
-
 @pytest.mark.parametrize(
     ("overlap", "live", "expected"),
     [
@@ -94,17 +91,11 @@ def test_jobs_that_have_not_ended_are_in_the_way_as_the_policy_says(
     assert in_words(conclusions) == expected
 
 
-# What is in force
-
-
 def test_times_in_a_window_are_excluded_and_its_end_is_not_in_it() -> None:
     windows = (Window(wall(2_000), wall(4_000)), Window(wall(9_000), wall(9_001)))
     schedule = make_schedule("s", trigger=Trigger(Interval(1_000, wall(0)), exclude=windows))
     expected = ["1 fired", "2-3 excluded", *(f"{n} fired" for n in range(4, 9)), "9 excluded", "10 fired"]
     assert in_words(concluded(schedule, 10)) == expected
-
-
-# Jitter
 
 
 def test_a_time_is_due_when_its_jitter_is_over_and_holds_up_those_after_it() -> None:
@@ -144,15 +135,12 @@ def expiring(schedule: ScheduleRef, expires_in_s: float) -> ScheduleRef:
     return replace(schedule, template=replace(schedule.template, expires_in_ms=round(1_000 * expires_in_s)))
 
 
-EACH_SECOND = Trigger(Interval(1_000, wall(0)))
-
-
 def nominal(upcoming: list[Upcoming]) -> list[int]:
     return [each.nominal_ms - wall(0) for each in upcoming]
 
 
 def test_the_next_fire_lies_in_no_exclusion_window_and_respects_a_pause_and_max_fires() -> None:
-    excluding = replace(EACH_SECOND, exclude=(Window(wall(1_000), wall(3_000)),))
+    excluding = replace(EVERY_SECOND, exclude=(Window(wall(1_000), wall(3_000)),))
     schedule = make_schedule("tick", trigger=excluding)
     found = next_fire(schedule)
     assert found is not None

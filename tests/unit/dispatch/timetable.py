@@ -171,7 +171,6 @@ class Timetable:
         ]
 
     def check_tallies(self) -> None:
-        """The tally of each schedule counts exactly what has become of its times."""
         for name in self.database.documents[Collection.SCHEDULES]:
             schedule = self.database.schedule(name)
             made = [job for id, job in self.database.jobs.items() if not is_before_last(id)]

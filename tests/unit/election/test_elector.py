@@ -25,8 +25,6 @@ from tests.unit.election.candidates import (
     lease,
 )
 
-# Settings
-
 
 @pytest.mark.parametrize(
     ("id", "times", "fits"),
@@ -46,9 +44,6 @@ def test_a_candidate_has_an_id_and_its_times_are_checked_against_each_other(
 ) -> None:
     with nullcontext() if fits else pytest.raises(InvalidInput):
         ElectionConfig("default", id, "", *times)
-
-
-# Acquiring
 
 
 def test_what_is_not_known_yet_is_looked_for_in_a_retry_period() -> None:
@@ -81,9 +76,6 @@ def test_a_lease_is_challenged_when_it_is_free(record: LeaseRecord, waited_ms: i
     assert (elector.next_attempt(at(waited_ms), WALL) is not None) is tries
 
 
-# Terms
-
-
 def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None:
     elector = candidate(lease(term=50, renewals=900))
     restored = lease(term=40, renewals=3)
@@ -98,18 +90,12 @@ def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None
     assert again.proposed.term == 51
 
 
-# Proof of death
-
-
 def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
     elector = candidate(lease("other"))
     assert elector.next_attempt(at(10), WALL) is None
     elector.holder_died("other", at(0))
     assert elector.wake_at_ms(at(10)) <= at(10)
     assert attempt_of(elector, 10).proposed.term == 6
-
-
-# Candidates that leave the first try to others
 
 
 def test_a_candidate_that_is_not_preferred_lets_others_be_first_with_a_free_lease() -> None:
@@ -134,9 +120,6 @@ def test_a_leader_renews_without_delay() -> None:
     assert elector.wake_at_ms(at(5)) == at(RETRY_MS)
     elector.challenge_delay_ms = 5_000
     assert attempt_of(elector, RETRY_MS).proposed.renewals == 1
-
-
-# Leading
 
 
 def test_trust_counts_from_the_start_of_the_write() -> None:
@@ -179,9 +162,6 @@ def test_a_take_over_whose_answer_never_came_is_not_believed_but_tried_again() -
     assert again.proposed.term == 7
 
 
-# Giving up
-
-
 def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:
     elector = leader()
     released = elector.release(at(500), WALL)
@@ -207,6 +187,7 @@ SHARDS = st.integers(1, 24).map(lambda count: [f"{index:04d}" for index in range
 def test_leaders_are_spread_evenly_and_each_replica_is_somewhere_in_each_order(
     shards: list[str], replicas: set[str]
 ) -> None:
+    assert preferred_leaders(shards, ()) == dict.fromkeys(shards, ())
     orders = preferred_leaders(shards, replicas)
     assert list(orders) == shards
     assert all(sorted(order) == sorted(replicas) for order in orders.values())
@@ -215,7 +196,7 @@ def test_leaders_are_spread_evenly_and_each_replica_is_somewhere_in_each_order(
 
 
 @given(SHARDS, NAMES, st.integers(2, 5))
-def test_each_shard_has_its_candidates_or_all_that_live_and_all_are_candidates_of_the_home(
+def test_each_shard_is_led_by_its_candidates_or_all_that_live_and_all_are_candidates_of_the_home(
     shards: list[str], replicas: set[str], most: int
 ) -> None:
     candidates = candidates_of(shards, replicas, most)
@@ -223,6 +204,10 @@ def test_each_shard_has_its_candidates_or_all_that_live_and_all_are_candidates_o
     for shard in shards[1:]:
         assert len(set(candidates[shard])) == len(candidates[shard]) == min(most, len(replicas))
     assert all(set(order) == replicas for order in candidates_of(shards, replicas, 0).values())
+    orders = preferred_leaders(shards, replicas, most)
+    assert {shard: set(order) for shard, order in orders.items()} == {
+        shard: set(order) for shard, order in candidates.items()
+    }
 
 
 @given(SHARDS, NAMES, st.integers(2, 5), st.data())
@@ -236,18 +221,6 @@ def test_lists_that_differ_leave_no_shard_without_one_that_takes_itself_for_a_ca
         candidates = candidates_of(shards, seen, most)
         taken.update(shard for shard in shards if name in candidates[shard])
     assert all(taken[shard] >= min(most, len(replicas)) for shard in shards)
-
-
-@given(SHARDS, NAMES, st.integers(2, 5))
-def test_candidates_lead_and_each_shard_has_one_that_should(shards: list[str], replicas: set[str], most: int) -> None:
-    orders = preferred_leaders(shards, replicas, most)
-    assert {shard: set(order) for shard, order in orders.items()} == {
-        shard: set(order) for shard, order in candidates_of(shards, replicas, most).items()
-    }
-
-
-def test_without_replicas_none_is_preferred() -> None:
-    assert preferred_leaders(["default"], ()) == {"default": ()}
 
 
 def test_a_record_older_than_the_known_one_is_ignored() -> None:

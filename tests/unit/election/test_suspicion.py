@@ -126,9 +126,6 @@ def test_a_leader_that_is_usually_late_is_waited_for_longer_and_forgiven_after_t
     assert standby.suspicion.threshold_ms(at(standby.now)) == AFTER_MS
 
 
-# What becomes of a suspicion
-
-
 def followed(standby: Standby, leader: str, successor: str, *, back_after_ms: int) -> None:
     """``leader`` stands still, ``successor`` takes its lease early, and it goes on so much later."""
     standby.stops(leader).lives(AFTER_MS, 100)
@@ -207,9 +204,6 @@ def test_a_leader_that_was_followed_spares_its_successor_for_a_minute_and_no_oth
     standby.followed_by("other")
     standby.lives(10 * RETRY_MS)
     assert standby.stops("other").lives(AFTER_MS, 100).suspects()
-
-
-# What the elector makes of it
 
 
 def test_a_suspected_holder_is_challenged_at_once_and_only_in_the_version_that_was_seen() -> None:

@@ -49,7 +49,6 @@ def schedule_fields(**only_what_matters: Any) -> dict[str, Any]:
 
 
 def held(tenant: str, rev: int, *, is_held: bool = True, is_silent: bool = True) -> Change:
-    """The hold on that tenant's partition."""
     hold = Hold(partition_key(partition_of(tenant)), rev, is_held, is_silent)
     return put(Collection.HOLDS, hold.key, encode_hold(hold))
 

@@ -16,7 +16,6 @@ from hascheduler.mirror.changes import (
     JournalSeen,
     LeaseGone,
     LeaseSeen,
-    Operation,
     ProcessorGone,
     ProcessorSeen,
     Quarantined,
@@ -26,10 +25,9 @@ from hascheduler.mirror.changes import (
 from hascheduler.mirror.mirror import QUARANTINE_MAX, Mirror
 from hascheduler.mirror.sums import UNHASHED_MAX, Digest
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.leadership import journal_id
 from hascheduler.model.job import JobState
-from tests.factories import NOW, make_job, make_schedule
+from tests.factories import NOW
 from tests.unit.mirror.nouns import (
     delete,
     entry_fields,
@@ -56,9 +54,6 @@ def kinds(facts: list[Any]) -> list[type]:
     return [type(fact) for fact in facts]
 
 
-# The ordinary life of a document
-
-
 @pytest.mark.parametrize(
     ("collection", "fields", "seen", "gone"),
     [
@@ -78,9 +73,6 @@ def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any
     assert mirror.digest == empty
 
 
-# What can't be followed is asked for
-
-
 @pytest.mark.parametrize(
     "overtaking", [delete(JOBS, "j"), put(JOBS, "j", job_fields(rev=8)), patch(JOBS, "j", rev=6, state="cancelled")]
 )
@@ -95,9 +87,6 @@ def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> 
     assert mirror.fold([]).wanted == []
 
 
-# Written by hand
-
-
 def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
     assert mirror.fold([patch(JOBS, "j", state="cancelled")]).facts == []
@@ -105,9 +94,6 @@ def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> Non
     assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]).facts == [
         JobGone("j", JobState.CANCELLED)
     ]
-
-
-# Digests
 
 
 def test_a_document_that_cannot_be_read_is_set_aside_with_the_reason_and_the_others_go_on() -> None:
@@ -148,7 +134,7 @@ def _sum(members: dict[str, int]) -> str:
     return f"{sum(int.from_bytes(each, 'big') for each in hashes) % 2**64:016x}"
 
 
-def test_it_is_that_of_its_members_however_they_came_to_be() -> None:
+def test_a_digest_is_that_of_its_members_however_they_came_to_be() -> None:
     chance, digest, members = random.Random(7), Digest(), dict[str, int]()
     for _ in range(3 * UNHASHED_MAX):
         id = f"jobs/{chance.randrange(2 * UNHASHED_MAX)}"
@@ -163,20 +149,12 @@ def test_it_is_that_of_its_members_however_they_came_to_be() -> None:
     assert str(digest) == _sum(members)
 
 
-PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
 STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
 
 
-def job(id: str, rev: int = 1, state: str = "pending", **fields: Any) -> Change:
-    document = new_job_document(make_job(id))
+def job(id: str, rev: int, state: str, **fields: Any) -> Change:
     held = {"processor": "p", "dispatched_at_ms": NOW} if state in ("dispatched", "running") else {}
-    whole = {**document, "rev": rev, "state": state, "attempt": int(bool(held)), **held, **fields}
-    return Change(Collection.JOBS, PUT, id, {key: value for key, value in whole.items() if key != "_id"})
-
-
-def schedule(name: str, rev: int = 1, **fields: Any) -> Change:
-    whole = {**make_schedule(name), "rev": rev, **fields}
-    return Change(Collection.SCHEDULES, PUT, name, {key: value for key, value in whole.items() if key != "_id"})
+    return put(JOBS, id, job_fields(rev=rev, state=state, attempt=int(bool(held)), **held, **fields))
 
 
 def recount(mirror: Mirror, by: str) -> dict[str, dict[str, int]]:
@@ -198,7 +176,7 @@ def check(mirror: Mirror) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) -> None:
+def test_live_counts_are_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) -> None:
     rng, mirror, revs = random.Random(seed), Mirror(), Counter[str]()
     for _ in range(300):
         id = rng.choice("abcdefgh")
@@ -207,12 +185,12 @@ def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) 
         change = rng.choice(
             (
                 job(id, revs[id], rng.choice(STATES), **more),
-                Change(Collection.JOBS, PATCH, id, {"rev": revs[id], "state": rng.choice(STATES)}),
-                Change(Collection.JOBS, DELETE, id, {}),
+                patch(JOBS, id, rev=revs[id], state=rng.choice(STATES)),
+                delete(JOBS, id),
                 job(id, revs[id], "nonsense"),
-                schedule(id, revs[id], paused_at_ms=rng.choice((None, NOW))),
-                Change(Collection.SCHEDULES, PATCH, id, {"cursor_ms": NOW + revs[id]}),
-                Change(Collection.SCHEDULES, DELETE, id, {}),
+                put(SCHEDULES, id, schedule_fields(rev=revs[id], paused_at_ms=rng.choice((None, NOW)))),
+                patch(SCHEDULES, id, cursor_ms=NOW + revs[id]),
+                delete(SCHEDULES, id),
             )
         )
         mirror.fold([change])

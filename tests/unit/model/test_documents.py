@@ -262,8 +262,6 @@ OLD = ScheduleRef(
     "s", 1, Trigger(Once(WallMs(9))), JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), WallMs(1),
     since_ms=WallMs(1), cursor_ms=WallMs(3),
 )  # fmt: skip
-
-
 WRONG: dict[Collection, list[tuple[str, object]]] = {
     Collection.JOBS: [
         ("rev", None), ("rev", 1.0), ("rev", True), ("rev", "1"), ("rev", 2**53), ("state", "done"), ("state", None),
@@ -386,13 +384,7 @@ def test_a_verdict_is_read_as_it_was_written(run: VerdictRun) -> None:
 
 def test_the_longest_name_of_a_schedule_leaves_room_for_the_ids_of_its_jobs() -> None:
     assert len(fire_job_id("s" * NAME_CHARACTERS_MAX, INTEGER_MAX)) <= ID_CHARACTERS_MAX
-    schedule = {
-        "rev": 1,
-        "trigger": {"type": "once", "at_ms": 1},
-        "job": encode_template(JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), "s"),
-        "cursor_ms": 0,
-        "created_at_ms": 0,
-    }
-    assert decode_schedule("s" * NAME_CHARACTERS_MAX, schedule).rev == 1
+    stored = encode_schedule_ref(OLD)
+    assert decode_schedule("s" * NAME_CHARACTERS_MAX, stored).rev == 1
     with pytest.raises(InvalidInput, match="characters long"):
-        decode_schedule("s" * (NAME_CHARACTERS_MAX + 1), schedule)
+        decode_schedule("s" * (NAME_CHARACTERS_MAX + 1), stored)

@@ -77,17 +77,7 @@ WRONG: list[tuple[Trigger, tuple[str | int, ...], str]] = [
     ),
     *(
         (Trigger(Cron("0 0 * * *", zone)), ("timezone",), "is not a time zone")
-        for zone in (
-            "Mars/X",
-            "../../etc/passwd",
-            "/etc/passwd",
-            "",
-            "europe/nowhere",
-            "localtime",
-            "Factory",
-            "Europe/Paris\0",
-            "x" * 10_240,
-        )
+        for zone in ("Mars/X", "../../etc/passwd", "", "localtime", "Factory", "Europe/Paris\0", "x" * 10_240)
     ),
     *(
         (Trigger(Cron("0 0 * * *", zone)), ("timezone",), f"'{zone}' is not a time zone; expected {right}")
@@ -141,9 +131,6 @@ def test_what_makes_no_sense_is_refused_where_it_is_wrong(
     assert words in str(refusal.value)
     assert refusal.value.expected
     assert len(str(refusal.value)) < 400
-
-
-# Remarks
 
 
 SAID = [
