@@ -62,7 +62,7 @@ async def test_no_pod_or_half_of_one_is_refused_by_the_name_of_what_is_missing(a
                 access(account)
         file.write_bytes(kept)
     (account.folder / "ca.crt").write_text("no certificate")
-    with pytest.raises(InvalidInput, match=r"HASCHEDULER_SERVICE_ACCOUNT_DIR: .*ca.crt: no certificate"):
+    with pytest.raises(InvalidInput, match=r"HASCHEDULER_SERVICE_ACCOUNT_DIR: .*ca.crt: holds no readable certificate"):
         KubernetesApi(access(account))
 
 
