@@ -78,7 +78,7 @@ async def test_every_way_to_lose_a_leader_loses_and_doubles_nothing(
         assert line in shown
     assert "kubectl delete pod --force processor-" in shown
     assert shown.count("first decision after") == 3
-    assert "left no line" not in shown, "the pod that was deleted by force did not take its log along"
+    assert "without a line" not in shown, "the pod that was deleted by force did not take its log along"
     assert "is not deleted" not in shown
     assert TOKEN not in shown
 

@@ -26,7 +26,7 @@ def views(jobs: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
         "timeline": ("/ui/timeline", ["Timeline", "Load in the next", "All schedules", "tick", "nightly"]),
         "verdicts": ("/ui/verdicts", ["Verdicts"]),
         "jobs": ("/ui/jobs", ["succeeded", "running", "failed"]),
-        "job-waiting": (f"/ui/job?id={jobs['waiting']}", ["Why it waits", "2 of at most 2 jobs"]),
+        "job-waiting": (f"/ui/job?id={jobs['waiting']}", ["Why it waits", "2 of 2 jobs running"]),
         "job-failed": (f"/ui/job?id={jobs['failed']}", ["Error", "PermanentError"]),
         "lanes": ("/ui/lanes", ["slow", "acme", "sleep"]),
     }
