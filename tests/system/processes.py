@@ -151,7 +151,7 @@ class Processes:
         """The status of a command once it has ended, standard output, and standard error."""
         self._commands += 1
         child = await self._start(f"command-{self._commands}", arguments, environment)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             status = await child.wait()
         return status, child.output.read_text(), child.log.read_text()
 
