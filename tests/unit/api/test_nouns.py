@@ -127,6 +127,53 @@ ON = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
 USE = {"only": ["business-days"], "except": ["holidays-de"]}
 
 
+GRAPH = [{"ref": "a", "definition": "log"}, {"ref": "b", "definition": "log"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "at", "problem"),
+    [
+        (LOG, {"timeout": "2m", "total_timeout": "90s"}, "timeout", "timeout 2m is longer than the total_timeout 90s"),
+        (LOG, {"retry": {"factor": "much"}}, "retry.factor", "'much' is not a number"),
+        (LOG, {"retry": {"factor": 0.5}}, "retry.factor", "0.5 is out of range"),
+        (LOG, {"retry": {"backoff": "2m"}}, "retry", "the backoff 2m is longer than max 1m"),
+        (LOG, {"key_limits": [{"key": "target"}]}, "key_limits.0", "the key has no limit"),
+        (LOG, {"unique": {"by": [], "on_duplicate": "debounce"}}, "unique.period", "is required for debounce"),
+        (
+            LOG,
+            {"unique": {"by": [], "on_duplicate": "debounce", "period": "1m", "max_wait": "30s"}},
+            "unique.max_wait",
+            "the max_wait 30s is shorter than the period 1m",
+        ),
+        ("/v1/jobs", {"definition": "log", "labels": {f"l{n}": "" for n in range(65)}}, "labels", "65 labels"),
+        ("/v1/jobs", {"definition": "log", "priority": 2**60}, "priority", "is too large"),
+        (
+            "/v1/schedules",
+            {"name": "s", "trigger": ON, "jobs": [GRAPH[0], {**GRAPH[1], "depends_on": ["b"]}]},
+            "jobs.1.depends_on.0",
+            "'b' depends on itself",
+        ),
+        (
+            "/v1/schedules",
+            {"name": "s", "trigger": ON, "jobs": [GRAPH[0], {**GRAPH[1], "depends_on": ["a", "a"]}]},
+            "jobs.1.depends_on.1",
+            "'a' is repeated",
+        ),
+        (
+            "/v1/schedules",
+            {"name": "s", "trigger": ON, "jobs": [{"ref": "a/b", "definition": "log"}, GRAPH[1]]},
+            "jobs.0.ref",
+            "'a/b' is not a ref",
+        ),
+    ],
+)
+async def test_values_that_do_not_fit_together_are_refused_by_their_path(
+    client: Client, path: str, body: dict[str, Any], at: str, problem: str
+) -> None:
+    method = "PUT" if path == LOG else "POST"
+    assert problem in check_problem(await client.request(method, path, json=body), 422, at)["detail"]
+
+
 @pytest.fixture
 async def calendars(client: Client) -> None:
     holidays = {"include": ["01-01", "--12-25", "2026-01-05/2026-01-06"]}

@@ -184,7 +184,8 @@ async def _events(world: World, _: pytest.MonkeyPatch, __: str) -> None:
 _EXPLAINED: Mapping[str, Explanation] = {
     "capped": Explanation(
         "job:0001", "waiting", blocks=(
-            Block(BlockReason.DEFINITION, "the limit of 'log' is reached: 3 of 3 jobs running", "when one of them ends"),
+            Block(BlockReason.DEFINITION, "the limit of 'log' is reached: 3 of 3 jobs running",
+                  "when one of them ends"),
             Block(BlockReason.NOT_BEFORE, "it is not to run before 2030-01-01T00:00:01.000Z", "time passes", {},
                   WallMs(NOW + 1_000)),
         ),
