@@ -42,10 +42,10 @@ def warn_of_names(response: Response, jobs: Iterable[_Job], view: ClusterView) -
         if lane != DEFAULT_LANE and lane not in view.lanes():
             meant = expected_name(lane, (DEFAULT_LANE, *view.lanes()), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
             _warn(response, f"lane: no lane {quoted(lane)} is defined, so it has the default values; expected {meant}")
-    run = [processor.definitions for processor in view.processors()]
     for definition in islice(definitions, _OF_EACH_MAX):
-        if not any(supports(of_one, definition) for of_one in run):
-            known = list(islice(dict.fromkeys(chain.from_iterable(run)), _COMPARED_MAX))
+        if not any(supports(processor.definitions, definition) for processor in view.processors()):
+            run = chain.from_iterable(processor.definitions for processor in view.processors())
+            known = list(islice(dict.fromkeys(run), _COMPARED_MAX))
             near = near_names(definition, known, 3)
             meant = f"; they run {' and '.join(near)}" if near else ""
             _warn(response, f"definition: no processor runs {quoted(definition)} now, so its jobs wait{meant}")
