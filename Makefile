@@ -83,7 +83,7 @@ test: .venv/.ready servers browser ## on a real MongoDB and a real RabbitMQ: eve
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(WHOLE_SYSTEMS) $(PYTEST_ARGS)
 
 verify: .venv/.ready ## before a change lands, in half an hour; `.ci/run` calls it
-	$(MAKE) --jobs=2 --output-sync=target compiled browser types docs lowest-versions k8s-lint ui-types lint contracts
+	$(MAKE) --jobs=2 --output-sync=target compiled browser types docs wheel k8s-lint ui-types lint contracts
 	$(MAKE) test
 	$(RUN_COMPILED) tests/unit/house/test_compiled.py
 	$(MAKE) chaos ROWS=smoke
@@ -164,7 +164,7 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
-lowest-versions: .venv/.ready servers ## the wheel with the oldest packages that pyproject.toml allows runs a job
+wheel: .venv/.ready servers ## the built wheel works alone, with each extra, and with the oldest and the newest packages
 	scripts/check-wheel
 
 ui-types: .venv/.ready node-packages ## the dashboard's modules against their types
@@ -176,7 +176,7 @@ ui-vendor: ## fetch the libraries that the dashboard is drawn with, and verify t
 ui-pictures: .venv/.ready servers browser ## .run/ui: a picture of each view of the dashboard, light and dark; docs/ui has one of them
 	UI_PICTURES=.run/ui $(BIN)/python -m pytest tests/system/ui/test_views.py -k each_view
 
-.PHONY: browser lowest-versions node-packages ui-types ui-vendor ui-pictures
+.PHONY: browser wheel node-packages ui-types ui-vendor ui-pictures
 browser: node-packages # in which the dashboard's tests look at it, and what judges there who can use it
 	scripts/ensure-chromium
 node-packages:
