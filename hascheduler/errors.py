@@ -11,7 +11,8 @@
     │       └── RevisionMismatch   it was edited since it was read
     ├── WorldError             the world's: retry, with backoff and a limit
     │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
-    │   │   └── Unreachable        and why: which address, what is wrong, what to do
+    │   │   ├── Unreachable        and why: which address, what is wrong, what to do
+    │   │   └── StoreOverloaded    it answered, and refused the request because it has too much to do
     │   ├── HistoryLost        the stream can't be resumed: read everything again
     │   ├── DatabaseUnfit      MongoDB answers, but is not as this release needs it: only people can repair that
     │   ├── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
@@ -89,6 +90,10 @@ class Unreachable(StoreUnavailable):
         self.mistake = mistake
         self.stays = stays
         super().__init__(str(mistake))
+
+
+class StoreOverloaded(StoreUnavailable):
+    """The database refused the request because it has too much to do. It is alive, and so is who sent the request."""
 
 
 class HistoryLost(WorldError):

@@ -13,7 +13,7 @@ import pymongo
 from bson.errors import BSONError
 from pymongo.errors import InvalidOperation, OperationFailure, PyMongoError, WriteError
 
-from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
+from hascheduler.errors import HistoryLost, InvalidInput, StoreOverloaded, StoreUnavailable
 
 EXCHANGE_LIMIT_S = 5.0
 DUPLICATE_KEY = 11000
@@ -26,6 +26,11 @@ _HISTORY_LOST = frozenset({286, 280, 136, 260, 40576, 40585, 40615, 50811})
 _DOCUMENT_REFUSED = frozenset({2, 15, 52, 53, 57, 121, 10334, 17280, 17419, 17420})
 _REFUSED_AS_COMMAND = _DOCUMENT_REFUSED - {2}
 """Many commands answer BadValue; it concerns the document only as the error of a write."""
+# The label that MongoDB 8.2 and later, and the driver, give to what was refused for load. The driver has already
+# repeated it, with backoff, if it also has the label RetryableError.
+_OVERLOADED_LABEL = "SystemOverloadedError"
+# IngressRequestRateLimitExceeded; of TooManyOpenTransactions, which is new in 9.0, only the name is certain.
+_OVERLOADED_CODE, _OVERLOADED_NAME = 462, "TooManyOpenTransactions"
 
 
 @contextmanager
@@ -86,6 +91,9 @@ def refuses_document(code: int | None) -> bool:
 
 
 def _translate(doing: str, error: PyMongoError) -> Exception:
+    if _is_overload(error):
+        reason = described(error) if isinstance(error, OperationFailure) else type(error).__name__
+        return StoreOverloaded(f"{doing}: MongoDB is overloaded: {reason}")
     if not isinstance(error, OperationFailure):
         # Texts of these errors list hosts and topologies; the type is enough.
         if isinstance(error, InvalidOperation):
@@ -96,6 +104,14 @@ def _translate(doing: str, error: PyMongoError) -> Exception:
     if error.code in (_DOCUMENT_REFUSED if isinstance(error, WriteError) else _REFUSED_AS_COMMAND):
         return InvalidInput(("document",), f"can't be stored: {described(error)}")
     return StoreUnavailable(f"{doing}: {described(error)}")
+
+
+def _is_overload(error: PyMongoError) -> bool:
+    if error.has_error_label(_OVERLOADED_LABEL):
+        return True
+    if not isinstance(error, OperationFailure):
+        return False
+    return error.code == _OVERLOADED_CODE or (error.details or {}).get("codeName") == _OVERLOADED_NAME
 
 
 def described(error: OperationFailure) -> str:

@@ -26,7 +26,7 @@ from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import InvalidInput, StoreOverloaded, StoreUnavailable
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClaimStore, Clock, Journal, LeaseStore
@@ -213,7 +213,7 @@ class Leader:
         if attempt.expected is None or attempt.expected.term != attempt.proposed.term:
             self._observer.challenged(attempt.expected)
         began = self._clock.mono_ms()
-        answer = LeaseAnswer.UNKNOWN
+        answer, overloaded = LeaseAnswer.UNKNOWN, False
         try:
             async with asyncio.timeout(self._config.retry_period_ms / 1000):
                 if attempt.expected is None:
@@ -227,8 +227,10 @@ class Leader:
             log.error("lease_read_failed", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("lease_write_unknown", term=attempt.proposed.term, error=str(error) or "no answer in time")
+            overloaded = isinstance(error, StoreOverloaded)
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
-        self._unanswered = answer is LeaseAnswer.UNKNOWN
+        # A refusal is an answer: who is refused is not cut off, and goes on greeting.
+        self._unanswered = answer is LeaseAnswer.UNKNOWN and not overloaded
         if not self._unanswered:
             self._answered_at = began
 

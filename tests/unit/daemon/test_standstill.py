@@ -14,7 +14,7 @@ from hascheduler.daemon.leadership.liveness import greets_in_time
 from hascheduler.daemon.leadership.standstill import StandstillWatch
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.election.elector import Elector
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import StoreOverloaded, StoreUnavailable
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
@@ -152,7 +152,7 @@ class Leases:
 
     def __init__(self) -> None:
         self.stored: LeaseRecord | None = None
-        self.is_cut = False
+        self.fault: StoreUnavailable | None = None
         self.answers = asyncio.Event()
         self.answers.set()
         self.answered = self.unanswered = 0
@@ -169,9 +169,9 @@ class Leases:
 
     async def _swap(self, expected: LeaseRecord | None, proposed: LeaseRecord) -> bool:
         self.changed.set()
-        if self.is_cut:
+        if self.fault is not None:
             self.unanswered += 1
-            raise StoreUnavailable("cut off")
+            raise self.fault
         is_expected = self.stored == expected
         if is_expected:
             self.stored = proposed
@@ -268,11 +268,19 @@ async def test_who_resigned_does_not_lead_again(reign: Reign) -> None:
 async def test_renewals_without_an_answer_for_as_long_as_a_leader_may_be_silent_put_it_out_of_touch(
     reign: Reign,
 ) -> None:
-    reign.leases.is_cut = True
+    reign.leases.fault = StoreUnavailable("cut off")
     await reign.renews()
     assert not reign.leader.is_out_of_touch()
     await reign.renews(SILENT_MS)
     assert reign.leader.is_out_of_touch()
+
+
+async def test_a_leader_whose_renewals_an_overloaded_database_refuses_is_not_out_of_touch(reign: Reign) -> None:
+    reign.leases.fault = StoreOverloaded("refused")
+    await reign.renews()
+    await reign.renews(SILENT_MS)
+    assert reign.leader.in_term
+    assert not reign.leader.is_out_of_touch()
 
 
 async def test_a_replica_that_came_to_no_renewal_for_a_while_is_not_out_of_touch(reign: Reign) -> None:
@@ -282,7 +290,7 @@ async def test_a_replica_that_came_to_no_renewal_for_a_while_is_not_out_of_touch
 
 
 async def test_who_knows_that_another_leads_is_not_out_of_touch(reign: Reign) -> None:
-    reign.leases.is_cut = True
+    reign.leases.fault = StoreUnavailable("cut off")
     await reign.renews(SILENT_MS)
     reign.leader.lease_seen(make_lease("r2", term=9, renewals=9))
     assert not reign.leader.is_out_of_touch()

@@ -3,14 +3,18 @@
 import asyncio
 import gc
 import socket
+from unittest import mock
 
 import pymongo
 import pytest
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from pymongo.lock import _async_cond_wait, _async_create_condition, _async_create_lock
 
 import hascheduler.mongo.connection  # what every process connects with
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import InvalidInput, StoreOverloaded, StoreUnavailable
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import connect, open_database
@@ -50,6 +54,32 @@ def test_a_malformed_uri_is_not_repeated(uri: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         connect(uri)
     assert "ter2" not in str(caught.value)
+
+
+OVERLOADED = [
+    OperationFailure("slow down", 462, {"errorLabels": ["SystemOverloadedError", "RetryableError"]}),
+    OperationFailure("slow down", 462, {"codeName": "IngressRequestRateLimitExceeded"}),
+    OperationFailure("too many", 500, {"codeName": "TooManyOpenTransactions"}),
+    AutoReconnect("refused at the handshake", {"errorLabels": ["SystemOverloadedError", "RetryableError"]}),
+]
+
+
+@pytest.mark.parametrize("error", OVERLOADED, ids=["labelled", "coded", "transactions", "connection"])
+async def test_a_refusal_for_load_is_an_answer_of_the_database(error: PyMongoError) -> None:
+    leases = MongoLeaseStore(open_database(connect("mongodb://127.0.0.1:1/"), "none"))
+    refusing = mock.AsyncMock(side_effect=error)
+    with mock.patch.object(AsyncCollection, "find_one", refusing), pytest.raises(StoreOverloaded, match="overloaded"):
+        await leases.get("default")
+
+
+async def test_claims_that_are_refused_for_load_are_unknown_and_so_are_tried_again_with_backoff() -> None:
+    claims = MongoClaimStore(open_database(connect("mongodb://127.0.0.1:1/"), "none"), RETENTION_MS)
+    refusing = mock.AsyncMock(side_effect=OVERLOADED[0])
+    with mock.patch.object(AsyncMongoClient, "_retry_internal", refusing):
+        decisions: list[Decision] = [Fire("tick", WallMs(1), BASIS), Dispatch("a", 1, "p")]
+        answers = await claims.apply(decisions, WallMs(2), majority=True)
+    assert refusing.called
+    assert answers == [Settlement.UNKNOWN, Settlement.UNKNOWN]
 
 
 async def turns(count: int) -> None:
