@@ -6,7 +6,7 @@ a second signal ends the process at once.
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
@@ -25,6 +25,7 @@ from hascheduler.assembly_replica import (
     pem_files,
 )
 from hascheduler.check.finding import CheckReport
+from hascheduler.check.servers import Requirement
 from hascheduler.clock import SystemClock
 from hascheduler.compiled import compiled_rooms, is_stale
 from hascheduler.daemon.leadership.liveness import LivenessServer
@@ -35,7 +36,8 @@ from hascheduler.model.resources import parse_resources
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.check.scan import MongoInvariantScan
-from hascheduler.mongo.connection import Database
+from hascheduler.mongo.connection import Database, connect, open_database, tls_options
+from hascheduler.mongo.doctor import examine_database
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.migrate import migrate as migrate_database
 from hascheduler.mongo.schema.migrate import require_readable
@@ -43,6 +45,7 @@ from hascheduler.ports.invariant_scan import THOROUGH, InvariantScan, ScanProgre
 from hascheduler.processor import Handlers, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, require_access
+from hascheduler.rabbitmq.doctor import examine_broker
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.shards.check import PlacedScan, deployment_report
 from hascheduler.shards.databases import ShardDatabases
@@ -289,6 +292,31 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
             return await scans[0].run(THOROUGH, progress)
         placed = {shard: PlacedScan(scans[index], databases.all, names, index) for index, shard in enumerate(names)}
         return await deployment_report(placed, THOROUGH, progress)
+
+
+async def examine(settings: Settings, uris: Sequence[str]) -> AsyncIterator[Requirement]:
+    """Yield what the servers at ``uris`` have of what a deployment needs; without ``uris``, those of the settings."""
+    for uri in uris or _uris(settings):
+        server = _without_password(uri)
+        if uri.startswith("amqp"):
+            async for requirement in examine_broker(uri, broker_tls(settings), server):
+                yield requirement
+            continue
+        tls = tls_options(settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file)
+        client = connect(uri, tls_ca_file=settings.mongodb_tls_ca_file, tls_cert_file=settings.mongodb_tls_cert_file)
+        async with client:
+            async for requirement in examine_database(open_database(client, settings.database), uri, tls, server):
+                yield requirement
+
+
+def _uris(settings: Settings) -> Sequence[str]:
+    broker = [settings.amqp_url.get_secret_value()] if settings.transport == "rabbitmq" else []
+    return [*dict.fromkeys(settings.shard_uris), *broker]
+
+
+def _without_password(uri: str) -> str:
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 async def require_servers(settings: Settings) -> None:

@@ -17,31 +17,15 @@ from pymongo.errors import OperationFailure
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
 
 from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
-from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Client, connect
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.schema.indexes import SUPERSEDED
+from hascheduler.mongo.schema.privileges import PRIVILEGES
 
 log = structlog.get_logger(__name__)
 
 _AUTHENTICATION_FAILED, _ALREADY_INITIALIZED, _NOT_YET_INITIALIZED = 18, 23, 94
 _ANSWER_LIMIT_S, _CHANGE_LIMIT_S = 4.0, 20.0
 _MAJORITY = {"w": "majority", "wtimeout": 10_000}
-_WRITE = ("find", "insert", "update", "remove")
-_PRIVILEGES: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "scheduler": {
-        # The empty name means every collection of the database, and the database itself.
-        "": (*_WRITE, "changeStream", "listCollections", "listIndexes", "createCollection", "createIndex"),
-        **dict.fromkeys(SUPERSEDED, ("dropIndex",)),
-    },
-    "processor": {
-        Collection.JOBS: ("find", "update", "changeStream"),
-        **dict.fromkeys(
-            (Collection.DEFINITIONS, Collection.META, Collection.ROUTING, Collection.IDENTITIES), ("find",)
-        ),
-        Collection.PROCESSORS: _WRITE,
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +221,7 @@ async def _ensure_users(plan: DatabasePlan, client: Client, primary: str) -> Map
 async def _ensure_role(client: Client, database: str, name: str) -> str:
     wanted = [
         {"resource": {"db": database, "collection": str(collection)}, "actions": sorted(actions)}
-        for collection, actions in _PRIVILEGES[name].items()
+        for collection, actions in PRIVILEGES[name].items()
     ]
     asked = {"rolesInfo": {"role": name, "db": database}, "showPrivileges": True}
     found = (await client[database].command(asked))["roles"]

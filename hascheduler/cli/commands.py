@@ -125,6 +125,11 @@ COMMANDS: CommandTable = {
     ),
     "tenant": LazyGroup("Show, create and change tenants.", _named("tenant")),
     "token": LazyGroup("Create, show and revoke tokens.", _TOKEN),
+    "doctor": LazyCommand(
+        "setup.doctor:doctor",
+        "Examine MongoDB and RabbitMQ: what hascheduler needs, what is missing, what to do.",
+        extra="server",
+    ),
     "check": LazyCommand(
         "setup.check:check",
         "Check the whole database for broken invariants, such as stuck jobs or undecided times.",

@@ -108,10 +108,18 @@ async def _find_cause(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
         return None
     options = parse_uri(uri, validate=False)
     nodes, name = options["nodelist"][:_MEMBERS_ASKED_MAX], options["options"].get("replicaSet")
-    own = {key: value for key, value in options["options"].items() if key.lower().startswith(("tls", "ssl"))}
-    causes = [cause for cause in await asyncio.gather(*(_ask(node, name, {**own, **tls}) for node in nodes)) if cause]
+    with_tls = tls_options_of(uri, tls)
+    causes = [cause for cause in await asyncio.gather(*(_ask(node, name, with_tls) for node in nodes)) if cause]
     # A lasting cause of one member is enough; otherwise all are named.
     return next((_error_of([cause]) for cause in causes if cause.stays), _error_of(causes) if causes else None)
+
+
+def tls_options_of(uri: str, tls: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the URI's own options of TLS, with those of ``tls``: what a connection to one member needs."""
+    if uri.startswith(_SRV):
+        return {"tls": True, **tls}
+    options = parse_uri(uri, validate=False)["options"]
+    return {key: value for key, value in options.items() if key.lower().startswith(("tls", "ssl"))} | {**tls}
 
 
 @dataclass(frozen=True, slots=True)

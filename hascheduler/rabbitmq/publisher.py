@@ -140,7 +140,7 @@ class RabbitTransport:
         self._turned()
         try:
             while not session.lost.is_set():
-                self._note_blocked(await _is_blocked(session))
+                self._note_blocked(await is_blocked(session))
                 leave_if_cancelled()
                 poll_s = _POLL_S if self._has_published or self._blocked else _IDLE_POLL_S
                 self._has_published = False
@@ -174,7 +174,7 @@ def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -
     return parcels
 
 
-async def _is_blocked(session: Session) -> bool:
+async def is_blocked(session: Session) -> bool:
     """Return True if the broker blocks the connection; the driver shows it only by not being ready."""
     transport = session.connection.transport
     if transport is None:

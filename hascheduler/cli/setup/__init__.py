@@ -1,1 +1,1 @@
-"""The commands that an operator runs on servers: ``bootstrap mongodb``, ``migrate`` and ``check``."""
+"""The commands that an operator runs on servers: ``doctor``, ``bootstrap mongodb``, ``migrate`` and ``check``."""

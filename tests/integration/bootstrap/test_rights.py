@@ -1,5 +1,6 @@
 """The whole system runs with the secrets that `k8s/make-secrets` makes, and its users may do nothing more."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -206,3 +207,25 @@ async def test_the_broker_knows_no_guest(deployment: Deployment) -> None:
     url = deployment.read(SCHEDULER, "amqp-url")
     with pytest.raises(InvalidInput, match="refuses user 'guest'"):
         await require_access(f"amqp://guest:guest@{url.rpartition('@')[2]}")
+
+
+@pytest.mark.parametrize(("secret", "lacks"), [(SCHEDULER, "processors"), (PROCESSOR, "replicas")])
+async def test_the_doctor_tells_whose_user_it_is(deployment: Deployment, secret: str, lacks: str) -> None:
+    ended = await hascheduler("doctor", "--json", **deployment.settings(secret))
+    found = {(one["server"].partition("://")[0], one["what"]): one for one in json.loads(ended.out)["requirements"]}
+    assert found["mongodb", "change stream"]["state"] == ("met" if secret == SCHEDULER else "unknown")
+    assert found["mongodb", "oplog"]["state"] == "unknown"  # no right to read it, and none is needed
+    assert found["mongodb", "rights"]["state"] == ("met" if secret == SCHEDULER else "warning")
+    assert found["amqp", "rights"]["state"] == "warning"
+    assert f"not enough for {lacks}" in found["amqp", "rights"]["found"]
+    assert ended.status == 0, ended.out
+    assert deployment.settings(secret)["HASCHEDULER_MONGODB_URI"].split(":")[2].split("@")[0] not in ended.out
+
+
+async def test_the_doctor_of_all_rights_misses_nothing_and_of_none_ends_with_1(deployment: Deployment) -> None:
+    ended = await hascheduler("doctor", deployment.admin_uri, "--json")
+    found = {one["what"]: one["state"] for one in json.loads(ended.out)["requirements"]}
+    assert (ended.status, set(found.values()) <= {"met", "warning"}) == (0, True), ended.out
+    nowhere = await hascheduler("doctor", "mongodb://127.0.0.1:1/", "amqp://127.0.0.1:1/", "--json")
+    assert [one["state"] for one in json.loads(nowhere.out)["requirements"]] == ["missing", "missing"]
+    assert nowhere.status == 1
