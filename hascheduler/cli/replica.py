@@ -33,6 +33,10 @@ class RevisionChanged(Conflict):
     """The resource has another revision than the one that was read."""
 
 
+class Busy(WorldError):
+    """The replica answers that it has too much to do now."""
+
+
 @contextmanager
 def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
     """Yield a client with this user's credentials that does not retry; raise `InvalidInput` if ``url`` is not a URL.
@@ -104,6 +108,8 @@ def _cli_error(failure: "Refused | Unavailable", unanswered: str) -> CallerError
             )
         case 400 | 408 | 413 | 415 | 422 | 428 if detail:
             return _invalid(problem)
+        case 429 | 503 if detail:
+            return Busy(f"{where} answered {failure.status}: {detail}")
         case status:
             return WorldError(f"{where} answered {status}: {detail or 'not a replica'}")
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
+from random import uniform
 from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ from hascheduler.cli.options import Given, IdempotencyKey, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.replica import Job, Scheduler, as_cli_errors
+from hascheduler.cli.replica import Busy, Job, Scheduler, as_cli_errors
 from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
 from hascheduler.model.job import BATCH_PREFIX, TERMINAL, JobState
@@ -39,6 +40,7 @@ T = TypeVar("T")
 _ARGUMENT = ("definition",)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
+_BUSY_MAX_S = 300.0
 _HELD_S = 5.0
 """How long a replica holds a request back, and so how late a failed try is shown."""
 _FAILURES_MAX = 10
@@ -220,11 +222,14 @@ def batch(
     wait: Annotated[
         str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for the end of all of them")
     ] = None,
+    *,
+    output: OutputForm,
 ) -> Shown:
     """Submit the jobs in a file.
 
     Each job is accepted or refused by itself; the exit status is 1 if any was refused. --atomic submits all or none.
-    With --wait it is otherwise that of `job wait`.
+    With --wait it is otherwise that of `job wait`. While the replica has too much to do, it is asked again for up to
+    five minutes.
     """
     until = _until(wait, "--wait")
     jobs = read_jobs(file)
@@ -238,19 +243,33 @@ def batch(
         task = bar.add_task("submitting", total=len(jobs))
         for number, group in enumerate(groups):
             try:
-                with as_cli_errors():
-                    answer = scheduler.submit_batch(group, idempotency_key=group_key(key, number), atomic=atomic)
+                answer = _submitted(scheduler, group, group_key(key, number), atomic=atomic)
             except HaschedulerError as error:
                 raise _with_hint(error, len(results), len(jobs), key) from None
             batches.append(answer["batch"])
             results += answer["results"]
             bar.update(task, completed=len(results))
     refused = any(one["problem"] is not None for one in results)
-    done, parts = {"batches": batches, "results": results}, [*_page(jobs, batches, results)]
+    page = map(Text, batches) if output is OutputForm.NAME else _page(jobs, batches, results)
+    done, parts = {"batches": batches, "results": results}, [*page]
     if wait is None or all(one["problem"] is not None for one in results):
         return Shown(done, parts, int(refused))
     ended = _ended(scheduler, batches, until)
     return Shown({**done, "counts": ended.answer}, [*parts, ended.picture], int(refused) or ended.status)
+
+
+def _submitted(scheduler: Scheduler, group: list[Any], key: str, *, atomic: bool) -> Mapping[str, Any]:
+    """Submit the group, again and again for some minutes while the replica has too much to do."""
+    until, pause_s = time.monotonic() + _BUSY_MAX_S, _FIRST_PAUSE_S
+    while True:
+        try:
+            with as_cli_errors():
+                return scheduler.submit_batch(group, idempotency_key=key, atomic=atomic)
+        except Busy:
+            if time.monotonic() + pause_s >= until:
+                raise
+            time.sleep(pause_s * uniform(0.5, 1.0))  # noqa: S311  # jitter, no secret
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:

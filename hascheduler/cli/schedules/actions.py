@@ -25,7 +25,7 @@ from hascheduler.cli.input.values import (
 from hascheduler.cli.jobs.changes import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, with_options
-from hascheduler.cli.output.answers import Answer, Shown, asks
+from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
 from hascheduler.cli.output.yaml_text import as_text, change
 from hascheduler.cli.replica import Scheduler
 from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
@@ -165,6 +165,7 @@ def trigger(
     *,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
+    output: OutputForm,
 ) -> Shown:
     """Create a job of a schedule now, or of all that match.
 
@@ -181,6 +182,8 @@ def trigger(
     if payload is not None:
         body["payload"] = read_payload("--payload", payload)
     job = scheduler.schedules.trigger(check_name(str(name)), body, idempotency_key=key)
+    if output is OutputForm.NAME:
+        return Shown(job.fields, Text(job.id))
     done = "already triggered: " if job.replayed else "triggered "
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
