@@ -17,6 +17,7 @@ from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.jobs.store import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.replicas import MongoAccountStore, MongoFailoverStore, MongoReplicaBoard
@@ -82,6 +83,7 @@ class ReplicaParts:
                 tracer=self.tracer,
                 # Only the broker's transport carries headers.
                 traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
+                jobs=MongoJobStore(database, settings.job_retention_ms),
                 failovers=MongoFailoverStore(database),
                 scan=scan(MongoInvariantScan(database, deployment_of(settings, shard))),
                 metrics=self.metrics,

@@ -36,6 +36,9 @@ READ_ELSEWHERE = {
     " is a pattern",
     "WEBHOOK_ALLOW_PRIVATE": "`hascheduler.handlers.webhook`: private networks that it may call, such as"
     " `10.96.0.0/12`",
+    "WEBHOOK_URL": "`hascheduler.handlers.webhook`: where payloads without a `url` go, as JSON",
+    "WEBHOOK_BODY": "`hascheduler.handlers.webhook`: a `body_template` for them, such as"
+    """ `{"text": ${payload.error|json}}`""",
     "COMMAND_ALLOW": "`hascheduler.handlers.command`: programs that it may run; none by default",
     "COMMAND_ENV": "`hascheduler.handlers.command`: variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
     "JOB_ID": "set by `hascheduler.handlers.command` for the program: id of the job",

@@ -325,6 +325,8 @@ class JobResponse(Answer):
     on_dependency_failure: Literal["fail", "ignore"]
     batch: str | None
     overdue_since: datetime | None
+    failed_job: str | None
+    on_failure_job: str | None
     progress: ProgressResponse | None
     error: str | None
     payload: Json
@@ -571,6 +573,7 @@ class ScheduleResponse(Answer):
     misfire: MisfireResponse
     overlap: Overlap
     pause_after_failures: int | None
+    on_failure: str | None
     job: TemplateResponse
     jobs: tuple[GraphJobResponse, ...] | None
     labels: Mapping[str, Json]

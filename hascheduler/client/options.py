@@ -288,6 +288,7 @@ class ScheduleOptions(TypedDict):
     misfire: NotRequired[MisfireBody | None]
     overlap: NotRequired[Overlap | None]
     pause_after_failures: NotRequired[int | None]
+    on_failure: NotRequired[str | None]
     jobs: NotRequired[Sequence[GraphJobBody] | None]
     labels: NotRequired[Mapping[str, Json] | None]
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 WAIT_S_MAX = 300.0
 """The longest time for which a replica holds a submit back."""
-_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:~-]{0,319}")
 MANY_S = 60.0
 """How much longer than other requests a change of many may take."""
 PAGE = 200

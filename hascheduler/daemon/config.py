@@ -19,6 +19,7 @@ from hascheduler.ports import (
     Clock,
     EventExchange,
     FailoverStore,
+    JobStore,
     JobTraces,
     Journal,
     LeaseStore,
@@ -80,9 +81,9 @@ class ReplicaPorts:
 
     ``liveness`` is bound already. This replica watches the processes of the leader and the processors by
     ``wait_for_death``, and asks a silent leader by ``greets_in_time``. With ``exchange`` the leader publishes the
-    events of jobs on the broker. Without ``failovers`` changes of leadership are only logged; without ``scan`` nothing
-    checks the invariants; without ``traces`` messages carry no trace. ``leases_streamed``: the change stream shows
-    every write to ``leases``.
+    events of jobs on the broker. Without ``jobs`` failed jobs are not reported; without ``failovers`` changes of
+    leadership are only logged; without ``scan`` nothing checks the invariants; without ``traces`` messages carry no
+    trace. ``leases_streamed``: the change stream shows every write to ``leases``.
     """
 
     source: ChangeSource
@@ -99,6 +100,7 @@ class ReplicaPorts:
     wait_for_death: WaitForDeath = wait_for_death_by_connection
     greets_in_time: GreetsInTime = greets_in_time
     exchange: EventExchange | None = None
+    jobs: JobStore | None = None
     failovers: FailoverStore | None = None
     scan: InvariantScan | None = None
     tracer: Tracer = NO_TRACING

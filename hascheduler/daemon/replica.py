@@ -24,6 +24,7 @@ from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
 from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher, EventTail
+from hascheduler.daemon.outbound.failure_reports import FailureReports
 from hascheduler.daemon.outbound.publisher import MessageSpans, Publisher
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import Readiness
@@ -104,6 +105,16 @@ class Replica:
 
         # The core, the loop that turns it, and the records of it.
         core = self._core = Dispatcher(config.dispatch)
+        self._failure_reports = FailureReports(
+            jobs=ports.jobs,
+            events=self.events,
+            nouns=self.nouns,
+            pending=core.pending,
+            leading=self._leader.leads,
+            clock=clock,
+            metrics=metrics,
+            shards=config.dispatch.part[1],
+        )
         recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._checkpoint = CostCheckpoint(
             core, ports.accounts, clock, name=config.scheduler, term=self._leader.deciding_term
@@ -193,6 +204,7 @@ class Replica:
                 loops.create_task(self._processor_probe.run(), name="processor-probe"),
                 loops.create_task(self._event_tail.run(), name="event-tail"),
                 loops.create_task(self._event_publisher.run(), name="event-publisher"),
+                loops.create_task(self._failure_reports.run(), name="failure-reports"),
                 loops.create_task(self._failovers.run(), name="failovers"),
                 loops.create_task(self._invariants.run(), name="invariants"),
             ]

@@ -35,6 +35,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 ALLOW = "HASCHEDULER_WEBHOOK_ALLOW"
 ALLOW_PRIVATE = "HASCHEDULER_WEBHOOK_ALLOW_PRIVATE"
+URL, BODY = "HASCHEDULER_WEBHOOK_URL", "HASCHEDULER_WEBHOOK_BODY"
 _URL = ("payload", "url")
 _CONNECT_LIMIT_S = 10.0
 """The limit for each address, so that one that does not answer leaves time for the next."""
@@ -229,7 +230,7 @@ async def webhook(job: JobContext) -> dict[str, Any]:
 
 async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve = resolved) -> dict[str, Any]:
     """Return the receiver's answer if it is a success; else raise one of the errors above, or `InvalidInput`."""
-    payload = read_request(WebhookPayload, job.payload, ("payload",))
+    payload = read_request(WebhookPayload, _with_url(job.payload, os.environ), ("payload",))
     request = _request(payload, job)
     place = _place(request.url)
     # Keep no connection: one that was opened for one name must not serve another at the same address.
@@ -252,6 +253,14 @@ async def deliver(job: JobContext, destinations: Destinations, resolve: Resolve 
         reason = one_line(str(error)) or type(error).__name__
         raise WebhookUndelivered(f"no answer from {place}: {reason}") from None
     return _judged(payload, response, bytes(body))
+
+
+def _with_url(payload: Any, environment: Mapping[str, str]) -> Any:
+    """Return ``payload``; if it names no URL, such as that of a failed job's report, the request that sends it."""
+    url, template = environment.get(URL), environment.get(BODY)
+    if not url or (isinstance(payload, Mapping) and "url" in payload):
+        return payload
+    return {"url": url} | ({"body_template": template} if template else {"body": payload})
 
 
 def _request(payload: WebhookPayload, job: JobContext) -> httpx2.Request:

@@ -129,9 +129,10 @@ def _event(
         losses = _integer(_value("losses", fields, before))
         if type is _RETURNED:
             retry_at_ms = _instant(_value("retry_at_ms", fields, before))
+            text = _last_error(fields, before)
         else:
             text = _text(fields.get("error"))
-            error = None if text is None else redacted_beginning(text, ERROR_LENGTH_MAX)
+        error = None if text is None else redacted_beginning(text, ERROR_LENGTH_MAX)
     elif type is _REPRIORITIZED:
         priority = _integer(fields.get("priority"))
     # By position: there are several for each job.
@@ -163,6 +164,12 @@ _COUNTED = frozenset({EventType.RETURNED, EventType.FAILED})
 def _value(name: str, fields: Mapping[str, Any], before: JobRef | None) -> Any:
     """Return the value after the change: the changed one, or the one before."""
     return fields[name] if name in fields else getattr(before, name, None)
+
+
+def _last_error(fields: Mapping[str, Any], before: JobRef | None) -> str | None:
+    """Return the error of the attempt that has just ended; a whole document also repeats that of an earlier one."""
+    number, _, error = (_text(fields.get("last_error")) or "").partition(" ")
+    return _text(error) if number == str(_value("attempt", fields, before)) else None
 
 
 def _at_ms(type: EventType, change: Change) -> int:

@@ -63,8 +63,8 @@ class Event:
 
     ``attempt`` and ``processor`` are those that the event is about: if an attempt ended, the ended one's. ``failures``,
     ``losses`` and ``retry_at_ms`` are set if a job is returned, the first two also if it fails, ``priority`` if it
-    changes. ``error`` is the beginning of a failed job's error, without secrets. An event of a schedule has no
-    ``job``, and the first and the last of ``count`` times.
+    changes. ``error`` is the beginning of a failed job's or a failed or lost attempt's error, without secrets. An event
+    of a schedule has no ``job``, and the first and the last of ``count`` times.
     """
 
     id: str

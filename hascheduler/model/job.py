@@ -134,16 +134,17 @@ def is_batch(id: str) -> bool:
     return id.startswith(BATCH_PREFIX)
 
 
-_ITS_DEPENDENCY = "its dependency "
+DEPENDENCY_ERROR = "its dependency "
+"""The beginning of the error of every job that never ran because a dependency failed or was cancelled."""
 
 
 def dependency_error(job_id: str, state: JobState) -> str:
     """Return the error of a job that never ran, because the one it waited for ended in ``state``."""
-    return f"{_ITS_DEPENDENCY}{job_id} {'was cancelled' if state is JobState.CANCELLED else 'failed'}"
+    return f"{DEPENDENCY_ERROR}{job_id} {'was cancelled' if state is JobState.CANCELLED else 'failed'}"
 
 
 def is_dependency_error(error: object) -> bool:
-    return isinstance(error, str) and error.startswith(_ITS_DEPENDENCY)
+    return isinstance(error, str) and error.startswith(DEPENDENCY_ERROR)
 
 
 def replaced_error(job_id: str) -> str:
@@ -314,6 +315,10 @@ class NewJob:
     succeeded. ``request_hash`` is the hash of the request under the ``idempotency_key``. All attempts belong to
     ``trace``; no mirror holds it, see `hascheduler.ports.JobTraces`. A ``unique`` key may let it begin later than its
     ``not_before_ms``.
+
+    ``on_failure`` is the definition of the job that reports its failure if its schedule names one; "" for the jobs of a
+    graph before the last, which reports for all of them; None: its definition says. ``failed_job`` is the job whose
+    failure this one reports.
     """
 
     id: str
@@ -344,3 +349,5 @@ class NewJob:
     trace: TraceContext | None = None
     limit_keys: LimitKeys = ()
     unique: UniqueKey | None = None
+    on_failure: str | None = None
+    failed_job: str | None = None

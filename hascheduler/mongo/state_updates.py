@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from hascheduler.dispatch.decisions import NOT_STARTED, Dispatch
-from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
+from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, stored_last_error
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.values.redaction import TRACEBACKS_KEPT_MAX
@@ -88,6 +88,7 @@ def back_to_pending(
         pause_ms = {"$arrayElemAt": [LOST_PAUSES_MS, {"$min": [_LOSSES, len(LOST_PAUSES_MS) - 1]}]}
         waits = {"$and": [{"$gt": [_LOSSES, 0]}, {"$eq": ["$state", JobState.RUNNING.value]}]}
         retry_at = {"$cond": [waits, _no_later_than(at_ms, pause_ms), None]}
+    last_error = stored_last_error(outcome, error)
     return [
         {
             "$set": {
@@ -100,9 +101,14 @@ def back_to_pending(
                 "rev": NEXT_REV,
                 **_counted(outcome),
                 **({"unstarted": {"$add": [{"$ifNull": ["$unstarted", 0]}, 1]}} if error == NOT_STARTED else {}),
+                **({"last_error": _numbered(last_error)} if last_error else {}),
             }
         }
     ]
+
+
+def _numbered(last_error: str) -> dict[str, Any]:
+    return {"$concat": [{"$toString": "$attempt"}, " ", {"$literal": last_error}]}
 
 
 def _no_later_than(at_ms: WallMs, pause_ms: Any) -> dict[str, Any]:

@@ -333,6 +333,19 @@ class JobStore(Protocol):
     ) -> bool:
         """Retry the job as `retry` does, but let it wait for these jobs; False if it has another ``rev`` by now."""
 
+    async def unreported(
+        self, definitions: Collection[str], since_ms: WallMs, limit: int, ids: Collection[str] | None = None
+    ) -> Sequence[StoredDocument]:
+        """Return at most ``limit`` jobs that failed since then, and whose failure is to be reported and is not yet.
+
+        Their ``on_failure`` names a definition; or it is absent, theirs is one of ``definitions``, and they did run or
+        expire: a job that failed with its dependency is not reported, and neither is one that reports another. They
+        lack payload, result and attempts. With ``ids``, only those; without, the newest submissions are examined.
+        """
+
+    async def reported(self, job_id: str, attempt: int, report: str) -> None:
+        """Store the id of the job that reports the failure of that attempt, unless the job was revived."""
+
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         """Cancel a slice of the jobs that have not ended and were not asked to stop."""
 

@@ -4,13 +4,14 @@ A job of an unknown definition has the defaults.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, Strict
 
-from hascheduler.model.limit_keys import KEY_LIMITS_MAX
+from hascheduler.model.job import NewJob
+from hascheduler.model.limit_keys import KEY_LIMITS_MAX, limit_keys
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.schema.forms import (
@@ -109,6 +110,9 @@ class DefinitionBody(StartLimits):
     """How long one attempt may run; null: no limit"""
     total_timeout_ms: Annotated[int, span(1, 4 * WEEK_MS)] | None = Field(default=None, examples=["1h"])
     """How long all attempts and pauses may take, from the first start; null: no limit"""
+    on_failure: Name | None = Field(default=None, examples=["notify"])
+    """The definition of a job that is submitted when a job of this one fails for good, with the failed job's id and
+    error as its payload; null: no job"""
     owner: Owner = None
     """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
     owner has to take it over; null: no owner"""
@@ -154,6 +158,20 @@ class Definition(DefinitionBody, Noun):
     def key_limit(self, key: str) -> KeyLimit | None:
         """Return the limit on that key; None if there is none."""
         return next((limit for limit in self.key_limits if limit.key == key), None)
+
+    def with_limit_keys(self, job: NewJob) -> NewJob:
+        """Return the job with its values at the keys of the limits."""
+        if not self.keyed_by:
+            return job
+        return replace(job, limit_keys=limit_keys(self.keyed_by, job.payload, job.target, job.labels))
+
+    def with_keys(self, job: NewJob) -> NewJob:
+        """Return a submitted job with all its keys."""
+        job = self.with_limit_keys(job)
+        if self.unique is None:
+            return job
+        values = limit_keys(self.unique.by, job.payload, job.target, job.labels)
+        return replace(job, unique=self.unique.key(job.tenant, job.definition, values))
 
     def end_of(self, first_started_at_ms: int | None) -> int | None:
         """Return when the total timeout ends for a job that first started then; None: never, or not started yet."""

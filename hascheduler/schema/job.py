@@ -207,6 +207,10 @@ class JobSummary(Part):
     overdue_since_ms: Instant | None = None
     """When the running attempt timed out, if its thread has not ended yet: until it does, the attempt holds its slot
     and conflict groups and has not failed"""
+    failed_job: str | None = Field(examples=[None])
+    """The failed job that this one reports; null if it reports none"""
+    on_failure_job: str | None = Field(examples=[None])
+    """The job that reports its failure, by `on_failure` of its schedule or definition; null until there is one"""
     progress: ProgressResponse | None = Field(examples=[example_of(ProgressResponse)])
     """The progress that the newest attempt reported"""
     error: str | None = Field(examples=[None])

@@ -182,6 +182,9 @@ class ScheduleFields(HasTrigger):
     """What happens to a nominal time while an earlier job has not ended"""
     pause_after_failures: Annotated[int, whole(1, _FAILURES_MAX)] | None = Field(default=None, examples=[3])
     """How many failed jobs in a row pause the schedule; null: never"""
+    on_failure: Name | None = Field(default=None, examples=["notify"])
+    """The definition of a job that is submitted when a job of the schedule fails for good, of several jobs the last;
+    null: the definition of the failed job says"""
     job: TemplateBody | None = None
     """The job that each fire makes, unless `jobs` has several. Answers show the last of several"""
     jobs: Annotated[tuple[GraphJobBody, ...], Listed] | None = Field(

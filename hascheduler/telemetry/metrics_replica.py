@@ -5,7 +5,7 @@ Gauges of shared state are the same on all replicas: a dashboard takes the large
 """
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -78,6 +78,8 @@ class ReplicaMetrics(MetricsOwner):
         )
         self._claims_lost = self._counter("dispatch_conflicts", "Dispatches overtaken by another change of the job")
         self._attempts = self._counter("attempts", "Attempts that ended, by outcome", "definition", "outcome")
+        self._failed = self._counter("jobs_failed", "Jobs that failed for good, by definition", "definition")
+        self._failed_definitions = BoundedLabel()
         self._attempts_lost = self._counter("attempts_lost", "Attempts lost with their processor")
         self.step_seconds = self._histogram("core_step_seconds", "Duration of one step of the core", _SHORT_S)
         self.journal_append_seconds = self._histogram(
@@ -133,6 +135,14 @@ class ReplicaMetrics(MetricsOwner):
         self._attempts.labels(self._definitions.of(definition), outcome).inc()
         if outcome == "lost":
             self._attempts_lost.inc()
+
+    def failed_for_good(self, definition: str) -> None:
+        self._failed.labels(self._failed_definitions.of(definition)).inc()
+
+    def may_fail(self, definitions: Collection[str]) -> None:
+        """Show zeros for these definitions if they are few: an increase from no value to one is not seen as one."""
+        for name in definitions if len(definitions) <= VALUES_MAX else ():
+            self._failed.labels(self._failed_definitions.of(name))
 
     def took_over(self, took_ms: int) -> None:
         self._takeover.set(took_ms / 1_000)

@@ -230,6 +230,7 @@ class VirtualCluster:
                 transport=MemoryTransport(self.broker),
                 liveness=_NeverWatched(),
                 clock=self._clock,
+                jobs=MemoryJobStore(self.connection, _RETENTION_MS),
             ),
         )
 

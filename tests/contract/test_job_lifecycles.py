@@ -1,6 +1,6 @@
 """A job between its submission and its end: retries, priorities, revival, and the jobs that depend on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -35,6 +35,47 @@ AT = WallMs(NOW + 100)
 RETRY_AT = WallMs(NOW + 2_100)
 AGAIN = AttemptOutcome(JobState.FAILED, error="no luck", retry_at_ms=RETRY_AT)
 DONE, LOST = Settlement.DONE, Settlement.LOST
+
+
+# Reports of failures
+
+
+async def test_failures_are_unreported_until_they_are_marked_and_again_after_a_revival(backend: Backend) -> None:
+    failed = AttemptOutcome(JobState.FAILED, error="no luck")
+    jobs: dict[str, dict[str, Any]] = {
+        "by definition": {},
+        "by schedule": {"definition": "other", "on_failure": "notify"},
+        "before the last of a graph": {"on_failure": ""},
+        "a report": {"failed_job": "x"},
+        "other": {"definition": "other"},
+        "of its dependency": {},
+    }
+    for number, (id, fields) in enumerate(jobs.items()):
+        await backend.jobs.submit(make_job(id, labels={"a": "b"}, submitted_at_ms=WallMs(NOW + number), **fields))
+        error = dependency_error("x", JobState.FAILED) if id == "of its dependency" else "no luck"
+        if id == "by definition":
+            await dispatch(backend, id)
+            await start(backend, id)
+            await finish(backend, id, outcome=failed)
+        else:
+            assert await applied(backend.claims, Fail(id, 0, error)) == [DONE]
+
+    async def unreported(since_ms: int = NOW, limit: int = 9, ids: Sequence[str] | None = None) -> list[str]:
+        found = await backend.jobs.unreported({"log"}, WallMs(since_ms), limit, ids)
+        assert all(job["error"] == "no luck" and job["labels"] == {"a": "b"} for job in found)
+        return [job["_id"] for job in found]
+
+    assert await unreported() == ["by schedule", "by definition"]  # the newest first
+    assert (await unreported(limit=1), await unreported(NOW + 10_000)) == (["by schedule"], [])
+    assert await unreported(ids=["by definition", "other", "nobody"]) == ["by definition"]
+    before = await stored(backend, "by definition")
+    for attempt in (7, 1):
+        await backend.jobs.reported("by definition", attempt, "r")
+        assert (await unreported() == ["by schedule"]) is (attempt == 1)
+    assert await stored(backend, "by definition") == {**before, "on_failure_job": "r"}
+    await backend.jobs.retry("by definition", AT)
+    assert await applied(backend.claims, Fail("by definition", 2, "no luck")) == [DONE]
+    assert sorted(await unreported()) == ["by definition", "by schedule"]
 
 
 # Tries

@@ -65,7 +65,7 @@ async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backen
 
 _WHERE_THEY_SAY_SOMETHING = {
     SCHEDULES: {"missed", "cursor_offsets", "reset_at_ms"},
-    JOBS: {"limit_keys", "overdue_attempt", "overdue_since_ms", "unstarted"},
+    JOBS: {"last_error", "limit_keys", "overdue_attempt", "overdue_since_ms", "unstarted"},
 }
 """Fields that are left out elsewhere."""
 
@@ -85,6 +85,23 @@ async def test_only_lean_fields_travel_in_the_stream_in_the_snapshot_and_in_a_fe
         assert {*change.fields, *_WHERE_THEY_SAY_SOMETHING.get(change.collection, ())} == set(
             LEAN_FIELDS[change.collection]
         )
+
+
+async def test_the_event_of_a_failed_try_has_its_error_even_if_it_is_that_of_the_try_before(backend: Backend) -> None:
+    mirror, again = Mirror(), AttemptOutcome(JobState.FAILED, error="$no luck", retry_at_ms=WallMs(NOW))
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
+        await backend.jobs.submit(make_job())
+        for attempt in (1, 2):
+            await dispatch(backend, attempt=attempt)
+            await start(backend, attempt=attempt)
+            await finish(backend, attempt=attempt, outcome=again)
+        await dispatch(backend, attempt=3)
+        await backend.work.give_back("a", 3, "p1", "it stops", WallMs(NOW))
+        await backend.jobs.cancel("a", WallMs(NOW))
+        await mark(backend)
+        events = mirror.fold(await changes_through(stream, "the end")).events
+    returned = [(event.attempt, event.error) for event in events if event.type == "returned"]
+    assert returned == [(1, "$no luck"), (2, "$no luck"), (3, None)]
 
 
 async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> None:

@@ -20,7 +20,6 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import TERMINAL, JobState, NewJob, is_batch
-from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import KnownJob
@@ -167,9 +166,7 @@ async def _stored(name: str, known: Definition | None, services: ApiServices) ->
 def with_limit_keys(job: NewJob, definitions: Definitions) -> NewJob:
     """Return the job with its values at the keys of its definition's limits."""
     definition = definitions.get(job.definition)
-    if definition is None or not definition.keyed_by:
-        return job
-    return replace(job, limit_keys=limit_keys(definition.keyed_by, job.payload, job.target, job.labels))
+    return job if definition is None else definition.with_limit_keys(job)
 
 
 def with_keys(job: NewJob, definitions: Definitions) -> NewJob:
@@ -177,13 +174,9 @@ def with_keys(job: NewJob, definitions: Definitions) -> NewJob:
     definition = definitions.get(job.definition)
     if definition is None:
         return job
-    job = with_limit_keys(job, definitions)
-    if definition.unique is None:
-        return job
-    values = limit_keys(definition.unique.by, job.payload, job.target, job.labels)
-    key = definition.unique.key(job.tenant, job.definition, values)
-    not_before_ms = key.not_before_ms(None, job.submitted_at_ms)
+    job = definition.with_keys(job)
+    not_before_ms = None if job.unique is None else job.unique.not_before_ms(None, job.submitted_at_ms)
     if not_before_ms is not None and job.expires_at_ms is not None and job.expires_at_ms <= not_before_ms:
         problem = f"{format_instant(job.expires_at_ms)} is not after the debounce period of {job.definition!r}"
         raise InvalidInput(("expires_at",), problem, f"later than {format_instant(not_before_ms)}")
-    return replace(job, unique=key)
+    return job

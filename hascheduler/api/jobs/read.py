@@ -24,7 +24,7 @@ from hascheduler.api.jobs.waiting import WaitForJobQuery, end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.long_poll import ClientGone
-from hascheduler.api.routing.published import instant, instant_or_none, plain_json, query_of, texts
+from hascheduler.api.routing.published import as_text, instant, instant_or_none, plain_json, query_of, texts
 from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page, place_text
 from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices, Services
@@ -77,13 +77,12 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
         "revivals": revivals,
         "unschedulable": is_pending and job.id in unschedulable,
         "labels": texts(document, "labels"),
-        "schedule": _text_or_none(document, "schedule"),
+        **{name: as_text(document, name) for name in ("schedule", "failed_job", "on_failure_job", "error")},
         "retry_at_ms": instant_or_none(document, "retry_at_ms") if is_pending else None,
         "depends_on": tuple(str(id) for id in document.get("depends_on") or ()),
         "on_dependency_failure": "ignore" if job.ignores_failures else "fail",
         "overdue_since_ms": instant_or_none(document, "overdue_since_ms") if job.is_overdue else None,
         "progress": _progress(document.get("progress")),
-        "error": _text_or_none(document, "error"),
     }
 
 
@@ -105,15 +104,10 @@ def _attempt(record: object, sees_payloads: bool) -> AttemptResponse:
         raise InvalidInput(("attempts",), "not a list of attempts")
     shown: dict[str, Any] = {"number": record["number"], "outcome": str(record.get("outcome"))}
     for name in ("processor", "error", "traceback"):
-        shown[name] = _text_or_none(record, name)
+        shown[name] = as_text(record, name)
     for name in ("dispatched_at_ms", "started_at_ms", "finished_at_ms"):
         shown[name] = instant_or_none(record, name)
     return made_of(AttemptResponse, shown if sees_payloads else shown | {"traceback": None})
-
-
-def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
-    value = fields.get(name)
-    return None if value is None else str(value)
 
 
 router = APIRouter(tags=["jobs"])

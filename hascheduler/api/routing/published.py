@@ -81,6 +81,12 @@ def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
     return dict(value)
 
 
+def as_text(fields: Mapping[str, Any], name: str) -> str | None:
+    """Return a stored text, or the text of another value; None if there is none."""
+    value = fields.get(name)
+    return None if value is None else str(value)
+
+
 def plain_json(value: Any) -> Any:
     """Return ``value`` with a text for each value that JSON can't express: BSON has more types."""
     match value:

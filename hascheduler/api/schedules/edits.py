@@ -280,6 +280,7 @@ def replaced_fields(
         "job": encode_jobs(body.template(), body.graph(), name),
         **_payloads(body, stored),
         "labels": body.labels,
+        **({"on_failure": body.on_failure} if body.on_failure or "on_failure" in stored else {}),
     }
 
 
@@ -379,4 +380,5 @@ def _new(
         paused=paused,
         graph=body.graph(),
         payloads=payloads.get("payloads"),
+        on_failure=body.on_failure,
     )

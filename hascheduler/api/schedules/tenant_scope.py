@@ -12,7 +12,7 @@ from fastapi import Response
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.published import instant, plain_json, texts
+from hascheduler.api.routing.published import as_text, instant, plain_json, texts
 from hascheduler.api.routing.revisions import etag
 from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices
@@ -150,6 +150,7 @@ def show_schedule(
         misfire=MisfireBody(grace_ms=policy.grace_ms, catch_up=policy.catch_up, limit=policy.catch_up_max),
         overlap=policy.overlap,
         pause_after_failures=policy.pause_after_failures,
+        on_failure=as_text(document, "on_failure"),
         job=_job(schedule, document) if schedule.graph is None else jobs[schedule.graph.order[-1]],
         jobs=jobs or None,
         labels=texts(document, "labels"),

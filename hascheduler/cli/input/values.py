@@ -36,7 +36,7 @@ from hascheduler.model.values.instants import format_instant, parse_duration, pa
 NONE = "none"
 """The value of an edit's option that restores the default."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:~-]{0,319}")
 
 
 def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:

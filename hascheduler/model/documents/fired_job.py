@@ -58,6 +58,8 @@ class JobMaker:
         self._name = name
         self._labels = stored_labels if isinstance(stored_labels, dict) else {}
         self._created_at_ms = WallMs(created_at_ms) if is_integer(created_at_ms) else None
+        on_failure = schedule.get("on_failure")
+        self._on_failure = on_failure if isinstance(on_failure, str) and on_failure else None
         self._keyed_by = keyed_by
         self._expires_from_ms = expires_from_ms
         self._zone = stored_zone(schedule.get("trigger"))
@@ -109,6 +111,8 @@ class JobMaker:
         for made in self._made:
             waits_for = tuple(ids[ref] for ref in made.depends_on)
             job = self._job(ids[made.ref], made, nominal_ms)
+            if job.on_failure is not None and job.id != job_id:
+                job = replace(job, on_failure="")  # the last reports for all
             jobs.append(begins_after(after, replace(job, depends_on=waits_for, waits_for=waits_for)))
         return jobs
 
@@ -151,6 +155,7 @@ class JobMaker:
             resources=template.resources,
             limit_keys=limit_keys(self._keyed_by, payload, target, labels),
             expires_at_ms=expires_at(template, nominal_ms if self._expires_from_ms is None else self._expires_from_ms),
+            on_failure=self._on_failure,
         )
 
 

@@ -10,7 +10,8 @@ from operator import attrgetter
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.job import LIVE, JobRef, JobState, NewJob, ScheduleId, is_batch, schedule_of
+from hascheduler.model.event import ERROR_LENGTH_MAX
+from hascheduler.model.job import LIVE, AttemptEnd, JobRef, JobState, NewJob, ScheduleId, is_batch, schedule_of
 from hascheduler.model.limit_keys import LimitKeys, OnDuplicate
 from hascheduler.model.resources import decode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
@@ -28,17 +29,18 @@ from hascheduler.model.values.fields import (
     wrong,
 )
 from hascheduler.model.values.instants import WallMs, to_datetime
+from hascheduler.model.values.redaction import redacted_beginning
 
 JOB_FIELDS = (
     "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
     "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses", "error",
-    "overdue_attempt", "overdue_since_ms", "limit_keys", "unstarted", "batch",
+    "overdue_attempt", "overdue_since_ms", "limit_keys", "unstarted", "batch", "last_error",
 )  # fmt: skip
 
 
-_ADDED_IF_THERE = ("idempotency_key", "request_hash", "trace", "limit_keys", "unique")
+_ADDED_IF_THERE = ("idempotency_key", "request_hash", "trace", "limit_keys", "unique", "on_failure", "failed_job")
 """Fields of new jobs that a document has only if they have a value."""
 _AS_THEY_ARE = tuple(name for name in NewJob.__match_args__ if name != "id" and name not in _ADDED_IF_THERE)
 _as_they_are = attrgetter(*_AS_THEY_ARE)
@@ -79,7 +81,19 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         document["limit_keys"] = [list(pair) for pair in job.limit_keys]
     if job.trace is not None:
         document["trace"] = job.trace.traceparent
-    return document
+    reported = {"on_failure": job.on_failure, "failed_job": job.failed_job}
+    return document | {name: value for name, value in reported.items() if value is not None}
+
+
+def stored_last_error(outcome: str, error: str | None) -> str | None:
+    """Return the beginning of the error of an attempt that ended with ``outcome``; None if it did not fail.
+
+    Jobs store it as ``last_error``, after the number of the attempt and a blank: only fields that change are in the
+    change stream, and two attempts may fail with one error. 0.2.0 does not store it.
+    """
+    if not error or outcome not in (JobState.FAILED, AttemptEnd.LOST):
+        return None
+    return redacted_beginning(error, ERROR_LENGTH_MAX)
 
 
 def stored_waits_for(job_id: str, waits_for: Sequence[str]) -> list[str]:
@@ -123,6 +137,7 @@ REVIVED_FIELDS: Document = {
     "expire_at": None,
     "result": None,
     "error": None,
+    "on_failure_job": None,
 }
 """The fields that the revival of an ended job sets: those of a new job, without a deadline and without dependencies.
 
@@ -216,7 +231,8 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "losses": integer,
     "overdue_attempt": integer,
     "unstarted": integer,
-    **dict.fromkeys(("finished_at_ms", "error"), lambda fields, name: fields[name]),  # live jobs have no such fields
+    # Live jobs have no such fields.
+    **dict.fromkeys(("finished_at_ms", "error", "last_error"), lambda fields, name: fields[name]),
     **dict.fromkeys(
         (
             "dispatched_at_ms",
@@ -283,7 +299,7 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
     }
 
 
-_NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for", "limit_keys"})
+_NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for", "limit_keys", "last_error"})
 _OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in _NOT_OF_REFS)
 
 

@@ -1,8 +1,9 @@
 """Stored schedules, their parts, and the bases of decisions about them.
 
 The API writes ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload,
-render, labels, created_at_ms}``, each write raising ``rev``. All of a graph of jobs is in ``job`` (see `job_template`),
-except for ``payloads`` by ref; then ``payload`` is null, and ``render`` is true if any of them is rendered.
+render, labels, on_failure, created_at_ms}``, each write raising ``rev``. All of a graph of jobs is in ``job`` (see
+`job_template`), except for ``payloads`` by ref; then ``payload`` is null, and ``render`` is true if any of them is
+rendered.
 
 The leader writes ``{cursor_ms, tally, failures, throttled, unstorable, missed, cursor_offsets}``. ``unstorable``, 0 if
 absent, is only shown: no mirror holds it. ``missed`` is written if a move of the cursor counts times as missed, with
@@ -83,6 +84,7 @@ class NewSchedule:
     paused: bool = False
     graph: JobGraph | None = None
     payloads: Mapping[str, Any] | None = None
+    on_failure: str | None = None
 
 
 def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
@@ -91,6 +93,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         schedule.name, 1, schedule.trigger, schedule.template, now, now, now, schedule.policy, paused_at_ms,
         graph=schedule.graph,
     )  # fmt: skip
+    if_given = {"payloads": schedule.payloads, "on_failure": schedule.on_failure}
     return {
         "_id": schedule.name,
         **encode_schedule_ref(ref),
@@ -98,7 +101,8 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         "payload": schedule.payload,
         "render": schedule.render,
         "labels": dict(schedule.labels),
-    } | ({} if schedule.payloads is None else {"payloads": dict(schedule.payloads)})
+        **{name: value for name, value in if_given.items() if value is not None},
+    }
 
 
 def decode_schedule(id: object, fields: Document) -> ScheduleRef:

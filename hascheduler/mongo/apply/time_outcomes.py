@@ -62,7 +62,7 @@ from hascheduler.telemetry.tracing import Tracer
 
 _READ = [
     "job", "payload", "payloads", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms",
-    "cursor_ms", "tally", *(f"trigger.{name}" for name in ZONE_FIELDS),
+    "cursor_ms", "tally", "on_failure", *(f"trigger.{name}" for name in ZONE_FIELDS),
 ]  # fmt: skip
 
 Settlements = Mapping[TimeOutcome, Settlement]

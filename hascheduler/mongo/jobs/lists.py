@@ -32,7 +32,7 @@ _AT_ONCE = 1_000
 _ERROR_BEGINNING = {
     "$substrCP": [{"$cond": [{"$eq": [{"$type": "$error"}, "string"]}, "$error", ""]}, 0, ERROR_BEGINNING_MAX]
 }
-_NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_results": False}
+NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_results": False}
 _AT = "submitted_at_ms"
 _INDEXED = ("batch", "target", "schedule", "state", "tenant", "definition")
 """The attributes with an index of their own, ``<attribute>_submitted``; the usually most selective one first."""
@@ -48,7 +48,7 @@ class JobLists:
 
     async def page(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
         with faults("list the jobs"):
-            found, place, edge_ms = await self._found(which, after, limit + 1, _NOT_LISTED)
+            found, place, edge_ms = await self._found(which, after, limit + 1, NOT_LISTED)
             documents = [] if found is None else await found.to_list(None)
         if len(documents) > limit:
             return JobPage(documents[:limit], place.position(documents[limit - 1]))

@@ -1,6 +1,6 @@
 """The store of jobs: reads and changes one job for the API, and delegates the rest to its parts."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pymongo import ASCENDING, ReturnDocument
@@ -12,16 +12,16 @@ from hascheduler.model.documents.job import (
     maker_of,
     stored_waits_for,
 )
-from hascheduler.model.job import TERMINAL, JobState, Move, is_batch
+from hascheduler.model.job import DEPENDENCY_ERROR, TERMINAL, JobState, Move, is_batch
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.bulk_changes import BulkChanges
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.jobs.counts import JobCounter
-from hascheduler.mongo.jobs.lists import JobLists
+from hascheduler.mongo.jobs.lists import NOT_LISTED, JobLists
 from hascheduler.mongo.jobs.submissions import Submissions
-from hascheduler.mongo.queries import DEPENDS_ON, job_query
-from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, cancelled, revived, source_states
+from hascheduler.mongo.queries import DEPENDS_ON, SCANNED_MAX, job_query
+from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, Pipeline, cancelled, revived, source_states
 from hascheduler.ports import (
     CancelAnswer,
     Dependent,
@@ -129,6 +129,39 @@ class MongoJobStore(Submissions, BulkChanges):
                 unchanged, revived(stored_waits_for(job.id, waits_for), stored_retry_key(key, at_ms))
             )
         return bool(answer.modified_count)
+
+    async def unreported(
+        self, definitions: Collection[str], since_ms: WallMs, limit: int, ids: Collection[str] | None = None
+    ) -> Sequence[StoredDocument]:
+        failed: dict[str, Any] = {"state": JobState.FAILED.value} | ({} if ids is None else {"_id": {"$in": list(ids)}})
+        by_definition = {
+            "on_failure": None,
+            "definition": {"$in": list(definitions)},
+            "error": {"$not": {"$regex": f"^{DEPENDENCY_ERROR}"}},
+        }
+        wanted = {
+            "finished_at_ms": {"$gte": since_ms},
+            "failed_job": None,
+            "on_failure_job": None,
+            "$or": [{"on_failure": {"$gt": ""}}, by_definition],
+        }
+        stages: list[dict[str, Any]] = [{"$match": failed}]
+        if ids is None:
+            stages += [{"$sort": {"submitted_at_ms": -1, "_id": -1}}, {"$limit": SCANNED_MAX}]
+        stages += [{"$match": wanted}, {"$limit": limit}, {"$project": NOT_LISTED}]
+        with faults("find the failures to report"):
+            cursor = await awaited(self._jobs.aggregate(stages, hint="state_submitted" if ids is None else BY_ID))
+            found: list[StoredDocument] = await cursor.to_list(None)
+        return found
+
+    async def reported(self, job_id: str, attempt: int, report: str) -> None:
+        # No ``rev``: no mirror has the field, and no compare-and-set depends on it.
+        with faults("mark the failure as reported"):
+            await self._jobs.update_one(
+                {"_id": job_id, "state": JobState.FAILED.value, "attempt": attempt},
+                {"$set": {"on_failure_job": report}},
+                hint=BY_ID,
+            )
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
         with faults("find the jobs"):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Collection as SomeOf
 from dataclasses import replace
 
 from hascheduler.model.collection import Collection
@@ -15,7 +16,7 @@ from hascheduler.model.documents.job import (
     replacing,
     stored_waits_for,
 )
-from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch, replaced_error
+from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch, is_dependency_error, replaced_error
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
@@ -176,6 +177,31 @@ class MemoryJobStore(RetainingStore):
             waits_for = stored_waits_for(job.id, waits_for)
             database.update(Collection.JOBS, stored, revived(stored, waits_for, stored_retry_key(key, at_ms)))
             return True
+
+    async def unreported(
+        self, definitions: SomeOf[str], since_ms: WallMs, limit: int, ids: SomeOf[str] | None = None
+    ) -> Sequence[StoredDocument]:
+        def is_wanted(job: Document) -> bool:
+            by_definition = job.get("definition") in definitions and not is_dependency_error(job.get("error"))
+            name = job.get("on_failure")
+            return (
+                job.get("state") == JobState.FAILED
+                and (job.get("finished_at_ms") or 0) >= since_ms
+                and job.get("failed_job") is None
+                and job.get("on_failure_job") is None
+                and (by_definition if name is None else name > "")
+            )
+
+        async with self._connection.exchange("jobs.unreported") as database:
+            found = [job for job in database.documents(Collection.JOBS) if ids is None or job["_id"] in ids]
+            jobs = sorted(filter(is_wanted, found), key=_place, reverse=True)[:limit]
+            return [copied({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs]
+
+    async def reported(self, job_id: str, attempt: int, report: str) -> None:
+        async with self._connection.exchange("jobs.reported") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is not None and job.get("state") == JobState.FAILED and job.get("attempt") == attempt:
+                database.update(Collection.JOBS, job, {"on_failure_job": report})
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         async with self._connection.exchange("jobs.cancel_some") as database:

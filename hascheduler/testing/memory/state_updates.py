@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hascheduler.dispatch.decisions import NOT_STARTED
-from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
+from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, stored_last_error
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.values.redaction import TRACEBACKS_KEPT_MAX
@@ -75,8 +75,10 @@ def back_to_pending(
         retry_at_ms = WallMs(at_ms + pause_ms) if pause_ms else None
     if error == NOT_STARTED:
         counted["unstarted"] = int(job.get("unstarted") or 0) + 1
+    last_error = stored_last_error(outcome, error)
     return {
         **counted,
+        **({"last_error": f"{job['attempt']} {last_error}"} if last_error else {}),
         "retry_at_ms": retry_at_ms,
         "attempts": _attempts_with(job, outcome, error, at_ms, traceback),
         "state": JobState.PENDING,

@@ -22,7 +22,7 @@ DEFAULT_NARROWING: dict[str, Any] = {
     "exclude": [],
     "calendars": None,
 }
-REQUESTED = ("trigger", "misfire", "overlap", "pause_after_failures", "job", "labels")
+REQUESTED = ("trigger", "misfire", "overlap", "pause_after_failures", "on_failure", "job", "labels")
 """The fields of an answer that a request may have."""
 
 

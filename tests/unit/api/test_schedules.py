@@ -37,7 +37,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: Client, 
     shown = {
         "name": "tick", "rev": 1, "misfire": {"grace": "1m", "catch_up": "latest", "limit": 1000}, "overlap": "allow",
         "trigger": {"type": "interval", "every": "1s", "anchor": NOW_TEXT, **DEFAULT_NARROWING},
-        "pause_after_failures": None, "jobs": None, "labels": {}, "created_at": NOW_TEXT,
+        "pause_after_failures": None, "on_failure": None, "jobs": None, "labels": {}, "created_at": NOW_TEXT,
         "job": {
             "definition": "log", "target": "tick", "payload": None, "render": False, "priority": 5,
             "tenant": "default", "fairness_key": "default", "lane": "default", "mode": "queued", "expires_in": None,

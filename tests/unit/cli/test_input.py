@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from hascheduler.cli.input.documents import NORMAL as FORMS
 from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, read_document, read_documents
 from hascheduler.cli.input.manifests import Manifest, read_manifests
+from hascheduler.cli.input.values import check_job_id
+from hascheduler.client.requests import job_path
 from hascheduler.errors import CallerError, InvalidInput
+from hascheduler.model.job import fire_job_id, graph_job_id
+from hascheduler.model.partition import with_partition
 from hascheduler.model.values.instants import WallMs
 
 # Documents
@@ -223,3 +227,11 @@ _NO_PAYLOADS: list[Any] = [0, False, "", [], {}, {"a": None}]
 def test_only_what_means_the_default_of_a_job_is_left_out(job: dict[str, Any], normal: dict[str, Any]) -> None:
     shown = FORMS["schedule"]({**TICK, "job": {"definition": "log", **job}})["job"]
     assert json.dumps(shown) == json.dumps({"definition": "log", **normal})
+
+
+@pytest.mark.parametrize(
+    "id", [graph_job_id(fire_job_id("nightly", 1_893_456_000_000), "load"), with_partition("job:0194f3", "acme")]
+)
+def test_the_ids_of_all_jobs_are_ids_to_the_command_line_and_the_sdk(id: str) -> None:
+    assert check_job_id(id) == id
+    assert job_path(id, "why") == f"/v1/jobs/{id}/why"

@@ -116,6 +116,22 @@ def test_a_failure_tells_the_beginning_of_its_error_without_secrets(operation: O
     assert (event.error or "").startswith("no answer of http://***@there/ xxx")
 
 
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+@pytest.mark.parametrize(
+    ("last_error", "shown"),
+    [("2 no answer of http://me:secret@there", "no answer of http://***@there"), ("1 of the try before", None),
+     ("2", None), ("2 ", None), ("nonsense", None), (7, None), (None, None)],
+)  # fmt: skip
+def test_a_try_that_ends_tells_its_own_error(operation: Operation, last_error: object, shown: str | None) -> None:
+    stream = Stream()
+    whole = job_fields(state="running", attempt=2, processor="p")
+    stream.fold(put(JOBS, "job:1", whole))
+    changed = {"state": "pending", "processor": None, "last_error": last_error}
+    [event] = stream.fold(change_as(operation, "job:1", 2, whole | changed, changed))
+    assert (event.type, event.error) == (EventType.RETURNED, shown)
+    assert "job:1" in stream.mirror.nouns(JOBS)
+
+
 def schedule_moved(to_ms: int, missed: object = None, **more: Any) -> Change:
     fields = {} if missed is None else {"missed": missed}
     return patch(Collection.SCHEDULES, "tick", cursor_ms=to_ms, tally=[0, 0, 3, 0, 0, 0], **fields, **more)

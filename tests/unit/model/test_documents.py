@@ -204,8 +204,8 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.TOKENS: (TOKENS, document_of, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }
-OF_CHANGES_ALONE = {Collection.JOBS: {"finished_at_ms", "error"}, Collection.SCHEDULES: {"missed"}}
-"""Lean fields that no live noun has: the changes that bring them tell of an end, or of missed times."""
+OF_CHANGES_ALONE = {Collection.JOBS: {"finished_at_ms", "error", "last_error"}, Collection.SCHEDULES: {"missed"}}
+"""Lean fields that no live noun has: the changes that bring them tell of an end, a failed try, or missed times."""
 AT_TIMES = {Collection.SCHEDULES: {"cursor_offsets", "reset_at_ms"}}
 """Of schedules in zones, and of those that are to be reset."""
 NOT_MIRRORED = {Collection.REPLICAS: {"indexes"}}

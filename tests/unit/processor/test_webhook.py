@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.handlers.webhook import ALLOW_PRIVATE, WebhookPayload, filled
+from hascheduler.handlers.webhook import ALLOW_PRIVATE, BODY, URL, WebhookPayload, filled
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import AttemptOutcome
@@ -50,6 +50,26 @@ async def test_the_body_goes_out_as_json_with_the_job_and_the_attempt(receiver: 
         "accept-encoding": "identity",
     }
     assert {name: request.headers.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "body"),
+    [
+        ("", {"job": "j0", "error": 'no "disk"'}),
+        ('{"text": ${payload.error|json}}', {"text": 'no "disk"'}),
+    ],
+)
+async def test_a_payload_without_a_url_goes_where_the_operator_says(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, template: str, body: object
+) -> None:
+    monkeypatch.setenv(URL, receiver.url("/failed"))
+    monkeypatch.setenv(BODY, template)
+    await result_of("webhook", {"job": "j0", "error": 'no "disk"'})
+    await result_of("webhook", {"url": receiver.url("/own")})
+    assert [(request.path, request.body and json.loads(request.body)) for request in receiver.requests] == [
+        ("/failed", body),
+        ("/own", b""),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ OF_REPLICAS = """
     counter   hascheduler_decisions_total kind
     counter   hascheduler_dispatch_conflicts_total
     counter   hascheduler_attempts_total definition outcome
+    counter   hascheduler_jobs_failed_total definition
     counter   hascheduler_attempts_lost_total
     counter   hascheduler_leader_suspicions_total outcome
     counter   hascheduler_publishes_total outcome
@@ -92,6 +93,7 @@ def replica() -> Scrape:
     registry.register(ReplicaGauges(lambda: {"": StandingView().gauges()}))
     metrics.started("log", 5)
     metrics.ended("log", "lost")
+    metrics.failed_for_good("log")
     metrics.failed_over(make_failover())
     http.answered("GET", None, None, 0.001)
     return scrape(registry)
