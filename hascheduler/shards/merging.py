@@ -17,11 +17,12 @@ from starlette.types import Scope
 from hascheduler.api.jobs.errors import GROUPS_MAX
 from hascheduler.api.ops.cluster import FailoversQuery
 from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, place_text
+from hascheduler.api.schedules.sorting import ScheduleSort, cursor_of, place_of, trouble
 from hascheduler.api.schedules.timeline import TimelineQuery, shown_load
 from hascheduler.dispatch.schedules.load_ahead import Load, LoadAhead
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import JobState
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.ports import ListPosition
 from hascheduler.shards.all_that_match import change_jobs, change_schedules
 from hascheduler.shards.answers import Body, Merge, cluster, failovers, merged, processors
@@ -78,23 +79,28 @@ def _pages(
     tenant: Callable[[Body], object] = lambda _: None,
     *,
     query: type[BaseModel] = NewestFirstQuery,
-    by_name: bool = False,
+    sort: ScheduleSort | None = None,
 ) -> Callable[[Layout, Sequence[Body], Scope], Body]:
+    """Return the merge of pages with the newest first, or by a name or another ``sort`` of schedules."""
+    place = newest_first if sort is None else partial(place_of, sort)
+    text: Callable[[Any], str | None] = newest_first_text if sort is None else partial(cursor_of, sort)
+
     def combine(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
         items, end = pages_as_one(
             [
                 [(key(item), item) for item in page["items"] if _is_there(layout, tenant(item), index)]
                 for index, page in enumerate(pages)
             ],
-            [(page["next"] and (page["next"],)) if by_name else newest_first(page["next"]) for page in pages],
+            [place(page["next"]) for page in pages],
             limit_of(scope, query),
-            descending=not by_name,
+            descending=sort is None,
         )
-        whole = {**pages[0], "items": items, "next": (end and end[0]) if by_name else newest_first_text(end)}
+        whole = {**pages[0], "items": items, "next": text(end)}
         if "unreadable" in whole:
             unreadable = {each["id"]: each for page in pages for each in page["unreadable"]}
             # A list by name has a place for each; any other list shows each on the first page possible.
-            shown = [each for id, each in unreadable.items() if not by_name or end is None or (id,) <= end]
+            is_by_name = sort is ScheduleSort.NAME
+            shown = [each for id, each in unreadable.items() if not is_by_name or end is None or (0, id) <= end]
             whole["unreadable"] = shown
         return whole
 
@@ -105,7 +111,28 @@ def _is_there(layout: Layout, tenant: object, index: int) -> bool:
     return not isinstance(tenant, str) or layout.index_of(tenant) == index
 
 
-_by_name = partial(_pages, lambda item: (item["name"],), query=PageQuery, by_name=True)
+_by_name = partial(_pages, lambda item: (0, item["name"]), query=PageQuery, sort=ScheduleSort.NAME)
+
+
+def _schedules(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
+    sort = ScheduleSort(QueryParams(scope["query_string"]).get("sort", ScheduleSort.NAME))
+
+    def place(schedule: Body) -> Key:
+        number, due_at = 0, schedule["next_due_at"]
+        if sort is ScheduleSort.NEXT:
+            number = LATEST_MS if due_at is None else at_ms(due_at)
+        elif sort is ScheduleSort.TROUBLE:
+            failing, ahead = schedule["failures_in_a_row"] > 0, schedule["ahead_until"] is not None
+            number = trouble(failing=failing, late=schedule["late"], ahead=ahead, paused=schedule["paused"])
+        return number, schedule["name"]
+
+    return _pages(place, lambda each: each["job"]["tenant"], query=PageQuery, sort=sort)(layout, pages, scope)
+
+
+def _recent(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
+    items = {item["name"]: item for answer in answers for item in answer["items"]}
+    asked = dict.fromkeys(QueryParams(scope["query_string"]).getlist("name"))
+    return {"items": [items[name] for name in asked if name in items]}
 
 
 def _verdict_key(verdict: Body) -> Key:
@@ -176,8 +203,9 @@ MERGED: Mapping[tuple[str, str], Merge] = {
     ),
     ("GET", "/v1/jobs:counts"): _counts(*(state.value for state in JobState)),
     ("GET", "/v1/jobs:errors"): merged(_errors),
-    ("GET", "/v1/schedules"): merged(_by_name(lambda schedule: schedule["job"]["tenant"])),
-    ("GET", "/v1/schedules:counts"): _counts("active", "paused", "ended"),
+    ("GET", "/v1/schedules"): merged(_schedules),
+    ("GET", "/v1/schedules:counts"): _counts("active", "paused", "ended", "failing", "late"),
+    ("GET", "/v1/schedules:recent"): merged(_recent),
     ("GET", "/v1/verdicts"): merged(_pages(_verdict_key)),
     ("GET", "/v1/timeline"): merged(_timeline),
     ("GET", "/v1/processors"): merged(lambda _, answers, scope: processors(answers)),

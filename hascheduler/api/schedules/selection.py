@@ -3,12 +3,10 @@
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
 ``verdict`` the mirror selects the schedules, in slices of some milliseconds, and the database is asked only for those
 names. No document holds the last verdict of a schedule: it is the newest decision, among those of all schedules, at the
-schedule's cursor.
+schedule's cursor. Which schedules are late is computed for all of them, and kept for the requests of some seconds.
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
-from heapq import merge, nsmallest
-from itertools import chain, islice
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -18,11 +16,13 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import PageQuery, run_in_slices
+from hascheduler.api.schedules.sorting import Place, ScheduleSort, cursor_of, first_places, place_of, trouble
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.dispatch.schedules.trouble import is_failing, is_late, next_due_ms
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
 from hascheduler.schema.filters import ScheduleFilter
@@ -42,21 +42,35 @@ _SLICE = 5_000
 _TRIGGERS_SLICE = 100
 """Schedules whose next time is computed in one turn of the event loop."""
 
+Decisions = Collection[tuple[str, int]]
+"""Decisions by the name of the schedule and the time through which it is decided."""
+
 
 async def page_of_schedules(
-    filter: ScheduleFilter, query: PageQuery, caller: Caller, services: ApiServices
-) -> tuple[Sequence[StoredDocument], str | None]:
-    """Return the documents of one page by name, and the cursor of the next."""
+    filter: ScheduleFilter,
+    query: PageQuery,
+    caller: Caller,
+    services: ApiServices,
+    sort: ScheduleSort = ScheduleSort.NAME,
+) -> tuple[Sequence[StoredDocument], Mapping[str, str], str | None]:
+    """Return the documents of one page in order, the cursors after them by name, and that of the next page."""
     tenant, labels, limit = caller.filter_of(filter.tenant), filter.labels, query.limit
-    if not (filter.text or filter.ahead or filter.states or filter.verdicts):
+    if sort is ScheduleSort.NAME and filter == ScheduleFilter(tenant=filter.tenant, labels=labels):
         documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
-        return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
+        return documents[:limit], {}, str(documents[limit - 1]["_id"]) if len(documents) > limit else None
     read_max = LABELS_READ_MAX if labels else limit
-    names = await first_names(filter, tenant, services, read_max + 1, after=query.after)
-    documents = await services.schedules.among(names[:read_max], labels, limit + 1, tenant=tenant)
-    if len(documents) > limit:
-        return documents[:limit], str(documents[limit - 1]["_id"])
-    return documents, names[read_max - 1] if len(names) > read_max else None
+    places = await _first(filter, tenant, services, read_max + 1, sort=sort, after=place_of(sort, query.after))
+    names = [name for _, name in places[:read_max]]
+    cursors = {place[1]: str(cursor_of(sort, place)) for place in places}
+    next = cursors[names[-1]] if len(places) > read_max else None
+    if labels:
+        labelled = {*await services.schedules.names_among(names, labels, tenant=tenant)}
+        names = [name for name in names if name in labelled]
+    if len(names) > limit:
+        names = names[:limit]
+        next = cursors[names[-1]]
+    found = {str(each["_id"]): each for each in await services.schedules.among(names, labels, limit, tenant=tenant)}
+    return [found[name] for name in names if name in found], cursors, next
 
 
 async def count_matching(
@@ -65,13 +79,13 @@ async def count_matching(
     """Return how many match, by state, and False if there may be more."""
     labels = filter.labels
     last, exact = await _last_verdicts(filter.verdicts, services)
-    known = known_schedules(services)
-    found = await run_in_slices(_matching(filter, tenant, last, known, now=services.clock.wall_ms(), with_states=True))
-    counts = {state: len(names) for state, names in found.items()}
+    late, known, now = await _late(filter, services), known_schedules(services), services.clock.wall_ms()
+    found = await run_in_slices(_matching(filter, tenant, last, late, known, now=now, with_states=True))
+    counts = {state: len(schedules) for state, schedules in found.items()}
     if not labels:
         return counts, exact
     exact = exact and sum(counts.values()) <= LABELLED_MAX
-    state_of = {name: state for state, names in found.items() for name in names[:LABELLED_MAX]}
+    state_of = {each.name: state for state, schedules in found.items() for each in schedules[:LABELLED_MAX]}
     names = [*state_of][:LABELLED_MAX]
     counts = dict.fromkeys(found, 0)
     for place in range(0, len(names), _LABELLED_AT_ONCE):
@@ -85,15 +99,60 @@ async def first_names(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices, count: int, *, after: str | None
 ) -> list[str]:
     """Return the first names after ``after``, of schedules that match apart from their labels."""
+    place = None if after is None else (0, after)
+    found = await _first(filter, tenant, services, count, sort=ScheduleSort.NAME, after=place)
+    return [name for _, name in found]
+
+
+async def _first(
+    filter: ScheduleFilter,
+    tenant: str | None,
+    services: ApiServices,
+    count: int,
+    *,
+    sort: ScheduleSort,
+    after: Place | None,
+) -> list[Place]:
+    """Return the first places after ``after``, of schedules that match apart from their labels."""
     last, _ = await _last_verdicts(filter.verdicts, services)
-    known = known_schedules(services)
-    now = services.clock.wall_ms()
-    return await run_in_slices(_first(_matching(filter, tenant, last, known, after=after, now=now), count))
+    late = await _late(filter, services, needed=sort is ScheduleSort.TROUBLE)
+    known, now, calendars = known_schedules(services), services.clock.wall_ms(), services.view.calendars()
+
+    def number_of(schedule: ScheduleRef) -> int:
+        if sort is ScheduleSort.NAME:
+            return 0
+        if sort is ScheduleSort.NEXT:
+            due_ms = next_due_ms(schedule, calendars)
+            return LATEST_MS if due_ms is None else due_ms
+        is_late, is_ahead = (schedule.name, schedule.cursor_ms) in late, schedule.is_ahead(now)
+        is_paused = schedule.paused_at_ms is not None
+        return trouble(failing=is_failing(schedule), late=is_late, ahead=is_ahead, paused=is_paused)
+
+    def steps() -> Generator[None, None, list[Place]]:
+        found = yield from _matching(filter, tenant, last, late, known, now=now)
+        return (yield from first_places(sort, [*found.values()], number_of, after, count))
+
+    return await run_in_slices(steps())
 
 
-async def _last_verdicts(
-    verdicts: tuple[Verdict, ...], services: ApiServices
-) -> tuple[Collection[tuple[str, int]], bool]:
+async def _late(filter: ScheduleFilter, services: ApiServices, *, needed: bool = False) -> Decisions:
+    """Return the names and cursors of the schedules that were late some seconds ago; none if that is not needed."""
+    if not (filter.late or needed):
+        return ()
+
+    def steps() -> Generator[None, None, Decisions]:
+        known, calendars, now = known_schedules(services), services.view.calendars(), services.clock.wall_ms()
+        late: set[tuple[str, int]] = set()
+        for begin in range(0, len(known), _TRIGGERS_SLICE):
+            some = known[begin : begin + _TRIGGERS_SLICE]
+            late.update((each.name, each.cursor_ms) for each in some if is_late(each, calendars, now))
+            yield
+        return late
+
+    return await services.late.get(services.clock.mono_ms, steps)
+
+
+async def _last_verdicts(verdicts: tuple[Verdict, ...], services: ApiServices) -> tuple[Decisions, bool]:
     """Return the newest decisions with one of these verdicts, by name and last time, and True if these are all."""
     found: set[tuple[str, int]] = set()
     if not verdicts:
@@ -108,27 +167,28 @@ async def _last_verdicts(
     return found, False
 
 
-def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
-    """Return all schedules, in no order, from the mirror; raise `StoreUnavailable` if it does not hold all yet."""
+def known_schedules(services: ApiServices, names: Iterable[str] | None = None) -> Sequence[ScheduleRef]:
+    """Return all schedules in no order, or those of ``names``; raise `StoreUnavailable` without a complete mirror."""
     view = services.view
     if not view.ready:
         raise StoreUnavailable(f"this replica does not know now which schedules match: {view.unready_reason}")
-    copied, found = view.copied_partitions(), view.schedules().values()
+    copied, known = view.copied_partitions(), view.schedules()
+    found = known.values() if names is None else [known[name] for name in names if name in known]
     # Copied to a list, as the mirror changes meanwhile.
-    return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
+    return [each for each in found if partition_of(each.template.tenant) not in copied] if copied else [*found]
 
 
 def _matching(
     filter: ScheduleFilter,
     tenant: str | None,
-    last: Collection[tuple[str, int]],
+    last: Decisions,
+    late: Decisions,
     schedules: Sequence[ScheduleRef],
     *,
     now: WallMs,
-    after: str | None = None,
     with_states: bool = False,
-) -> Generator[None, None, dict[ScheduleState, list[str]]]:
-    """Return by state, in no order, the names of all ``schedules`` that match apart from their labels.
+) -> Generator[None, None, dict[ScheduleState, list[ScheduleRef]]]:
+    """Return by state, in no order, all ``schedules`` that match apart from their labels.
 
     Which active ones have ended is computed only ``with_states``, or if the filter depends on it.
     """
@@ -136,14 +196,14 @@ def _matching(
     active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
     unpaused = wanted & {active, ended}
     tells_ended = len(unpaused) == 1 or (with_states and bool(unpaused))
-    found: dict[ScheduleState, list[str]] = {state: [] for state in ScheduleState}
+    found: dict[ScheduleState, list[ScheduleRef]] = {state: [] for state in ScheduleState}
     computed = 0
     for begin in range(0, len(schedules), _SLICE):
         for schedule in schedules[begin : begin + _SLICE]:
-            name = schedule.name
             if (
-                (after is not None and name <= after)
-                or (text and text not in name.lower())
+                (filter.failing and not is_failing(schedule))
+                or (filter.late and (schedule.name, schedule.cursor_ms) not in late)
+                or (text and text not in schedule.name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
                 or (filter.verdicts and not _was_last(schedule, last))
                 or (filter.ahead and not schedule.is_ahead(now))
@@ -156,20 +216,9 @@ def _matching(
                 if computed % _TRIGGERS_SLICE == 0:
                     yield
             if state in wanted:
-                found[state].append(name)
+                found[state].append(schedule)
         yield
     return found
-
-
-def _first(
-    matching: Generator[None, None, dict[ScheduleState, list[str]]], count: int
-) -> Generator[None, None, list[str]]:
-    found = yield from matching
-    names, least = [*chain.from_iterable(found.values())], []
-    for begin in range(0, len(names), _SLICE):
-        least.append(nsmallest(count, names[begin : begin + _SLICE]))
-        yield
-    return [*islice(merge(*least), count)]
 
 
 def _has_ended(schedule: ScheduleRef) -> bool:
@@ -187,7 +236,7 @@ def _may_end(trigger: Trigger) -> bool:
     )
 
 
-def _was_last(schedule: ScheduleRef, last: Collection[tuple[str, int]]) -> bool:
+def _was_last(schedule: ScheduleRef, last: Decisions) -> bool:
     """Return True if one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
     return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last
 
@@ -209,6 +258,10 @@ class ScheduleCountsResponse(Part):
     """How many are paused"""
     ended: int = Field(examples=[2])
     """How many have a trigger without further times"""
+    failing: int = Field(examples=[2])
+    """How many the filter `failing` selects of them"""
+    late: int = Field(examples=[1])
+    """How many the filter `late` selects of them"""
 
 
 @router.get("/schedules:counts", responses=problem_responses(403, 422))
@@ -216,6 +269,10 @@ async def count_schedules(
     filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)], services: Services, caller: Viewer
 ) -> ScheduleCountsResponse:
     """Count the matching schedules by state, with the filters of the list, from this replica's mirror."""
-    counts, exact = await count_matching(filter, caller.filter_of(filter.tenant), services)
-    by_state = {state.value: counts[state] for state in ScheduleState}
-    return ScheduleCountsResponse(matched=sum(counts.values()), exact=exact, **by_state)
+    tenant = caller.filter_of(filter.tenant)
+    counts, exact = await count_matching(filter, tenant, services)
+    numbers = {state.value: counts[state] for state in ScheduleState}
+    for name in ("failing", "late"):
+        troubled, _ = await count_matching(filter.model_copy(update={name: True}), tenant, services)
+        numbers[name] = sum(troubled.values())
+    return ScheduleCountsResponse(matched=sum(counts.values()), exact=exact, **numbers)

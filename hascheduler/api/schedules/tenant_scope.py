@@ -18,6 +18,7 @@ from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import reset_command
 from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.dispatch.schedules.trouble import is_late
 from hascheduler.errors import Conflict
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
@@ -164,6 +165,7 @@ def show_schedule(
         ahead_until_ms=schedule.cursor_ms if is_ahead else None,
         counts=CountsResponse.of(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
+        late=now is not None and is_late(schedule, calendars, now),
         warnings=tuple(warnings),
     )
 

@@ -10,7 +10,7 @@ from hascheduler.client.asynchronous.asking import AsyncAsker
 from hascheduler.client.asynchronous.named import AsyncNamedApi, IfNone
 from hascheduler.client.bodies import plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where
-from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
+from hascheduler.client.options import ScheduleCountFilter, ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
 from hascheduler.client.requests import MANY_S, Rev, key_of, matching, probe_for, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 
@@ -61,7 +61,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     replace = put
 
     def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> AsyncIterator[ScheduleResponse]:
-        """Yield all, by name; with ``labels`` those that have all of these, and with a filter those that match."""
+        """Yield all, by name unless ``sort`` is given; with ``labels`` or a filter those that match."""
         return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
 
     async def page(
@@ -74,7 +74,7 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
     ) -> ListPage[ScheduleResponse]:
         return await self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
 
-    async def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
+    async def count(self, labels: Labels = None, **filter: Unpack[ScheduleCountFilter]) -> ScheduleCountsResponse:
         """Return how many match, by state."""
         return await self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 
@@ -165,6 +165,10 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         """Return how often each verdict was given, how many times are undecided and why, and the newest verdicts."""
         path = self._path(name, "verdicts")
         return await self._get(answers.VerdictsResponse, path, verdict=verdicts, limit=limit, after=after)
+
+    async def recent(self, names: Sequence[str]) -> answers.RecentResponse:
+        """Return the last 20 decided times of each of at most 50 schedules, and how their jobs ended."""
+        return await self._get(answers.RecentResponse, "/v1/schedules:recent", name=names)
 
     async def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]

@@ -9,7 +9,7 @@ from hascheduler.client import answers, options
 from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
 from hascheduler.client.bodies import plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where
-from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
+from hascheduler.client.options import ScheduleCountFilter, ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
 from hascheduler.client.requests import MANY_S, Rev, key_of, matching, probe_for, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 from hascheduler.client.synchronous.asking import Asker
@@ -62,7 +62,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     replace = put
 
     def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> Iterator[ScheduleResponse]:
-        """Yield all, by name; with ``labels`` those that have all of these, and with a filter those that match."""
+        """Yield all, by name unless ``sort`` is given; with ``labels`` or a filter those that match."""
         return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
 
     def page(
@@ -75,7 +75,7 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
     ) -> ListPage[ScheduleResponse]:
         return self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
 
-    def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
+    def count(self, labels: Labels = None, **filter: Unpack[ScheduleCountFilter]) -> ScheduleCountsResponse:
         """Return how many match, by state."""
         return self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 
@@ -166,6 +166,10 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         """Return how often each verdict was given, how many times are undecided and why, and the newest verdicts."""
         path = self._path(name, "verdicts")
         return self._get(answers.VerdictsResponse, path, verdict=verdicts, limit=limit, after=after)
+
+    def recent(self, names: Sequence[str]) -> answers.RecentResponse:
+        """Return the last 20 decided times of each of at most 50 schedules, and how their jobs ended."""
+        return self._get(answers.RecentResponse, "/v1/schedules:recent", name=names)
 
     def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]

@@ -104,7 +104,8 @@ class FailureCounts:
 
     async def count(self, decisions: Sequence[CountFailures], *, majority: bool) -> dict[CountFailures, Settlement]:
         """Settle the counts; LOST if the schedule is gone, replaced, or edited since its failures were counted."""
-        return {decision: await self._count(decision, majority=majority) for decision in decisions}
+        settled = await asyncio.gather(*[self._count(decision, majority=majority) for decision in decisions])
+        return dict(zip(decisions, settled, strict=True))
 
     async def _count(self, decision: CountFailures, *, majority: bool) -> Settlement:
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
