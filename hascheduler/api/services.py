@@ -20,6 +20,7 @@ from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
+from hascheduler.api.routing.recent_reads import RecentReads
 from hascheduler.ports import (
     AuditStore,
     Clock,
@@ -79,6 +80,9 @@ class ApiServices:
     load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
+    replicas_expected: int = 0
+    """How many replicas should be alive; 0: as many as were alive within the last hour."""
+    recent: RecentReads = field(default_factory=RecentReads)
     is_one_of_several: bool = False
     """True if other schedulers hold other tenants.
 
