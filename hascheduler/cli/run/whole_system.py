@@ -176,7 +176,8 @@ def demo(
     if kubernetes:
         from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
 
-        kubectl, token = Kubectl(context, namespace or _NAMESPACE), environment.token()
+        kubectl = Kubectl(context, namespace or _NAMESPACE)
+        token = environment.access("the pods").token()  # not that of a context, which is for its own URLs
         opening = partial(
             open_kubernetes_environment, kubectl=kubectl, folder=folder, kills=kills or _KILLS, token=token
         )

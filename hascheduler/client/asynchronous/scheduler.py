@@ -20,6 +20,8 @@ from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
 from hascheduler.client.requests import MANY_S, job_path, keyed, word_of
 from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted
+from hascheduler.contexts import find_access
+from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
 if TYPE_CHECKING:
@@ -58,6 +60,28 @@ class AsyncScheduler(AsyncPart):
         self.cluster = AsyncClusterApi(asker)
         self.events = AsyncEventsApi(asker)
         self.work = AsyncWorkApi(asker)
+
+    @classmethod
+    def from_env(
+        cls,
+        context: str | None = None,
+        *,
+        patience: float = 30.0,
+        answer_timeout: float = 10.0,
+        http: httpx2.AsyncClient | None = None,
+    ) -> "AsyncScheduler":
+        """Return the scheduler of the replicas that the command line would ask, with the same credentials.
+
+        Those of ``context`` if it is given, as with ``--context``; else HASCHEDULER_URL, HASCHEDULER_TOKEN or
+        HASCHEDULER_TOKEN_FILE, HASCHEDULER_CA_FILE and so on; else the context in use. Raise `InvalidInput`, which
+        names the variable or the context, if one can't be used.
+        """
+        access = find_access(context=context)
+        token, tls = access.token(), access.tls()
+        try:
+            return cls(access.url, token=token, tls=tls, patience=patience, answer_timeout=answer_timeout, http=http)
+        except InvalidInput as error:
+            raise InvalidInput((access.url_from,), error.problem, error.expected) from None
 
     async def __aenter__(self) -> "AsyncScheduler":
         return self

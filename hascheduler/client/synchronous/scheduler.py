@@ -21,6 +21,8 @@ from hascheduler.client.synchronous.events import EventsApi
 from hascheduler.client.synchronous.named import NamedApi, NounsApi
 from hascheduler.client.synchronous.operations import ClusterApi, TokensApi, WorkApi
 from hascheduler.client.synchronous.schedules import SchedulesApi
+from hascheduler.contexts import find_access
+from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
 if TYPE_CHECKING:
@@ -59,6 +61,28 @@ class Scheduler(Part):
         self.cluster = ClusterApi(asker)
         self.events = EventsApi(asker)
         self.work = WorkApi(asker)
+
+    @classmethod
+    def from_env(
+        cls,
+        context: str | None = None,
+        *,
+        patience: float = 30.0,
+        answer_timeout: float = 10.0,
+        http: httpx2.Client | None = None,
+    ) -> "Scheduler":
+        """Return the scheduler of the replicas that the command line would ask, with the same credentials.
+
+        Those of ``context`` if it is given, as with ``--context``; else HASCHEDULER_URL, HASCHEDULER_TOKEN or
+        HASCHEDULER_TOKEN_FILE, HASCHEDULER_CA_FILE and so on; else the context in use. Raise `InvalidInput`, which
+        names the variable or the context, if one can't be used.
+        """
+        access = find_access(context=context)
+        token, tls = access.token(), access.tls()
+        try:
+            return cls(access.url, token=token, tls=tls, patience=patience, answer_timeout=answer_timeout, http=http)
+        except InvalidInput as error:
+            raise InvalidInput((access.url_from,), error.problem, error.expected) from None
 
     def __enter__(self) -> "Scheduler":
         return self
