@@ -43,7 +43,6 @@ from hascheduler.ports.invariant_scan import THOROUGH, InvariantScan, ScanProgre
 from hascheduler.processor import Handlers, ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.rabbitmq.connection import DISPATCH_EXCHANGE, require_access
-from hascheduler.served_certificates import ServedCertificates
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.shards.check import PlacedScan, deployment_report
 from hascheduler.shards.databases import ShardDatabases
@@ -57,7 +56,7 @@ from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
-from hascheduler.tls import client_context
+from hascheduler.tls import ServedCertificates, client_context
 
 log = structlog.get_logger(__name__)
 

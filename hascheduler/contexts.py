@@ -20,7 +20,9 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import expected_name, quoted
@@ -55,7 +57,8 @@ class Contexts:
     def get(self, name: str, named_by: str) -> Context:
         """Return the context of that name; raise `InvalidInput` if there is none."""
         if name not in self.named:
-            raise InvalidInput((named_by,), f"no context {quoted(name)}", expected_name(name, self.named))
+            problem = f"no context {quoted(name)}" if name else "no context is in use"
+            raise InvalidInput((named_by,), problem, expected_name(name, self.named))
         return self.named[name]
 
 
@@ -70,6 +73,10 @@ class Access:
     output: str
     certificates: tuple[PemFile, PemFile, PemFile]
     """The authorities, and the client's certificate and its key."""
+
+    def named(self, error: InvalidInput) -> InvalidInput:
+        """Return the error of a client, which says where the URL was found if that is wrong."""
+        return InvalidInput((self.url_from,), error.problem, error.expected) if error.path == ("urls",) else error
 
     def token(self) -> str | None:
         """Return the token; None if there is none."""
@@ -152,40 +159,39 @@ def _context(place: str, values: object) -> Context:
     for key, value in values.items():
         if key not in known:
             raise InvalidInput((place, key), "unknown", expected_name(key, known))
-        texts = value if key == "urls" and isinstance(value, list) else [None] if key == "urls" else [value]
+        texts: list[Any] = [value] if key != "urls" else value if isinstance(value, list) else [None]
         if not all(isinstance(text, str) and text.isprintable() for text in texts):
-            raise InvalidInput((place, key), quoted(value), "texts in [ ]" if key == "urls" else "a text")
+            raise InvalidInput((place, key), quoted(value), "a list of texts" if key == "urls" else "a text")
+        if key == "urls" and not all(text.startswith(("http://", "https://")) for text in texts):
+            raise InvalidInput((place, key), ", ".join(texts), f"URLs, such as {DEFAULT_URL}")
     return Context(**values)
 
 
 def write_contexts(contexts: Contexts) -> None:
     """Replace the file, which only its owner may read; raise `InvalidInput` if it can't be written."""
-    import tempfile  # noqa: PLC0415  # readers need none
-
     lines = [f"current = {_toml(contexts.current)}"]
     for name, context in contexts.named.items():
         _context(f"context {name}", asdict(context))
         lines += ["", f"[contexts.{_toml(name)}]"]
         lines += [f"{key} = {_toml(value)}" for key, value in asdict(context).items() if value]
     path = contexts_file().resolve()  # of a link the target
+    if path.exists() and not path.is_file():
+        raise InvalidInput((str(path),), "is not a file", "a file, which this command may replace")
+    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number, new = tempfile.mkstemp(dir=path.parent)  # with mode 0600
-        try:
-            with os.fdopen(number, "w", encoding="utf-8") as file:
-                file.write("\n".join(lines) + "\n")
-            os.replace(new, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(new)
-            raise
+        with open(new, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write("\n".join([*lines, ""]))
+        new.replace(path)
     except OSError as error:
         raise InvalidInput((str(path),), error.strerror or "can't be written", "a writable file") from None
+    finally:
+        with suppress(OSError):
+            new.unlink()
 
 
-def _toml(value: str | list[str]) -> str:
-    """Return the value as TOML, whose texts are those of JSON if they are printable."""
-    return json.dumps(value, ensure_ascii=False)
+_toml = partial(json.dumps, ensure_ascii=False)
+"""Returns a value as TOML: printable texts are the same there as in JSON."""
 
 
 def _text_of(place: str, path: str | Path) -> str:

@@ -2,11 +2,12 @@
 
 TLS 1.2 is the minimum; a server must show a certificate for its name, signed by a trusted authority.
 
-A server uses new files from the next handshake on (`hascheduler.served_certificates`), so that no connection ends when
-a certificate is replaced. A client reads the authorities at its start. To change those, let the file hold the old and
-the new one, restart the processes one after the other, and only then sign with the new one.
+A server uses new files from the next handshake on (`ServedCertificates`), so that no connection ends when a certificate
+is replaced. A client reads the authorities at its start. To change those, let the file hold the old and the new one,
+restart the processes one after the other, and only then sign with the new one.
 """
 
+import asyncio
 import os
 import ssl
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from hascheduler.errors import InvalidInput
 
+_CHECK_EVERY_S = 5.0
 _LEAST = ssl.TLSVersion.TLSv1_2
 """Debian leaves it to the configuration of OpenSSL, which may have been changed."""
 
@@ -49,13 +51,68 @@ class PemFile:
         return InvalidInput((self.name,), f"{self.path}: {problem}", expected)
 
 
+class ServedCertificates:
+    """Owner of a server's ``context``; `renew` brings it up to date with its files.
+
+    Both its creation and `renew` raise `InvalidInput` if a file can't be used, and `renew` then changes nothing.
+    """
+
+    def __init__(self, cert: PemFile, key: PemFile, client_ca: PemFile) -> None:
+        self._files = (cert, key, client_ca)
+        self._marks = self._seen()
+        self.context = server_context(cert, key, client_ca)
+
+    def renew(self) -> bool:
+        """Load the files, and return True if they changed.
+
+        Connections go on with their old certificates. Authorities of clients are added and not removed: for that the
+        process must restart.
+        """
+        marks = self._seen()
+        if marks == self._marks:
+            return False
+        cert, key, client_ca = self._files
+        # In a new context first: if the certificate and the key do not match, one of them would already be in use.
+        server_context(cert, key, client_ca)
+        _load_own(self.context, cert, key)
+        if client_ca:
+            _load_trusted(self.context, client_ca)
+        self._marks = marks
+        return True
+
+    async def keep_fresh(self, every_s: float = _CHECK_EVERY_S) -> None:
+        """Load files that have changed, until cancelled.
+
+        Unusable files are logged once, and tried again when they have changed.
+        """
+        import structlog  # noqa: PLC0415  # for servers: the SDK and the command line alone have none
+
+        log = structlog.get_logger(__name__)
+        refused: tuple[tuple[int, ...], ...] | None = None
+        while True:
+            await asyncio.sleep(every_s)
+            marks = self._seen()
+            if marks == refused:
+                continue
+            try:
+                if self.renew():
+                    log.info("certificates_renewed")
+                refused = None
+            except InvalidInput as error:
+                refused = marks
+                log.error("certificates_renewal_failed", error=str(error))
+
+    def _seen(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(file.mark for file in self._files)
+
+
 def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLContext:
     """Return a context for servers; with ``client_ca``, clients need a certificate signed by it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = _LEAST
-    load_own(context, cert, key)
+    _load_own(context, cert, key)
     if client_ca:
-        load_trusted(context, client_ca)
+        _load_trusted(context, client_ca)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -65,16 +122,16 @@ def client_context(ca: PemFile, cert: PemFile, key: PemFile) -> ssl.SSLContext:
     if ca:
         # Not the machine's as well: naming an authority means that one alone.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        load_trusted(context, ca)
+        _load_trusted(context, ca)
     else:
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
     context.minimum_version = _LEAST
     if cert:
-        load_own(context, cert, key)
+        _load_own(context, cert, key)
     return context
 
 
-def load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
+def _load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
     cert.require_readable()
     key.require_readable()
     try:
@@ -89,7 +146,7 @@ def load_own(context: ssl.SSLContext, cert: PemFile, key: PemFile) -> None:
         raise cert.refused("holds no readable certificate", "a PEM file with a certificate") from None
 
 
-def load_trusted(context: ssl.SSLContext, ca: PemFile) -> None:
+def _load_trusted(context: ssl.SSLContext, ca: PemFile) -> None:
     ca.require_readable()
     try:
         context.load_verify_locations(ca.path)

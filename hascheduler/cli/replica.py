@@ -41,11 +41,10 @@ def replica(access: "Access", unanswered: str = _NO_REPLICA) -> Iterator[Schedul
     """
     from hascheduler.client import Scheduler
 
-    token, tls = access.token(), access.tls()
     try:
-        scheduler = Scheduler(access.url, token=token, tls=tls, patience=0, answer_timeout=_ANSWER_S)
+        scheduler = Scheduler(access.url, token=access.token(), tls=access.tls(), patience=0, answer_timeout=_ANSWER_S)
     except InvalidInput as error:
-        raise InvalidInput((access.url_from,), error.problem, error.expected) from None
+        raise access.named(error) from None
     with scheduler, as_cli_errors(unanswered):
         yield scheduler
 

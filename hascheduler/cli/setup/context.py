@@ -4,24 +4,23 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
+from hascheduler.cli.completion import argument
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import complete_context
-from hascheduler.cli.output.answers import Answer, OutputForm, Shown, prints
+from hascheduler.cli.output.answers import Answer, OutputForm, prints
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
 from hascheduler.contexts import Context, Contexts, checked_token, read_contexts, write_contexts
 from hascheduler.errors import InvalidInput
 
-_NONE = "There are no contexts: hascheduler context set NAME --url URL"
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The context", show_default=False, autocompletion=complete_context)
-]
+Name = Annotated[str, argument("NAME", "The context", complete_context)]
+NameOrNone = Annotated[str | None, argument("NAME", "The context; default: the one in use", complete_context)]
 
 
 def _table(answer: Answer) -> RenderableType:
@@ -31,7 +30,8 @@ def _table(answer: Answer) -> RenderableType:
         "urls": lambda one: "\n".join(one["urls"]),
         **plain("token", "output", CA="ca_file"),
     }
-    return table_of("", answer["items"], columns, ("CA", "output", "token"), none=_NONE)
+    none = "There are no contexts: hascheduler context set NAME --url URL"
+    return table_of("", answer.get("items", [answer]), columns, ("CA", "output", "token"), none=none)
 
 
 @prints(_table, tables=1)
@@ -41,12 +41,18 @@ def list_contexts() -> Answer:
     return {"items": [_shown(name, contexts) for name in contexts.named]}
 
 
-def _shown(name: str, contexts: Contexts) -> dict[str, object]:
-    """Return the context without its token: instead of it, "set" or the file that holds it."""
+@prints(_table)
+def show(name: NameOrNone = None) -> Answer:
+    """Show a context, or the one in use. Its token is not shown."""
+    contexts = read_contexts()
+    return _shown(name or os.environ.get("HASCHEDULER_CONTEXT") or contexts.current, contexts)
+
+
+def _shown(name: str, contexts: Contexts) -> Answer:
     one = contexts.get(name, "NAME")
     token = "set" if one.token else one.token_file or None
-    rest = {"ca_file": one.ca_file or None, "output": one.output or None}
-    return {"name": name, "current": name == contexts.current, "urls": one.urls, "token": token, **rest}
+    rest = {"token": token, "ca_file": one.ca_file or None, "output": one.output or None}
+    return {"name": name, "current": name == contexts.current, "urls": one.urls, **rest}
 
 
 @example("hascheduler context use prod")
@@ -55,9 +61,12 @@ def use(name: Name) -> None:
     contexts = read_contexts()
     contexts.get(name, "NAME")
     write_contexts(replace(contexts, current=name))
-    typer.echo(f"in use: {printable(name)}")
-    if os.environ.get("HASCHEDULER_URL"):
-        typer.echo("hascheduler: HASCHEDULER_URL is set and comes before it", err=True)
+    hint = "; HASCHEDULER_URL is set and comes before it" if os.environ.get("HASCHEDULER_URL") else ""
+    typer.echo(f"in use: {printable(name)}{hint}")
+
+
+def _file(flag: str, help: str) -> Any:
+    return typer.Option(flag, metavar="FILE", help=help, exists=True, dir_okay=False)
 
 
 @example(
@@ -65,78 +74,36 @@ def use(name: Name) -> None:
     "hascheduler context set prod --token-stdin < token",
 )
 def set_context(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The context", show_default=False)],
+    name: Annotated[str, argument("NAME", "The context")],
     *,
-    urls: Annotated[
-        list[str] | None, typer.Option("--url", metavar="URL", help="A replica; repeatable, or several with commas")
-    ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", metavar="FILE", help="File that holds the token")
-    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="A replica, or several with commas")] = None,
+    token_file: Annotated[Path | None, _file("--token-file", "File that holds the token")] = None,
     token_stdin: Annotated[bool, typer.Option("--token-stdin", help="Store the token from standard input")] = False,
-    ca_file: Annotated[
-        Path | None, typer.Option("--ca-file", metavar="FILE", help="PEM authorities to verify replicas over HTTPS")
-    ] = None,
+    ca_file: Annotated[Path | None, _file("--ca-file", "PEM authorities to verify replicas over HTTPS")] = None,
     output: Annotated[OutputForm | None, typer.Option("--output", help="Output format of its commands")] = None,
 ) -> None:
     """Create a context, or change what is given.
 
-    The file is only for your eyes (mode 0600). HASCHEDULER_CONFIG names another one than
-    ~/.config/hascheduler/contexts.toml.
+    Only you can read the file: ~/.config/hascheduler/contexts.toml, or the one that HASCHEDULER_CONFIG names.
     """
-    check_name(name)
     contexts = read_contexts()
-    kept = contexts.named.get(name, Context())
-    if urls is not None:
-        kept = replace(kept, urls=_checked(urls))
+    kept = contexts.named.get(check_name(name), Context())
+    if token_file and token_stdin:
+        raise InvalidInput(("--token-stdin",), "cannot be combined with --token-file", "only one of them")
+    if token_file or token_stdin:
+        kept = replace(kept, token="", token_file="")
+    given: dict[str, Any] = {
+        "urls": [each.strip() for each in url.split(",")] if url else [],
+        "token": checked_token("--token-stdin", sys.stdin.read()) if token_stdin else None,
+        "token_file": token_file and str(token_file.absolute()),
+        "ca_file": ca_file and str(ca_file.absolute()),
+        "output": output and output.value,
+    }
+    kept = replace(kept, **{field: value for field, value in given.items() if value})
     if not kept.urls:
         raise InvalidInput(("--url",), "is missing", "the URL of a replica, such as http://127.0.0.1:8080")
-    if token_file is not None and token_stdin:
-        raise InvalidInput(("--token-stdin",), "cannot be combined with --token-file", "only one of them")
-    if token_file is not None:
-        kept = replace(kept, token="", token_file=_absolute("--token-file", token_file))
-    if token_stdin:
-        token = checked_token("--token-stdin", sys.stdin.read())
-        kept = replace(kept, token=token or "", token_file="")
-    if ca_file is not None:
-        kept = replace(kept, ca_file=_absolute("--ca-file", ca_file))
-    if output is not None:
-        kept = replace(kept, output=output.value)
     write_contexts(replace(contexts, named={**contexts.named, name: kept}))
     typer.echo(f"set {name}" if name == contexts.current else f"set {name}; hascheduler context use {name} uses it")
-
-
-def _checked(urls: list[str]) -> list[str]:
-    from hascheduler.client.exchange import Exchange
-
-    try:
-        Exchange(urls, None, 0)
-    except InvalidInput as error:
-        raise InvalidInput(("--url",), error.problem, error.expected) from None
-    return [url.strip() for several in urls for url in several.split(",")]
-
-
-def _absolute(option: str, file: Path) -> str:
-    """Return the path as it is from every folder; raise `InvalidInput` if no file is there."""
-    if not file.is_file():
-        raise InvalidInput((option,), f"{file} is not a file", "an existing file")
-    return str(file.absolute())
-
-
-@prints()
-def show(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Default: the one in use", autocompletion=complete_context),
-    ] = None,
-) -> Shown:
-    """Show a context, or the one in use. Its token is not shown."""
-    contexts = read_contexts()
-    name = name or os.environ.get("HASCHEDULER_CONTEXT") or contexts.current
-    if not name:
-        raise InvalidInput(("NAME",), "no context is in use", "a name, or hascheduler context use NAME")
-    shown = _shown(name, contexts)
-    return Shown(shown, _table({"items": [shown]}))
 
 
 def delete(name: Name) -> None:

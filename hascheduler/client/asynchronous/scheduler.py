@@ -63,25 +63,18 @@ class AsyncScheduler(AsyncPart):
 
     @classmethod
     def from_env(
-        cls,
-        context: str | None = None,
-        *,
-        patience: float = 30.0,
-        answer_timeout: float = 10.0,
-        http: httpx2.AsyncClient | None = None,
+        cls, context: str | None = None, *, patience: float = 30.0, http: httpx2.AsyncClient | None = None
     ) -> "AsyncScheduler":
         """Return the scheduler of the replicas that the command line would ask, with the same credentials.
 
-        Those of ``context`` if it is given, as with ``--context``; else HASCHEDULER_URL, HASCHEDULER_TOKEN or
-        HASCHEDULER_TOKEN_FILE, HASCHEDULER_CA_FILE and so on; else the context in use. Raise `InvalidInput`, which
-        names the variable or the context, if one can't be used.
+        That is ``context`` if given, else HASCHEDULER_URL, HASCHEDULER_TOKEN and so on, else the context in use
+        (`hascheduler.contexts`). Raise `InvalidInput`, which names the variable or context, if one is of no use.
         """
         access = find_access(context=context)
-        token, tls = access.token(), access.tls()
         try:
-            return cls(access.url, token=token, tls=tls, patience=patience, answer_timeout=answer_timeout, http=http)
+            return cls(access.url, token=access.token(), tls=access.tls(), patience=patience, http=http)
         except InvalidInput as error:
-            raise InvalidInput((access.url_from,), error.problem, error.expected) from None
+            raise access.named(error) from None
 
     async def __aenter__(self) -> "AsyncScheduler":
         return self

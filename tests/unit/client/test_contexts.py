@@ -1,5 +1,6 @@
 """Whom a program or a command asks: options before variables before contexts; and the file that holds contexts."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -61,20 +62,22 @@ def test_an_option_comes_before_a_variable_before_a_context(
         ("CA_FILE=/nowhere", "HASCHEDULER_CA_FILE: /nowhere: No such file"),
         ("CLIENT_KEY_FILE=/k", "HASCHEDULER_CLIENT_CERT_FILE: and HASCHEDULER_CLIENT_KEY_FILE must be set together"),
         ("CONTEXT=prdo", "HASCHEDULER_CONTEXT: no context 'prdo'; expected prod"),
-        ("CONTEXT=wrong", "context wrong: url: 'nothing' is not a URL"),
+        ("CONTEXT=wrong", "context wrong: url: 'http://' is not a URL"),
     ],
 )
 def test_the_sdk_names_the_variable_that_is_wrong(
     monkeypatch: pytest.MonkeyPatch, kind: type[Scheduler | AsyncScheduler], variables: str, named: str
 ) -> None:
-    write_contexts(Contexts("", {"prod": PROD, "wrong": Context(urls=["nothing"])}))
+    write_contexts(Contexts("", {"prod": PROD, "wrong": Context(urls=["http://"])}))
     name, _, value = variables.partition("=")
     monkeypatch.setenv(f"HASCHEDULER_{name}", value)
     with pytest.raises(InvalidInput, match=named):
         kind.from_env()
 
 
-def test_the_file_is_its_owners_alone_and_holds_what_was_written(file: Path, tmp_path: Path) -> None:
+def test_the_file_is_its_owners_alone_and_holds_what_was_written(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dotfile = tmp_path / "dotfile"
     dotfile.touch(0o644)
     file.parent.mkdir(parents=True)
@@ -87,4 +90,7 @@ def test_the_file_is_its_owners_alone_and_holds_what_was_written(file: Path, tmp
     with pytest.raises(InvalidInput, match=r"context prod\.ca_file"):
         write_contexts(Contexts("", {"prod": Context(ca_file="/x\ny")}))
     assert read_contexts() == written
+    monkeypatch.setenv("HASCHEDULER_CONFIG", os.devnull)
+    with pytest.raises(InvalidInput, match="/dev/null: is not a file"):
+        write_contexts(written)
     assert {path.name for path in tmp_path.iterdir()} == {"config", "dotfile"}

@@ -13,8 +13,7 @@ import pytest
 
 from hascheduler.api.edge import Edge
 from hascheduler.errors import InvalidInput
-from hascheduler.served_certificates import ServedCertificates
-from hascheduler.tls import PemFile, client_context
+from hascheduler.tls import PemFile, ServedCertificates, client_context
 from tests.unit.api.doubles import World, app_of
 from tests.unit.tls.certificates import Authority, Issued
 from tests.unit.tls.test_https import served
