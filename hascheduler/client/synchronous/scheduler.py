@@ -3,6 +3,7 @@
 
 import ssl
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import httpx2
@@ -10,7 +11,7 @@ import httpx2
 from hascheduler.client import answers, flows, requests
 from hascheduler.client.answer import as_it_is
 from hascheduler.client.answers import BatchResponse, JobRetryResponse
-from hascheduler.client.bodies import plain
+from hascheduler.client.bodies import delayed, plain
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
@@ -100,10 +101,15 @@ class Scheduler(Part):
         *,
         idempotency_key: str | None = None,
         wait: float | None = None,
+        delay: timedelta | str | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300)."""
-        body = plain(definition=definition, payload=payload, **options)
+        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300).
+
+        ``delay``, such as ``"10m"``, is ``not_before`` counted from now. To repeat a submit under an idempotency key of
+        your own, give ``not_before``: the delayed instant would be another one.
+        """
+        body = plain(definition=definition, payload=payload, **delayed(options, delay))
         return self._asker.ask(requests.submit_one("/v1/jobs", body, idempotency_key, wait))
 
     def submit_many(
@@ -149,13 +155,15 @@ class Scheduler(Part):
         return self._asker.run(flows.wait(job_id, timeout))
 
     def wait_all(
-        self, *ids: str, timeout: float | None = None, progress: flows.Counted | None = None
+        self, *ids: str, timeout: float | None = None, progress: flows.Counted | bool = False
     ) -> dict[JobState, int]:
         """Return how many of these jobs, and of the jobs of these batches, ended in each state, once all have.
 
-        ``progress`` is called with the counts so far. Raise `StillRunning` after ``timeout`` seconds.
+        ``progress`` is called with the counts by state so far; True draws a bar on a terminal. Raise `StillRunning`
+        after ``timeout`` seconds.
         """
-        return self._asker.run(flows.wait_all(ids, timeout, progress))
+        with flows.shown(progress, len(ids)) as shown:
+            return self._asker.run(flows.wait_all(ids, timeout, shown))
 
     def list(self, **filter: Unpack[JobListFilter]) -> Iterator[Job]:
         """Yield all jobs that match, the newest by submission first, without payloads and results."""
