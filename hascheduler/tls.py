@@ -13,11 +13,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from hascheduler.errors import InvalidInput
-
-log = structlog.get_logger(__name__)
 
 _CHECK_EVERY_S = 5.0
 _LEAST = ssl.TLSVersion.TLSv1_2
@@ -89,6 +85,9 @@ class ServedCertificates:
 
         Unusable files are logged once, and tried again when they have changed.
         """
+        import structlog  # noqa: PLC0415  # for servers: the SDK and the command line alone have none
+
+        log = structlog.get_logger(__name__)
         refused: tuple[tuple[int, ...], ...] | None = None
         while True:
             await asyncio.sleep(every_s)

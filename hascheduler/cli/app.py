@@ -1,4 +1,4 @@
-"""The command ``hascheduler``: its subcommands, ``--version``, ``--ca-file`` and ``--utc``."""
+"""The command ``hascheduler``: its subcommands, and the options that come before them."""
 
 import logging
 import os
@@ -9,8 +9,9 @@ import typer
 
 from hascheduler import __version__
 from hascheduler.cli.commands import COMMANDS
-from hascheduler.cli.environment import require_known_variables, set_ca_file
+from hascheduler.cli.environment import require_known_variables, set_options
 from hascheduler.cli.lazy_groups import lazy_group
+from hascheduler.cli.options import InContext
 from hascheduler.cli.output.instants import Utc, set_utc
 
 # Plain help: in a table the names of environment variables would be cut off.
@@ -33,10 +34,10 @@ def hascheduler(
         typer.Option(
             "--ca-file",
             metavar="FILE",
-            envvar="HASCHEDULER_CA_FILE",
-            help="PEM authorities to verify replicas over HTTPS",
+            help="PEM authorities to verify replicas over HTTPS [env var: HASCHEDULER_CA_FILE]",
         ),
     ] = None,
+    context: InContext = None,
     utc: Utc = False,
 ) -> None:
     """A highly available job scheduler on MongoDB and RabbitMQ.
@@ -45,7 +46,7 @@ def hascheduler(
     """
     require_known_variables(os.environ)
     _show_warnings()
-    set_ca_file(ca_file)
+    set_options(ca_file, context)
     set_utc(utc)
 
 

@@ -62,6 +62,15 @@ _SHARDS: CommandTable = {
 }
 
 
+_CONTEXT: CommandTable = {
+    "list": LazyCommand("setup.context:list_contexts", "List the contexts, and which one is in use."),
+    "use": LazyCommand("setup.context:use", "Use a context from now on."),
+    "set": LazyCommand("setup.context:set_context", "Create a context, or change what is given."),
+    "show": LazyCommand("setup.context:show", "Show a context, or the one in use."),
+    "delete": LazyCommand("setup.context:delete", "Delete a context."),
+}
+
+
 def _named(kind: str, condition: str = "") -> CommandTable:
     what = {
         "list": f"List the {kind}s.",
@@ -130,6 +139,7 @@ COMMANDS: CommandTable = {
         "Examine MongoDB and RabbitMQ: what hascheduler needs, what is missing, what to do.",
         extra="server",
     ),
+    "context": LazyGroup("Show and change contexts: named sets of URLs and credentials.", _CONTEXT),
     "check": LazyCommand(
         "setup.check:check",
         "Check the whole database for broken invariants, such as stuck jobs or undecided times.",

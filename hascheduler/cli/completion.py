@@ -6,7 +6,6 @@ user waits for this after each tab key.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from threading import Thread
 from typing import Annotated, Any
@@ -15,7 +14,6 @@ from urllib.parse import quote, urlencode
 import typer
 
 from hascheduler.cli import environment
-from hascheduler.cli.options import DEFAULT_URL
 
 _PATIENCE_S = 0.5
 
@@ -61,28 +59,30 @@ JobIds = Annotated[list[str] | None, argument("JOB", "Ids of jobs", complete_job
 
 
 def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
-    url = ctx.params.get("url") or os.environ.get("HASCHEDULER_URL") or DEFAULT_URL
+    context = ctx.params.get("in_context") or ctx.find_root().params.get("context")
     found: list[str] = []
-    asking = Thread(target=_ask, args=(url, kind, incomplete, found), daemon=True)
+    asking = Thread(target=_ask, args=(ctx.params.get("url"), context, kind, incomplete, found), daemon=True)
     asking.start()
     asking.join(_PATIENCE_S)
     return list(found)
 
 
-def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
+def _ask(url: str | None, context: str | None, kind: str, incomplete: str, found: list[str]) -> None:
     from urllib.request import Request, urlopen
 
-    if not url.startswith(("http://", "https://")):
-        return
     query = {"limit": "200"}
     if incomplete:
         # The list begins after a name, and "~" sorts after every character of names.
         query["after"] = f"{incomplete[:-1]}{chr(ord(incomplete[-1]) - 1)}~"
-    first = url.partition(",")[0].strip()
-    address = f"{first.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
     try:
-        request = Request(address, headers=environment.auth_headers())  # noqa: S310  # the scheme was checked
-        with urlopen(request, timeout=_PATIENCE_S, context=environment.ssl_context()) as answer:  # noqa: S310  # as above
+        access = environment.access(url, context)
+        first = access.url.partition(",")[0].strip()
+        if not first.startswith(("http://", "https://")):
+            return
+        address = f"{first.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
+        headers = {"Authorization": f"Bearer {token}"} if (token := access.token()) else {}
+        request = Request(address, headers=headers)  # noqa: S310  # the scheme was checked
+        with urlopen(request, timeout=_PATIENCE_S, context=access.tls()) as answer:  # noqa: S310  # as above
             names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
     except Exception:  # without an answer there is nothing to offer; an error would garble the user's line
         return

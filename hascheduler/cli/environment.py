@@ -1,37 +1,33 @@
-"""The variables ``HASCHEDULER_…`` of the command line: credentials for replicas, and a check for unknown variables.
+"""The variables ``HASCHEDULER_…`` of the command line: a check for unknown ones, and how to reach the replicas.
 
-``HASCHEDULER_TOKEN`` (or a file, ``HASCHEDULER_TOKEN_FILE``) is the token. ``--ca-file`` and ``HASCHEDULER_CA_FILE``
-name the authorities of replicas that speak HTTPS, ``HASCHEDULER_CLIENT_CERT_FILE`` and ``HASCHEDULER_CLIENT_KEY_FILE``
-the client certificate for those that demand one. Secrets are never options: every user of the machine can read those.
+Secrets are never options: every user of the machine can read those.
 
 A variable that nothing reads is refused: a misspelt setting would silently keep its default. The settings are
 imported only if one of the variables may belong to them, because most commands need none.
 
-Owner of ``--ca-file``, which comes before the command.
+Owner of ``--ca-file`` and ``--context``, which come before the command.
 """
 
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import expected_name
 
 if TYPE_CHECKING:
-    import ssl  # commands that ask no replica do not need it
-
-
+    from hascheduler.contexts import Access
 _PREFIX = "HASCHEDULER_"
 _LISTED = "the settings in `hascheduler serve --help`"
 READ_ELSEWHERE = {
-    "URL": "the command line: URL of the replica, `http://127.0.0.1:8080` by default",
-    "TOKEN": "the command line: bearer token",
-    "TOKEN_FILE": "the command line: file that holds the token",
-    "CA_FILE": "the command line: PEM authorities to verify replicas over HTTPS",
-    "CLIENT_CERT_FILE": "the command line: PEM client certificate, if replicas require one",
-    "CLIENT_KEY_FILE": "the command line: PEM key of the client certificate",
+    "URL": "commands and `Scheduler.from_env()`: URL of the replica, `http://127.0.0.1:8080` by default",
+    "TOKEN": "commands and `Scheduler.from_env()`: bearer token",
+    "TOKEN_FILE": "commands and `Scheduler.from_env()`: file that holds the token",
+    "CONTEXT": "commands and `Scheduler.from_env()`: name of the context to use, see `hascheduler context`",
+    "CONFIG": "commands and `Scheduler.from_env()`: file of contexts, by default `~/.config/hascheduler/contexts.toml`",
+    "CA_FILE": "commands and `Scheduler.from_env()`: PEM authorities to verify replicas over HTTPS",
+    "CLIENT_CERT_FILE": "commands and `Scheduler.from_env()`: PEM client certificate, if replicas require one",
+    "CLIENT_KEY_FILE": "commands and `Scheduler.from_env()`: PEM key of the client certificate",
     "WEBHOOK_ALLOW": "`hascheduler.handlers.webhook`: host names that it may call, separated by commas; `*.example.org`"
     " is a pattern",
     "WEBHOOK_ALLOW_PRIVATE": "`hascheduler.handlers.webhook`: private networks that it may call, such as"
@@ -80,51 +76,16 @@ def _is_of_a_service(rest: str, value: str) -> bool:
     return is_port or _OF_A_SERVICE.fullmatch(rest) is not None
 
 
-_TOKEN = "HASCHEDULER_TOKEN"  # noqa: S105  # the name of a variable
-_CA_FILE = "HASCHEDULER_CA_FILE"
-_CERT_FILE = "HASCHEDULER_CLIENT_CERT_FILE"
-_KEY_FILE = "HASCHEDULER_CLIENT_KEY_FILE"
-
-_given: dict[str, str | None] = {"ca_file": None}
+_given: dict[str, str | None] = {"ca_file": None, "context": None}
 
 
-def set_ca_file(ca_file: str | None) -> None:
-    """Set the file that the command line names; None leaves the choice to the environment."""
-    _given["ca_file"] = ca_file
+def set_options(ca_file: str | None, context: str | None) -> None:
+    """Set the file and the context that the command line names before the command; None leaves the choice."""
+    _given.update(ca_file=ca_file, context=context)
 
 
-def auth_headers() -> dict[str, str]:
-    """Return the headers with the token, or none if there is no token."""
-    found = token()
-    return {} if found is None else {"Authorization": f"Bearer {found}"}
+def access(url: str | None = None, context: str | None = None) -> "Access":
+    """Return how to reach the replicas, if the command has these options."""
+    from hascheduler.contexts import find_access  # brings ssl, which no help needs
 
-
-def ssl_context() -> "ssl.SSLContext | None":
-    """Return the context for HTTPS; None if only the authorities of this machine are trusted."""
-    ca_file = _given["ca_file"] or os.environ.get(_CA_FILE, "")
-    cert_file, key_file = os.environ.get(_CERT_FILE, ""), os.environ.get(_KEY_FILE, "")
-    if bool(cert_file) != bool(key_file):
-        raise InvalidInput((_CERT_FILE,), f"and {_KEY_FILE} must be set together", "both, or none")
-    if not ca_file and not cert_file:
-        return None
-    from hascheduler.tls import PemFile, client_context  # brings structlog, which few commands need
-
-    ca = PemFile("--ca-file" if _given["ca_file"] else _CA_FILE, ca_file)
-    return client_context(ca, PemFile(_CERT_FILE, cert_file), PemFile(_KEY_FILE, key_file))
-
-
-def token() -> str | None:
-    """Return the token; None if there is none."""
-    name, text = _TOKEN, os.environ.get(_TOKEN, "")
-    path = os.environ.get(f"{_TOKEN}_FILE", "")
-    if path and not text:
-        name = f"{_TOKEN}_FILE"
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "is not text"
-            raise InvalidInput((name,), f"{path}: {reason}", "a readable file") from None
-    text = text.strip()
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise InvalidInput((name,), "contains no token", "only the token, hsk_…")
-    return text or None
+    return find_access(url, context or _given["context"], _given["ca_file"])

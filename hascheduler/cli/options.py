@@ -2,14 +2,40 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+from hascheduler.errors import InvalidInput
 
 Url = Annotated[
-    str, typer.Option("--url", metavar="URL", envvar="HASCHEDULER_URL", help="Any replica", show_default=True)
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Any replica, or several with commas [env var: HASCHEDULER_URL; default: http://127.0.0.1:8080]",
+    ),
+]
+
+
+def complete_context(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    """Return the names of contexts, none if their file is damaged: an error would garble the user's line."""
+    from hascheduler.contexts import read_contexts  # brings ssl, which no help needs
+
+    with suppress(InvalidInput):
+        return [name for name in read_contexts().named if name.startswith(incomplete)]
+    return []
+
+
+InContext = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="Context to use, see `hascheduler context` [env var: HASCHEDULER_CONTEXT]",
+        autocompletion=complete_context,
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it")]

@@ -1,4 +1,4 @@
-"""Calls the replica at ``--url`` through the SDK, and translates its failures to errors of the command line.
+"""Calls a replica through the SDK, and translates its failures to errors of the command line.
 
 A refusal (4xx with a problem) becomes a `CallerError`, with the fields that are wrong. Any other failure becomes a
 `WorldError`: nothing listens, the answer is too late, it is not a replica, or the replica can't reach its database.
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from hascheduler.cli import environment
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 if TYPE_CHECKING:
     from hascheduler import client
     from hascheduler.client import Problem, Refused, Unavailable
     from hascheduler.client.synchronous import named
+    from hascheduler.contexts import Access
 
     Job: TypeAlias = client.Job
     NamedApi: TypeAlias = named.NamedApi[Any]
@@ -38,18 +38,17 @@ class Busy(WorldError):
 
 
 @contextmanager
-def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
-    """Yield a client with this user's credentials that does not retry; raise `InvalidInput` if ``url`` is not a URL.
+def replica(access: "Access", unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
+    """Yield a client that does not retry; raise `InvalidInput`, which says where it was found, if a URL is none.
 
     `as_cli_errors` translates the client's errors inside the block; ``unanswered`` ends the text of a failed request.
     """
     from hascheduler.client import Scheduler
 
-    token, tls = environment.token(), environment.ssl_context()
     try:
-        scheduler = Scheduler(url, token=token, tls=tls, patience=0, answer_timeout=_ANSWER_S)
+        scheduler = Scheduler(access.url, token=access.token(), tls=access.tls(), patience=0, answer_timeout=_ANSWER_S)
     except InvalidInput as error:
-        raise InvalidInput(("--url",), error.problem, error.expected) from None
+        raise access.named(error) from None
     with scheduler, as_cli_errors(unanswered):
         yield scheduler
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -11,6 +11,7 @@ from uuid import UUID
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
+from hascheduler.model.values.instants import parse_duration
 
 REQUEST_JOBS_MAX = 1_000
 REQUEST_BYTES_MAX = 1536 * 1024
@@ -23,6 +24,16 @@ Group = list[Any]
 def plain(**fields: Any) -> dict[str, Any]:
     """Return the fields without those that are None, except the payload, which may be None; instants become texts."""
     return {name: _value(name, value) for name, value in fields.items() if value is not None or name == "payload"}
+
+
+def delayed(fields: Mapping[str, Any], delay: timedelta | str | None) -> Mapping[str, Any]:
+    """Return the fields of a submit, which may begin after ``delay`` from now, by this machine's clock."""
+    if delay is None:
+        return fields
+    if fields.get("not_before") is not None:
+        raise InvalidInput(("delay",), "cannot be combined with not_before", "only one of them")
+    delay_ms = parse_duration(delay.total_seconds() if isinstance(delay, timedelta) else delay, ("delay",))
+    return {**fields, "not_before": datetime.now(UTC) + timedelta(milliseconds=delay_ms)}
 
 
 def query_of(**parameters: Any) -> list[tuple[str, str]]:

@@ -5,7 +5,8 @@ Neither of the two schedulers knows the steps, and the generators do not know wh
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypedDict, TypeVar
@@ -119,7 +120,7 @@ def wait(job_id: str, timeout: float | None) -> Flow[Job]:
 
 
 def wait_all(ids: Sequence[str], timeout: float | None, progress: Counted | None) -> Flow[dict[JobState, int]]:
-    """Return how many of the jobs and of the batches' jobs ended in each state; ``progress`` gets the counts so far.
+    """Return how many of the jobs and of the batches' jobs ended in each state; ``progress`` gets the counts by state.
 
     Raise `StillRunning` with one of the others when the time is over.
     """
@@ -136,6 +137,29 @@ def wait_all(ids: Sequence[str], timeout: float | None, progress: Counted | None
     return dict(ended)
 
 
+@contextmanager
+def shown(progress: Counted | bool, least: int) -> Iterator[Counted | None]:
+    """Yield a function for the counts of `wait_all`: the given one, or a bar, if it is True and there is a terminal.
+
+    ``least`` is how many jobs there are at least.
+    """
+    if progress is not True:
+        yield progress or None
+        return
+    from rich.console import Console  # noqa: PLC0415  # most programs draw nothing
+    from rich.progress import Progress  # noqa: PLC0415  # as above
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("waiting", total=least)
+
+        def show(counts: Mapping[JobState, int]) -> None:
+            ended = sum(count for state, count in counts.items() if state in TERMINAL)
+            bar.update(task, total=max(least, sum(counts.values())), completed=ended)
+
+        yield show
+
+
 def _wait_for_batch(
     id: str, until: float, before: Counter[JobState], progress: Counted | None
 ) -> Flow[Counter[JobState]]:
@@ -146,7 +170,7 @@ def _wait_for_batch(
             raise InvalidInput((), f"{id!r} has no jobs", "the id of a batch whose jobs are kept")
         ended = before + Counter({state: counts[state] for state in TERMINAL})
         if progress is not None:
-            progress(dict(ended))
+            progress(before + Counter({state: counts[state] for state in JobState}))
         live = sorted(set(JobState) - TERMINAL)
         if not any(counts[state] for state in live):
             return ended

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hascheduler.demo.environment import ClusterSnapshot, DemoEnvironment
 from hascheduler.demo.evidence import Effect, Effects, evaluate
-from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord
+from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord, jobs_text
 from hascheduler.simulate.report import percentile
 
 OpenEnvironment = Callable[[str, Callable[[str], None]], AbstractAsyncContextManager[DemoEnvironment]]
@@ -165,14 +165,13 @@ def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> 
         for job_id in jobs[:_SHOWN_MAX]:
             console.print(f"[{'yellow' if what == 'pending' else 'red'}]{what}[/] {job_id}")
     if verdict.unseen:
-        console.print(f"{len(verdict.unseen)} jobs succeeded without a line: the killed processor pod lost it")
+        console.print(f"{jobs_text(len(verdict.unseen))} succeeded without a line: the killed processor pod lost it")
     if verdict.faulty:
         console.print("[bold red]Something was lost or doubled.[/]")
         return _FAULTY
     if verdict.pending:
-        console.print(
-            f"[bold yellow]Nothing missed or doubled so far; {len(verdict.pending)} jobs are late and still to run.[/]"
-        )
+        late = jobs_text(len(verdict.pending))
+        console.print(f"[bold yellow]Nothing missed or doubled so far; late and still to run: {late}.[/]")
         return _UNDECIDED
     console.print("[bold green]Nothing missed, nothing doubled.[/]")
     return _GOOD

@@ -79,7 +79,7 @@ class DemoScenario:
         snapshot = await self.environment.api.snapshot()
         waiting = snapshot.cluster["counts"].get("pending", 0) if snapshot else 0
         if waiting:
-            self.say(f"backlog: {waiting} jobs are waiting already, so the jobs of the demo will be late")
+            self.say(f"backlog of {jobs_text(waiting)}, so the jobs of the demo will be late")
 
     async def _wait_for_all(self, jobs: Collection[str]) -> None:
         """Wait until all have ended; give up once they make no progress."""
@@ -95,10 +95,10 @@ class DemoScenario:
             if unended < fewest:
                 fewest, progress_s = unended, now_s
             if now_s - progress_s > _PATIENCE_S or now_s - began_s > _WAIT_MAX_S:
-                self.say(f"{unended} jobs have not ended; giving up")
+                self.say(f"giving up with {jobs_text(unended)} not ended")
                 return
             if now_s - reported_s > _REPORT_EVERY_S:
-                self.say(f"{unended} jobs have not ended yet")
+                self.say(f"{jobs_text(unended)} not ended yet")
                 reported_s = now_s
             await asyncio.sleep(_POLL_EVERY_S)
 
@@ -158,6 +158,10 @@ class DemoScenario:
         await self._wait_for_all(expected)
         await self.environment.complete_outputs()
         self.effects.read(self.environment.outputs())
+
+
+def jobs_text(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
 
 
 def schedule_bodies(now_ms: int, prefix: str = "", tenants: Sequence[str] = ()) -> list[dict[str, Any]]:

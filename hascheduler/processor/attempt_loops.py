@@ -45,7 +45,7 @@ class _AttemptLoop(ABC):
 class ProgressReporter(_AttemptLoop):
     """Stores what running attempts have reported since the last interval."""
 
-    _failed_event = "progress_not_told"  # the next report says more
+    _failed_event = "progress_report_failed"  # the next report says more
 
     async def _exchange(self) -> None:
         news = self._attempts.take_progress()
@@ -56,7 +56,7 @@ class ProgressReporter(_AttemptLoop):
 class OverdueReporter(_AttemptLoop):
     """Reports timed-out attempts whose threads go on, before the leader gives their jobs to others."""
 
-    _failed_event = "overdue_not_told"
+    _failed_event = "overdue_report_failed"
 
     async def _exchange(self) -> None:
         overdue = self._attempts.unreported_overdue()
@@ -71,7 +71,7 @@ class OverdueReporter(_AttemptLoop):
 class StopPoller(_AttemptLoop):
     """Stops running attempts that the database shows as cancelled or revoked."""
 
-    _failed_event = "standing_unknown"
+    _failed_event = "stop_request_lookup_failed"
 
     async def _exchange(self) -> None:
         running = self._attempts.running

@@ -76,6 +76,8 @@ class HeldAttempt:
         self.overdue_reported = False
         self.definition = ""
         """Known once it has started."""
+        self.handled_for_ms: int | None = None
+        """How long its handler ran; None until it has ended."""
         self.stall: Stall | None = None
         """The newest stall of the event loop that delayed it."""
         self.progress: HandlerProgress | None = None

@@ -159,7 +159,10 @@ def _checked_name(definition: object) -> str:
 
 
 def load_handlers(modules: Sequence[str]) -> Handlers:
-    """Return the ``handlers`` of all ``modules`` together; raise `InvalidInput` of one line if a module is wrong."""
+    """Return the handlers of all ``modules`` together, each ``module`` or ``module:name`` of its `Handlers`.
+
+    Raise `InvalidInput` of one line if a module is wrong.
+    """
     merged = Handlers()
     for module in modules:
         found = _handlers_of(module)
@@ -188,18 +191,20 @@ def _place_of(error: Exception) -> str:
     return places[-1] if places else ""
 
 
-def _handlers_of(module: str) -> Handlers:
+def _handlers_of(where: str) -> Handlers:
+    module, _, name = where.partition(":")
+    attribute = name or "handlers"
     try:
         imported = importlib.import_module(module)
     except Exception as error:  # the module is the user's code, and may fail in any way
         reason = " ".join(str(error).split())[:200]
-        name = module.removeprefix("processors.")  # where they were in 0.2.0
-        if name in _READY_MADE and isinstance(error, ModuleNotFoundError) and error.name in (module, "processors"):
-            raise InvalidInput((module,), "there is no such module", f"hascheduler.handlers.{name}") from None
+        old = module.removeprefix("processors.")  # where they were in 0.2.0
+        if old in _READY_MADE and isinstance(error, ModuleNotFoundError) and error.name in (module, "processors"):
+            raise InvalidInput((module,), "there is no such module", f"hascheduler.handlers.{old}") from None
         raise InvalidInput(
             (module,), f"can't be imported: {_place_of(error)}{type(error).__name__}: {reason}"
         ) from None
-    found = getattr(imported, "handlers", None)
+    found = getattr(imported, attribute, None)
     if not isinstance(found, Handlers):
-        raise InvalidInput((module,), "has no `handlers`", "handlers = hascheduler.processor.Handlers()")
+        raise InvalidInput((module,), f"has no `{attribute}`", f"{attribute} = hascheduler.processor.Handlers()")
     return found

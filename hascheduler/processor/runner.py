@@ -14,6 +14,7 @@ from structlog.contextvars import bind_contextvars
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.job import JobState
 from hascheduler.model.trace import TraceContext
+from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, HandlerProgress, StartedJob, WorkStore
 from hascheduler.processor.attempts import Acknowledgements, HeldAttempt, HeldAttempts, Phase, StopReason
 from hascheduler.processor.config import ProcessorConfig
@@ -158,8 +159,10 @@ class Runner:
         log.debug("attempt_started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context, attempt, self.handler_loop), name=f"handler {started.id}")
+        began_ms = self.clock.mono_ms()
         with limit.watched(attempt), self.metrics.handling(started.definition):
             has_ended = await attempt.wait_for_handler(task)
+        attempt.handled_for_ms = self.clock.mono_ms() - began_ms
         self.fence.check()
         if not has_ended:
             log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
@@ -194,8 +197,13 @@ class Runner:
         )
         is_late = answer is FinishAnswer.LATE
         self.metrics.ended(attempt.definition, "late" if is_late else outcome.attempt_end)
-        write = log.info if is_late else log.debug
-        write("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
+        line: dict[str, object] = {"definition": attempt.definition, "job": job_id, "attempt": number}
+        line |= {"state": "late" if is_late else outcome.state.value, "duration_ms": attempt.handled_for_ms}
+        if outcome.error is not None:
+            line["error"] = outcome.error.partition("\n")[0]
+        if outcome.retry_at_ms is not None:
+            line["retry_at"] = format_instant(outcome.retry_at_ms)
+        log.info("attempt_finished", **line)
 
     async def _give_back(self, attempt: HeldAttempt, reason: str, *, lost: bool) -> None:
         job_id, number = attempt.key

@@ -77,7 +77,10 @@ class GatewayBoard:
             if self._beat is None or self._published != self.acknowledged() or _now_s() - self._beat[1] >= _BEAT_S:
                 await self.beat()
 
-        await repeat(publish, lambda: _BUSY_CHECK_EVERY_S if self.watch.is_busy else _CHECK_EVERY_S, "gateway_untold")
+        def every_s() -> float:
+            return _BUSY_CHECK_EVERY_S if self.watch.is_busy else _CHECK_EVERY_S
+
+        await repeat(publish, every_s, "gateway_report_failed")
 
     async def beat(self) -> datetime:
         """Publish what this replica knows; return when, by the server's clock."""

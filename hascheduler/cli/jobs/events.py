@@ -7,14 +7,16 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from hascheduler.cli.environment import access
 from hascheduler.cli.fields import options_of
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, Given, Options, Url, text_option, with_options
+from hascheduler.cli.options import Given, InContext, Options, Url, text_option, with_options
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import Utc, instant_text, set_utc, time_of_day_text
 from hascheduler.cli.output.printable import one_printable_line, printable_json
@@ -40,6 +42,11 @@ _STYLES = {
 }
 
 
+class _Form(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
 _ONLY: Options = {
     "types": Annotated[
         list[EventType] | None,
@@ -60,17 +67,21 @@ def events(
         bool, typer.Option("--follow/--no-follow", help="Wait for more events, or stop after the stored ones")
     ] = True,
     utc: Utc = False,
-    url: Url = DEFAULT_URL,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON")] = False,
+    url: Url = None,
     *,
+    in_context: InContext = None,
+    output: Annotated[_Form, typer.Option("-o", "--output", help="Output format; json: a line for each event")] = (
+        _Form.TEXT
+    ),
+    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="Same as -o json")] = False,
     only: Given,
 ) -> None:
     """Follow the events of jobs and schedules, until Ctrl-C."""
     if utc:
         set_utc(True)
     try:
-        with replica(url) as scheduler:
-            _follow(scheduler, only, after, follow=follow, as_json=as_json)
+        with replica(access(url, in_context)) as scheduler:
+            _follow(scheduler, only, after, follow=follow, as_json=as_json or output is _Form.JSON)
     except KeyboardInterrupt:
         pass  # Ctrl-C is the way out
 

@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from hascheduler.cli.options import DEFAULT_URL, Command, Url, widened
+from hascheduler.cli.environment import access
+from hascheduler.cli.options import Command, InContext, Url, widened
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import Utc, set_utc
 from hascheduler.cli.output.printable import one_printable_line
@@ -19,6 +20,7 @@ from hascheduler.cli.output.tables import choosing
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.model.values.error_texts import quoted
 
 Answer = Mapping[str, Any]
 Picture = Callable[[Any], RenderableType]
@@ -48,13 +50,16 @@ class Shown:
     status: int = 0
 
 
-_OUTPUT = Annotated[OutputForm, typer.Option("-o", "--output", help="Output format; yaml: as in files")]
+_OUTPUT = Annotated[
+    OutputForm | None,
+    typer.Option("-o", "--output", help="Output format; yaml: as in files", show_default=OutputForm.TEXT.value),
+]
 _AS_JSON = Annotated[bool, typer.Option("--json", hidden=True, help="Same as -o json")]
 _AS_YAML = Annotated[bool, typer.Option("--yaml", hidden=True, help="Same as -o yaml")]
 _WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, even if lines get long")]
 _COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show only these columns")]
 _PRINTED: dict[str, tuple[Any, Any]] = {
-    "output": (_OUTPUT, OutputForm.TEXT),
+    "output": (_OUTPUT, None),
     "as_json": (_AS_JSON, False),
     "as_yaml": (_AS_YAML, False),
     "utc": (Utc, False),
@@ -65,11 +70,11 @@ def asks(picture: Picture | None = None, **how: Any) -> Callable[[Command], Comm
     """Return the decorator of `prints` for a command that takes the replica at ``--url`` as ``scheduler``."""
 
     def widen(command: Command) -> Command:
-        def run(*, url: str, **values: Any) -> Any:
-            with replica(url) as scheduler:
+        def run(*, url: str | None, in_context: str | None, **values: Any) -> Any:
+            with replica(access(url, in_context)) as scheduler:
                 return command(scheduler=scheduler, **values)
 
-        asking = widened(command, run, {"url": (Url, DEFAULT_URL)}, {"scheduler"})
+        asking = widened(command, run, {"url": (Url, None), "in_context": (InContext, None)}, {"scheduler"})
         return prints(picture, **how)(asking)
 
     return widen
@@ -98,8 +103,8 @@ def prints(
     more |= {"columns": (_COLUMNS, None)} if tables == 1 else {}
 
     def widen(command: Command) -> Command:
-        def run(*, output: OutputForm, as_json: bool, as_yaml: bool, utc: bool, **values: Any) -> None:
-            form = OutputForm.JSON if as_json else OutputForm.YAML if as_yaml else output
+        def run(*, output: OutputForm | None, as_json: bool, as_yaml: bool, utc: bool, **values: Any) -> None:
+            form = OutputForm.JSON if as_json else OutputForm.YAML if as_yaml else output or _default(values)
             watched, wide, columns = (values.pop(each, None) for each in ("watch", "wide", "columns"))
             if watched and form not in (OutputForm.TEXT, OutputForm.WIDE):
                 problem = f"cannot be combined with {'--json' if as_json else f'-o {form}'}"
@@ -127,6 +132,14 @@ def prints(
         return widened(command, run, more, {"output"})
 
     return widen
+
+
+def _default(given: Mapping[str, Any]) -> OutputForm:
+    """Return the form that the context of a command with these options sets."""
+    output = access(given.get("url"), given.get("in_context")).output or OutputForm.TEXT
+    if output not in [*OutputForm]:
+        raise InvalidInput(("context", "output"), quoted(output), f"one of {', '.join(OutputForm)}")
+    return OutputForm(output)
 
 
 def _print(shown: Shown, form: OutputForm, manifest: Callable[[Any], str], name: str) -> None:

@@ -33,8 +33,12 @@ _QUIET = {
 _PLAIN = frozenset({"debug", "info"})
 
 
-def configure_logging(settings: Settings) -> None:
-    """Configure logging once, at start. Lines of libraries take the same form and are dropped below warnings."""
+def configure_logging(settings: Settings, modules: Sequence[str] = ()) -> None:
+    """Configure logging once, at start.
+
+    Lines of libraries take the same form and are dropped below warnings. The packages of ``modules``, which have the
+    handlers, are no libraries.
+    """
     logging.captureWarnings(True)
     # No line shows them, and they are a third of a record's cost.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -66,7 +70,7 @@ def configure_logging(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(max(level, logging.WARNING))
-    for name in ("hascheduler", "processors"):
+    for name in {"hascheduler", *(module.partition(":")[0].partition(".")[0] for module in modules)}:
         logging.getLogger(name).setLevel(level)
     for name, quiet in _QUIET.items():
         logging.getLogger(name).setLevel(quiet)

@@ -176,7 +176,8 @@ def demo(
     if kubernetes:
         from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
 
-        kubectl, token = Kubectl(context, namespace or _NAMESPACE), environment.token()
+        kubectl = Kubectl(context, namespace or _NAMESPACE)
+        token = environment.access("the pods").token()  # not that of a context, which is for its own URLs
         opening = partial(
             open_kubernetes_environment, kubectl=kubectl, folder=folder, kills=kills or _KILLS, token=token
         )
@@ -205,6 +206,7 @@ def serve(*, settings: Settings) -> None:
     uvloop.run(assembly.serve(settings))
 
 
+_MODULE = "such as hascheduler.handlers.log; shop:mine if `handlers` has another name there"
 _OF_PROCESSORS = (
     "slots", "resources", "mongodb_uri", "database", "transport", "transport_fallback", "amqp_url", "shard",
     "shards", "shard_mongodb_uris", "drain_grace_ms", "health_host", "health_port", "liveness_host", "liveness_port",
@@ -218,9 +220,7 @@ _OF_PROCESSORS = (
 
 @partial(with_settings, first=_OF_PROCESSORS)
 def processor(
-    modules: Annotated[
-        list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as hascheduler.handlers.log")
-    ],
+    modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help=f"Modules with handlers, {_MODULE}")],
     name: Annotated[str, typer.Option(help="Name of the processor; default: the host name")] = "",
     *,
     settings: Settings,
@@ -234,7 +234,7 @@ def processor(
     # Modules of the user are found in the current directory, as with `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    configure_logging(settings)
+    configure_logging(settings, modules)
     with HandlerLoop(uvloop.new_event_loop) as handler_loop:
         # Handlers use what their modules bind to the running loop during import, such as a session.
         handlers = handler_loop.before_start(lambda: load_handlers(modules))

@@ -18,9 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_schedule
+from hascheduler.cli.environment import access
 from hascheduler.cli.input.values import check_name, coming_instant, whole
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, Given, LabelFilter, Url, with_options
+from hascheduler.cli.options import Given, InContext, LabelFilter, Url, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
 from hascheduler.cli.output.instants import (
     clock_text,
@@ -64,7 +65,8 @@ def preview_schedule(
     start: Annotated[
         str | None, typer.Option("--from", metavar="INSTANT|SPAN", help="Start; 7d: in 7 days; default: now")
     ] = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
+    in_context: InContext = None,
     *,
     given: Given,
 ) -> Shown:
@@ -81,7 +83,7 @@ def preview_schedule(
         trigger = new_trigger(given)
         answer, title = _computed(name or "preview", trigger, after_ms, wanted), trigger_text(trigger)
     elif name is not None:
-        with replica(url) as scheduler:
+        with replica(access(url, in_context)) as scheduler:
             answer, title = scheduler.schedules.preview(check_name(name), count=wanted, start=start), name
     else:
         raise InvalidInput(("NAME",), "neither a schedule nor times are given", "NAME, or --cron, --every or --at")

@@ -7,6 +7,7 @@ table with a column for each policy. ``record`` makes such a recording: the lead
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -17,10 +18,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from hascheduler.cli import environment
 from hascheduler.cli.completion import one_of
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, Url
+from hascheduler.cli.options import InContext, Url
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.console import new_table, progress_bar
 from hascheduler.cli.output.instants import instant_text
@@ -254,12 +256,14 @@ _REFRESH_EVERY = 50
 def record(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist")],
     span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long to record")] = "30s",
-    url: Url = DEFAULT_URL,
+    url: Url = None,
+    in_context: InContext = None,
 ) -> None:
     """Record the leader's inputs and decisions. Ctrl-C ends it early and keeps what was written."""
     span_ms = parse_duration(span, ("--for",))
-    with replica(url) as scheduler:
-        leader = _leader(scheduler.cluster.status(), url)
+    asked = environment.access(url, in_context)
+    with replica(asked) as scheduler:
+        leader = replace(asked, url=_leader(scheduler.cluster.status(), asked.url))
     # On standard error, so that standard output holds only the command's result.
     live = Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
     steps, end = 0, "it was cut off"

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import httpx2
@@ -14,12 +15,14 @@ from hascheduler.client.asynchronous.events import AsyncEventsApi
 from hascheduler.client.asynchronous.named import AsyncNamedApi, AsyncNounsApi
 from hascheduler.client.asynchronous.operations import AsyncClusterApi, AsyncTokensApi, AsyncWorkApi
 from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
-from hascheduler.client.bodies import plain
+from hascheduler.client.bodies import delayed, plain
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
 from hascheduler.client.requests import MANY_S, job_path, keyed, word_of
 from hascheduler.client.results import Changed, Job, JsonObject, ListPage, Submitted
+from hascheduler.contexts import find_access
+from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
 if TYPE_CHECKING:
@@ -59,6 +62,21 @@ class AsyncScheduler(AsyncPart):
         self.events = AsyncEventsApi(asker)
         self.work = AsyncWorkApi(asker)
 
+    @classmethod
+    def from_env(
+        cls, context: str | None = None, *, patience: float = 30.0, http: httpx2.AsyncClient | None = None
+    ) -> "AsyncScheduler":
+        """Return the scheduler of the replicas that the command line would ask, with the same credentials.
+
+        That is ``context`` if given, else HASCHEDULER_URL, HASCHEDULER_TOKEN and so on, else the context in use
+        (`hascheduler.contexts`). Raise `InvalidInput`, which names the variable or context, if one is of no use.
+        """
+        access = find_access(context=context)
+        try:
+            return cls(access.url, token=access.token(), tls=access.tls(), patience=patience, http=http)
+        except InvalidInput as error:
+            raise access.named(error) from None
+
     async def __aenter__(self) -> "AsyncScheduler":
         return self
 
@@ -82,10 +100,15 @@ class AsyncScheduler(AsyncPart):
         *,
         idempotency_key: str | None = None,
         wait: float | None = None,
+        delay: timedelta | str | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300)."""
-        body = plain(definition=definition, payload=payload, **options)
+        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300).
+
+        ``delay``, such as ``"10m"``, is ``not_before`` counted from now. To repeat a submit under an idempotency key of
+        your own, give ``not_before``: the delayed instant would be another one.
+        """
+        body = plain(definition=definition, payload=payload, **delayed(options, delay))
         return await self._asker.ask(requests.submit_one("/v1/jobs", body, idempotency_key, wait))
 
     async def submit_many(
@@ -131,13 +154,15 @@ class AsyncScheduler(AsyncPart):
         return await self._asker.run(flows.wait(job_id, timeout))
 
     async def wait_all(
-        self, *ids: str, timeout: float | None = None, progress: flows.Counted | None = None
+        self, *ids: str, timeout: float | None = None, progress: flows.Counted | bool = False
     ) -> dict[JobState, int]:
         """Return how many of these jobs, and of the jobs of these batches, ended in each state, once all have.
 
-        ``progress`` is called with the counts so far. Raise `StillRunning` after ``timeout`` seconds.
+        ``progress`` is called with the counts by state so far; True draws a bar on a terminal. Raise `StillRunning`
+        after ``timeout`` seconds.
         """
-        return await self._asker.run(flows.wait_all(ids, timeout, progress))
+        with flows.shown(progress, len(ids)) as shown:
+            return await self._asker.run(flows.wait_all(ids, timeout, shown))
 
     def list(self, **filter: Unpack[JobListFilter]) -> AsyncIterator[Job]:
         """Yield all jobs that match, the newest by submission first, without payloads and results."""

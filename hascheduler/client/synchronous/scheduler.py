@@ -3,6 +3,7 @@
 
 import ssl
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import httpx2
@@ -10,7 +11,7 @@ import httpx2
 from hascheduler.client import answers, flows, requests
 from hascheduler.client.answer import as_it_is
 from hascheduler.client.answers import BatchResponse, JobRetryResponse
-from hascheduler.client.bodies import plain
+from hascheduler.client.bodies import delayed, plain
 from hascheduler.client.exchange import Exchange
 from hascheduler.client.flows import JobChange
 from hascheduler.client.options import BatchJob, JobErrorFilter, JobListFilter, JobOptions, Verdict, VerdictListFilter
@@ -21,6 +22,8 @@ from hascheduler.client.synchronous.events import EventsApi
 from hascheduler.client.synchronous.named import NamedApi, NounsApi
 from hascheduler.client.synchronous.operations import ClusterApi, TokensApi, WorkApi
 from hascheduler.client.synchronous.schedules import SchedulesApi
+from hascheduler.contexts import find_access
+from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
 if TYPE_CHECKING:
@@ -60,6 +63,21 @@ class Scheduler(Part):
         self.events = EventsApi(asker)
         self.work = WorkApi(asker)
 
+    @classmethod
+    def from_env(
+        cls, context: str | None = None, *, patience: float = 30.0, http: httpx2.Client | None = None
+    ) -> "Scheduler":
+        """Return the scheduler of the replicas that the command line would ask, with the same credentials.
+
+        That is ``context`` if given, else HASCHEDULER_URL, HASCHEDULER_TOKEN and so on, else the context in use
+        (`hascheduler.contexts`). Raise `InvalidInput`, which names the variable or context, if one is of no use.
+        """
+        access = find_access(context=context)
+        try:
+            return cls(access.url, token=access.token(), tls=access.tls(), patience=patience, http=http)
+        except InvalidInput as error:
+            raise access.named(error) from None
+
     def __enter__(self) -> "Scheduler":
         return self
 
@@ -83,10 +101,15 @@ class Scheduler(Part):
         *,
         idempotency_key: str | None = None,
         wait: float | None = None,
+        delay: timedelta | str | None = None,
         **options: Unpack[JobOptions],
     ) -> Job:
-        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300)."""
-        body = plain(definition=definition, payload=payload, **options)
+        """Submit a job; with ``wait`` return when it has ended, or after that many seconds (at most 300).
+
+        ``delay``, such as ``"10m"``, is ``not_before`` counted from now. To repeat a submit under an idempotency key of
+        your own, give ``not_before``: the delayed instant would be another one.
+        """
+        body = plain(definition=definition, payload=payload, **delayed(options, delay))
         return self._asker.ask(requests.submit_one("/v1/jobs", body, idempotency_key, wait))
 
     def submit_many(
@@ -132,13 +155,15 @@ class Scheduler(Part):
         return self._asker.run(flows.wait(job_id, timeout))
 
     def wait_all(
-        self, *ids: str, timeout: float | None = None, progress: flows.Counted | None = None
+        self, *ids: str, timeout: float | None = None, progress: flows.Counted | bool = False
     ) -> dict[JobState, int]:
         """Return how many of these jobs, and of the jobs of these batches, ended in each state, once all have.
 
-        ``progress`` is called with the counts so far. Raise `StillRunning` after ``timeout`` seconds.
+        ``progress`` is called with the counts by state so far; True draws a bar on a terminal. Raise `StillRunning`
+        after ``timeout`` seconds.
         """
-        return self._asker.run(flows.wait_all(ids, timeout, progress))
+        with flows.shown(progress, len(ids)) as shown:
+            return self._asker.run(flows.wait_all(ids, timeout, shown))
 
     def list(self, **filter: Unpack[JobListFilter]) -> Iterator[Job]:
         """Yield all jobs that match, the newest by submission first, without payloads and results."""

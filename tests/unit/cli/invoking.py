@@ -30,9 +30,10 @@ class Ended:
 def invoke(*arguments: str, input: str = "", **variables: str) -> Ended:
     """Without a terminal. The environment is this one's, less our own variables."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("HASCHEDULER_", "TZ"))}
+    set_here = {"COLUMNS": "80", "TZ": "UTC", "HASCHEDULER_CONFIG": os.devnull, **variables}
     out, err = io.StringIO(), io.StringIO()
     with (
-        patch.dict(os.environ, {**clean, "COLUMNS": "80", "TZ": "UTC", **variables}, clear=True),
+        patch.dict(os.environ, {**clean, **set_here}, clear=True),
         patch.object(sys, "argv", ["hascheduler", *arguments]),
         patch.object(sys, "stdin", io.StringIO(input)),
         redirect_stdout(out),

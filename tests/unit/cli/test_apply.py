@@ -11,6 +11,7 @@ import pytest
 from hascheduler.check.documents import decode_or_finding
 from hascheduler.check.finding import Finding
 from hascheduler.cli.commands import COMMANDS
+from hascheduler.cli.environment import access
 from hascheduler.cli.input.manifests import read_manifests
 from hascheduler.cli.replica import replica as replica_at
 from hascheduler.cli.resources import named
@@ -66,7 +67,7 @@ async def test_a_concurrent_change_is_not_replaced(
     want(file, repack.format(3), schedule.format("tick", 2))  # nightly goes
 
     def planned() -> Any:
-        with replica_at(url) as scheduler:
+        with replica_at(access(url)) as scheduler:
             return make_plan(scheduler, read_manifests([str(file)], WallMs(0), "team-a"), prune=True)
 
     steps = {step.name: step for step in await asyncio.to_thread(planned)}
@@ -76,7 +77,7 @@ async def test_a_concurrent_change_is_not_replaced(
     before = world.everything()
 
     def do() -> None:
-        with replica_at(url) as scheduler:
+        with replica_at(access(url)) as scheduler:
             carry_out(scheduler, steps[name])
 
     with pytest.raises(Conflict):

@@ -240,7 +240,9 @@ def test_commands_and_options_are_completed(line: str, offered: set[str]) -> Non
     assert set(completed(line)) == offered
 
 
-async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
+async def test_names_are_completed_from_the_replica(replica: Replica, tmp_path: Path) -> None:
+    contexts = {"HASCHEDULER_CONFIG": str(tmp_path / "contexts.toml")}
+    await replica.done("context", "set", "prod", "--url", replica.url, **contexts)
     for name in ("nightly", "nightly-2", "night", "other"):
         await replica.done("schedule", "add", name, "--every", "1s", "--definition", "log")
     for kind, name in (("definition", "repack"), ("lane", "bulk"), ("tenant", "acme")):
@@ -258,9 +260,12 @@ async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
         ("job get j", {"job:0001"}),
         ("job cancel job:0001 j", {"job:0001"}),
         ("job get fire", set()),
+        ("context use p", {"prod"}),
+        ("lane get --context prod b", {"bulk"}),
+        ("lane get --context none b", set()),
     ):
-        url = {} if "--url" in line else {"HASCHEDULER_URL": replica.url}
-        assert set(await asyncio.to_thread(completed, f"hascheduler {line}", **url)) == expected, line
+        url = {} if "--url" in line or "--context" in line else {"HASCHEDULER_URL": replica.url}
+        assert set(await asyncio.to_thread(completed, f"hascheduler {line}", **url, **contexts)) == expected, line
 
 
 @pytest.mark.parametrize("listening", [True, False], ids=["nobody answers", "nobody is there"])

@@ -79,7 +79,7 @@ SCRIPT = """
 import logging, structlog
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
-configure_logging(read_settings(log_format={format!r}, log_level={level!r}))
+configure_logging(read_settings(log_format={format!r}, log_level={level!r}), ["shop.tasks:mine"])
 ours = structlog.get_logger("hascheduler.daemon.leadership.leader")
 ours.debug("detail")
 ours.info("leading", term=7)
@@ -88,6 +88,7 @@ try:
 except ZeroDivisionError:
     ours.exception("failed")
 logging.getLogger("somebody.else").info("chatter")
+logging.getLogger("shop.stock").info("counted")
 logging.getLogger("somebody.else").warning("heed %s", "this")
 logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
 """
@@ -108,7 +109,7 @@ def lines(format: str, level: str) -> list[str]:
 @pytest.mark.parametrize("format", spread(["auto", "json"], check=1))
 def test_every_line_is_one_json_object(format: str) -> None:
     said = [json.loads(line) for line in lines(format, "info")]
-    assert [line["event"] for line in said] == ["leading", "failed", "heed this"]
+    assert [line["event"] for line in said] == ["leading", "failed", "counted", "heed this"]
     assert said[0]["term"] == 7
     assert said[0]["logger"] == "hascheduler.daemon.leadership.leader"
     assert said[0]["timestamp"].endswith("Z")

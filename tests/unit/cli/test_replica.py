@@ -6,6 +6,7 @@ from threading import Thread
 
 import pytest
 
+from hascheduler.cli.environment import access
 from hascheduler.cli.replica import RevisionChanged, as_cli_errors, replica
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
@@ -62,10 +63,10 @@ def test_every_answer_is_the_error_that_it_is(
 ) -> None:
     monkeypatch.setattr(_Answering, "status", status)
     monkeypatch.setattr(_Answering, "body", body)
-    with pytest.raises(kind) as raised, replica(f"http://127.0.0.1:{server.server_port}") as scheduler:
+    with pytest.raises(kind) as raised, replica(access(f"http://127.0.0.1:{server.server_port}")) as scheduler:
         scheduler.schedules.get("a")
     assert said in str(raised.value)
-    with replica(f"http://127.0.0.1:{server.server_port}") as scheduler:
+    with replica(access(f"http://127.0.0.1:{server.server_port}")) as scheduler:
         with pytest.raises(kind) as inside, as_cli_errors():
             scheduler.schedules.get("a")
         assert str(inside.value) == str(raised.value)
@@ -77,6 +78,6 @@ def test_a_stream_that_ends_in_between_broke_off(server: HTTPServer, monkeypatch
     heard: list[str] = []
     with (
         pytest.raises(WorldError, match=r"127.0.0.1:\d+ broke off \(RemoteProtocolError\)"),
-        replica(f"http://127.0.0.1:{server.server_port}", "broke off") as scheduler,
+        replica(access(f"http://127.0.0.1:{server.server_port}"), "broke off") as scheduler,
     ):
         heard.extend(scheduler.cluster.record("1s"))

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -95,11 +95,24 @@ async def test_waiting_ends_with_the_job_or_with_the_time(face: Face, world: Wor
         ("log", {"wait": float("inf")}, "wait: inf s is out of range"),
         ("log", {"wait": 301}, "wait: 301 s is out of range"),
         ("log", {"not_before": LATER.replace(tzinfo=None)}, "not_before: 2031-01-01T00:00:00 has no time zone"),
+        ("log", {"not_before": LATER, "delay": "1m"}, "delay: cannot be combined with not_before"),
+        ("log", {"delay": timedelta(seconds=-1)}, "delay: .* is not between 0 and 100 years"),
+        ("log", {"delay": "soon"}, "delay: 'soon'"),
     ],
 )
 async def test_what_cannot_be_sent_is_not(face: Face, definition: str, more: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         await face.ask.submit(definition, **more)
+
+
+@pytest.mark.parametrize("delay", ["10m", timedelta(minutes=10)])
+async def test_a_delay_is_counted_from_now(face: Face, delay: timedelta | str) -> None:
+    before = datetime.now(UTC)
+    job = await face.ask.submit("log", delay=delay)
+    assert job.not_before is not None
+    # Instants have milliseconds.
+    assert timedelta(0) <= job.not_before - before + timedelta(milliseconds=1) - timedelta(minutes=10)
+    assert job.not_before <= datetime.now(UTC) + timedelta(minutes=10)
 
 
 async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world: World) -> None:
@@ -176,6 +189,22 @@ async def test_jobs_and_batches_are_waited_for_together(face: Face, world: World
         world.rewrite(Collection.JOBS, id, state=state)
     assert await waiting == {JobState.SUCCEEDED: 2, JobState.FAILED: 1, JobState.CANCELLED: 1}
     assert told[0] == {JobState.SUCCEEDED: 1}
+    assert [sum(counts.values()) for counts in told[1:-1]] == [4] * (len(told) - 2), "those that have not ended too"
+
+
+async def test_the_progress_of_many_is_a_bar_on_a_terminal_and_nothing_elsewhere(
+    face: Face, world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [await face.ask.submit("log") for _ in range(2)]
+    for job in jobs:
+        end(world, job.id)
+    for is_terminal in (False, True):
+        if is_terminal:
+            monkeypatch.setenv("FORCE_COLOR", "1")
+        counts = await face.ask.wait_all(*(job.id for job in jobs), timeout=30, progress=True)
+        assert counts == {JobState.SUCCEEDED: 2}
+        out, err = capsys.readouterr()
+        assert (out, "waiting" in err) == ("", is_terminal)
 
 
 async def test_a_batch_that_has_not_ended_in_time_names_one_of_its_jobs(face: Face) -> None:

@@ -33,14 +33,14 @@ async def test_it_waits_no_longer_than_that(limit: str, monkeypatch: pytest.Monk
     steps = DemoScenario(cast(DemoEnvironment, Backlog()), Effects(), said.append, RunRecord(), pause_s=0)
     async with asyncio.timeout(20):
         await steps._wait_for_all(list("abcdefg"))
-    assert said == ["7 jobs have not ended; giving up"]
+    assert said == ["giving up with 7 jobs not ended"]
 
 
 @pytest.mark.parametrize(
     ("state", "status", "words"),
     [
         ("succeeded", 0, "Nothing missed, nothing doubled."),
-        ("pending", 3, "1 jobs are late and still to run"),
+        ("pending", 3, "late and still to run: 1 job."),
         ("failed", 1, "Something was lost or doubled."),
     ],
 )

@@ -79,6 +79,16 @@ def test_a_module_that_fails_is_refused_with_file_and_line(
         load_handlers(["shop"])
 
 
+def test_a_module_may_name_its_handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "from hascheduler.processor import Handlers\nmine = Handlers()\nmine.handler('sell')(print)\n"
+    (tmp_path / "shelf.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_handlers(["shelf:mine"]).definitions == {"sell"}
+    for wrong, name in (("shelf", "handlers"), ("shelf:", "handlers"), ("shelf:yours", "yours")):
+        with pytest.raises(InvalidInput, match=f"shelf: has no `{name}`"):
+            load_handlers([wrong])
+
+
 async def test_log_writes_one_whole_line_for_each_attempt(capfd: pytest.CaptureFixture[str]) -> None:
     async with staged(load_handlers(["hascheduler.handlers.log"]), slots=8, deadline_ms=60_000) as stage:
         jobs = [stage.world.dispatch(f"j{n}", "log", {"n": n, "text": "ü" * 5_000}) for n in range(20)]

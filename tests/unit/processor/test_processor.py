@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 import pytest
+import structlog
 
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
@@ -27,6 +28,32 @@ async def test_a_job_is_started_acknowledged_run_and_finished_with_its_result() 
         job = stage.world.dispatch("a", "echo", {"n": (1, 2)})
         assert await job.ended() == AttemptOutcome(JobState.SUCCEEDED, result={"n": [1, 2]})
         assert len(stage.world.acknowledged) == 1
+
+
+async def test_the_end_of_an_attempt_is_one_line_with_the_first_line_of_its_error() -> None:
+    async def raise_two_lines(job: JobContext) -> None:
+        stage.clock.now_ms += 40
+        raise ValueError("no good\nat all")
+
+    work = Work()
+    work.handlers.handler("two")(raise_two_lines)
+    rules = Definition(name="two", retry=RetryPolicy(attempts_max=2))
+    with structlog.testing.capture_logs() as logged:
+        async with staged(work.handlers) as stage:
+            for name, definition in (("a", "echo"), ("b", "two")):
+                await stage.world.dispatch(name, definition, rules=rules).ended()
+    [echo, two] = [line for line in logged if line["event"] == "attempt_finished"]
+    assert echo == {
+        "event": "attempt_finished",
+        "log_level": "info",
+        "definition": "echo",
+        "job": "a",
+        "attempt": 1,
+        "state": "succeeded",
+        "duration_ms": 0,
+    }
+    assert (two["state"], two["duration_ms"], two["error"]) == ("failed", 40, "ValueError: no good")
+    assert two["retry_at"].endswith("Z")
 
 
 async def test_registration_names_the_handlers_and_comes_back_when_it_is_gone() -> None:
