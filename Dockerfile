@@ -1,11 +1,11 @@
 # Two images from one build, for any builder of OCI images:
 #
-#   docker build --target scheduler -t hascheduler:0.2.0 .
-#   docker build --target processor -t hascheduler-processor:0.2.0 .
+#   docker build --target scheduler -t hascheduler:0.3.0 .
+#   docker build --target processor -t hascheduler-processor:0.3.0 .
 #
 # Processors of your own, modules with `handlers`, go on top of the second:
 #
-#   FROM hascheduler-processor:0.2.0
+#   FROM hascheduler-processor:0.3.0
 #   COPY resize.py /processors/
 #   CMD ["processor", "resize"]
 #
@@ -35,7 +35,7 @@ RUN tools/bin/hatchling build -t wheel -d dist \
     && /opt/hascheduler/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/hascheduler/lib
 
 FROM ${PYTHON_IMAGE} AS runtime
-ARG VERSION=0.2.0
+ARG VERSION=0.3.0
 LABEL org.opencontainers.image.vendor="hascheduler" \
       org.opencontainers.image.version="${VERSION}"
 RUN python -m pip uninstall -q -y --root-user-action=ignore pip
