@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hascheduler.cli.options import DEFAULT_URL
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import expected_name
 
@@ -88,6 +89,15 @@ _given: dict[str, str | None] = {"ca_file": None}
 def set_ca_file(ca_file: str | None) -> None:
     """Set the file that the command line names; None leaves the choice to the environment."""
     _given["ca_file"] = ca_file
+
+
+def own_url() -> str:
+    """Return the URL of the health port that the environment sets, or else that of the replica to ask."""
+    port, host = (os.environ.get(f"{_PREFIX}HEALTH_{name}", "") for name in ("PORT", "HOST"))
+    if not port.isdecimal() or not int(port):
+        return os.environ.get(f"{_PREFIX}URL") or DEFAULT_URL
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # nothing listens there
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def auth_headers() -> dict[str, str]:

@@ -34,9 +34,10 @@ class RevisionChanged(Conflict):
 
 
 @contextmanager
-def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
+def replica(url: str, unanswered: str = _NO_REPLICA, of: str = "--url") -> Iterator[Scheduler]:
     """Yield a client with this user's credentials that does not retry; raise `InvalidInput` if ``url`` is not a URL.
 
+    ``of`` is the option or argument that gave the URL.
     `as_cli_errors` translates the client's errors inside the block; ``unanswered`` ends the text of a failed request.
     """
     from hascheduler.client import Scheduler
@@ -45,7 +46,7 @@ def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
     try:
         scheduler = Scheduler(url, token=token, tls=tls, patience=0, answer_timeout=_ANSWER_S)
     except InvalidInput as error:
-        raise InvalidInput(("--url",), error.problem, error.expected) from None
+        raise InvalidInput((of,), error.problem, error.expected) from None
     with scheduler, as_cli_errors(unanswered):
         yield scheduler
 
