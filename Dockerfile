@@ -42,7 +42,10 @@ RUN python -m pip uninstall -q -y --root-user-action=ignore pip
 COPY --from=build /opt/hascheduler /opt/hascheduler
 ENV PATH=/opt/hascheduler/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    HASCHEDULER_HEALTH_PORT=9090
+# Fails only if the process must be restarted, as some runtimes do then. Kubernetes has probes of its own.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["hascheduler", "health", "--live"]
 STOPSIGNAL SIGTERM
 USER 10001:10001
 ENTRYPOINT ["hascheduler"]
