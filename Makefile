@@ -164,7 +164,7 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
-wheel: .venv/.ready servers ## the built wheel works alone, with each extra, and with the oldest and the newest packages
+wheel: .venv/.ready servers node-packages ## the built wheel works alone, with each extra, and with the oldest and the newest packages
 	scripts/check-wheel
 
 ui-types: .venv/.ready node-packages ## the dashboard's modules against their types
