@@ -27,7 +27,7 @@ COPY requirements-runtime.lock requirements-build.lock ./
 RUN python -m pip --python /opt/hascheduler install --require-hashes --only-binary=:all: --no-compile \
       -r requirements-runtime.lock \
     && python -m pip --python tools install --require-hashes --only-binary=:all: -r requirements-build.lock
-COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE ./
+COPY pyproject.toml hatch_build.py hatch_metadata.py README.md LICENSE NOTICE ./
 COPY hascheduler hascheduler
 # Compiled now, as nothing can be written later, and believed without a look at the sources' times.
 RUN tools/bin/hatchling build -t wheel -d dist \
