@@ -1,11 +1,11 @@
 # Two images from one build, for any builder of OCI images:
 #
-#   docker build --target scheduler -t hascheduler:0.2.0 .
-#   docker build --target processor -t hascheduler-processor:0.2.0 .
+#   docker build --target scheduler -t hascheduler:0.3.0 .
+#   docker build --target processor -t hascheduler-processor:0.3.0 .
 #
 # Processors of your own, modules with `handlers`, go on top of the second:
 #
-#   FROM hascheduler-processor:0.2.0
+#   FROM hascheduler-processor:0.3.0
 #   COPY resize.py /processors/
 #   CMD ["processor", "resize"]
 #
@@ -27,7 +27,7 @@ COPY requirements-runtime.lock requirements-build.lock ./
 RUN python -m pip --python /opt/hascheduler install --require-hashes --only-binary=:all: --no-compile \
       -r requirements-runtime.lock \
     && python -m pip --python tools install --require-hashes --only-binary=:all: -r requirements-build.lock
-COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE ./
+COPY pyproject.toml hatch_build.py hatch_metadata.py README.md LICENSE NOTICE ./
 COPY hascheduler hascheduler
 # Compiled now, as nothing can be written later, and believed without a look at the sources' times.
 RUN tools/bin/hatchling build -t wheel -d dist \
@@ -35,14 +35,17 @@ RUN tools/bin/hatchling build -t wheel -d dist \
     && /opt/hascheduler/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/hascheduler/lib
 
 FROM ${PYTHON_IMAGE} AS runtime
-ARG VERSION=0.2.0
+ARG VERSION=0.3.0
 LABEL org.opencontainers.image.vendor="hascheduler" \
       org.opencontainers.image.version="${VERSION}"
 RUN python -m pip uninstall -q -y --root-user-action=ignore pip
 COPY --from=build /opt/hascheduler /opt/hascheduler
 ENV PATH=/opt/hascheduler/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    HASCHEDULER_HEALTH_PORT=9090
+# Fails only if the process must be restarted, as some runtimes do then. Kubernetes has probes of its own.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["hascheduler", "health", "--live"]
 STOPSIGNAL SIGTERM
 USER 10001:10001
 ENTRYPOINT ["hascheduler"]

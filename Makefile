@@ -164,7 +164,7 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
-wheel: .venv/.ready servers ## the built wheel works alone, with each extra, and with the oldest and the newest packages
+wheel: .venv/.ready servers node-packages ## the built wheel works alone, with each extra, and with the oldest and the newest packages
 	scripts/check-wheel
 
 ui-types: .venv/.ready node-packages ## the dashboard's modules against their types
@@ -186,6 +186,11 @@ k8s-lint: .venv/.ready
 	scripts/ensure-kubectl
 	scripts/ensure-promtool
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec k8s/compose/compose.yaml
 	$(BIN)/shellcheck $$(grep --files-with-matches --line-regexp "#!/usr/bin/env bash" scripts/*) .ci/run k8s/base/mongodb/member-ready
 
 k8s-check: k8s-lint servers ## what can be known of images and manifests without a cluster

@@ -39,4 +39,4 @@ Three walls keep it safe, each sufficient without the ones before it: the lease 
 (`daemon.leadership.fence`), and a compare-and-set on every job (`model.job`).
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

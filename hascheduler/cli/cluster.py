@@ -1,7 +1,7 @@
 """The cluster as a whole: its state, its audit log, pauses and drains.
 
-``hascheduler cluster`` shows its state, and ``audit-log`` who changed something or was refused. ``pause`` and
-``resume`` apply to all of it, ``processor list``, ``drain`` and ``undrain`` to processors.
+``hascheduler cluster`` shows its state, ``health`` that of one process, and ``audit-log`` who changed something or was
+refused. ``pause`` and ``resume`` apply to all of it, ``processor list``, ``drain`` and ``undrain`` to processors.
 """
 
 from itertools import islice
@@ -13,13 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_tenant
+from hascheduler.cli.environment import access, own_url
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Because
-from hascheduler.cli.output.answers import Answer, asks
+from hascheduler.cli.output.answers import Answer, Shown, asks, prints
 from hascheduler.cli.output.console import or_dash, yes_or_no
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.output.tables import Cell, plain, table_of
-from hascheduler.cli.replica import Scheduler
+from hascheduler.cli.replica import Scheduler, replica
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
@@ -169,6 +170,34 @@ def _start(id: str) -> str:
 def cluster(scheduler: Scheduler) -> Answer:
     """Show the leader, replicas, processors and problems."""
     return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
+
+
+def _health_line(answer: Answer) -> Text:
+    asked = next(iter(answer))
+    text = f"not {asked}: {answer['reason']}" if answer["reason"] else asked
+    return Text(text, style="red" if answer["reason"] else "green")
+
+
+@example("hascheduler health http://127.0.0.1:9090 --live")
+@prints(_health_line)
+def health(
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]", help="A replica or a health port; by default the HASCHEDULER_HEALTH_PORT of this machine"
+        ),
+    ] = None,
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Only fail if the process must be restarted")] = False,
+) -> Shown:
+    """Check that a replica or processor is ready, or say why not with exit status 1.
+
+    Without a URL and without HASCHEDULER_HEALTH_PORT it asks the replica at HASCHEDULER_URL.
+    """
+    with replica(access(url or own_url())) as scheduler:
+        reason = scheduler.cluster.health(live=live)
+    answer = {"alive" if live else "ready": not reason, "reason": reason}
+    return Shown(answer, _health_line(answer), status=1 if reason else 0)
 
 
 def _failovers_table(answer: Answer) -> RenderableType:

@@ -118,6 +118,9 @@ COMMANDS: CommandTable = {
         extra="embedded",
     ),
     "cluster": LazyCommand("cluster:cluster", "Show the leader, replicas, processors and problems.", commands=_CLUSTER),
+    "health": LazyCommand(
+        "cluster:health", "Check that a replica or processor is ready, or say why not with exit status 1."
+    ),
     "pause": LazyCommand("cluster:pause", "Pause everything: no schedule fires and no job starts."),
     "resume": LazyCommand("cluster:resume", "Resume what `hascheduler pause` has paused."),
     "schedule": LazyGroup("Show, preview, create and change schedules.", _SCHEDULE),

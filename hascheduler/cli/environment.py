@@ -8,6 +8,7 @@ imported only if one of the variables may belong to them, because most commands 
 Owner of ``--ca-file`` and ``--context``, which come before the command.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -82,6 +83,15 @@ _given: dict[str, str | None] = {"ca_file": None, "context": None}
 def set_options(ca_file: str | None, context: str | None) -> None:
     """Set the file and the context that the command line names before the command; None leaves the choice."""
     _given.update(ca_file=ca_file, context=context)
+
+
+def own_url() -> str | None:
+    """Return the URL of the health port that the environment sets; None if it sets none."""
+    port, host = (os.environ.get(f"{_PREFIX}HEALTH_{name}", "") for name in ("PORT", "HOST"))
+    if not port.isdecimal() or not int(port):
+        return None
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # nothing listens there
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def access(url: str | None = None, context: str | None = None) -> "Access":

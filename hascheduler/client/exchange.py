@@ -76,7 +76,7 @@ class Exchange:
     def read_response(self, request: Request[T], replica: int, response: httpx2.Response) -> T:
         """Return the answer; raise `Retryable` if the request may be repeated, else `Refused` or `Unavailable`."""
         where, status, body = redacted(self._urls[replica]), response.status_code, _json(response)
-        if response.is_success and isinstance(body, dict):
+        if (response.is_success or status in request.answers) and isinstance(body, dict):
             for warning in response.headers.get_list("warning"):
                 _log.warning("%s", _warned(warning))
             try:

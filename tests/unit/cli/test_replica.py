@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from hascheduler.cli.environment import access
+from hascheduler.cli.environment import access, own_url
 from hascheduler.cli.replica import RevisionChanged, as_cli_errors, replica
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
@@ -81,3 +81,39 @@ def test_a_stream_that_ends_in_between_broke_off(server: HTTPServer, monkeypatch
         replica(access(f"http://127.0.0.1:{server.server_port}"), "broke off") as scheduler,
     ):
         heard.extend(scheduler.cluster.record("1s"))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [(200, b'{"ready": true, "reason": ""}', ""), (503, b'{"ready": false, "reason": "busy"}', "busy")],
+)
+def test_a_process_that_is_not_ready_says_why(
+    server: HTTPServer, monkeypatch: pytest.MonkeyPatch, *, status: int, body: bytes, reason: str
+) -> None:
+    monkeypatch.setattr(_Answering, "status", status)
+    monkeypatch.setattr(_Answering, "body", body)
+    with replica(access(f"http://127.0.0.1:{server.server_port}")) as scheduler:
+        assert scheduler.cluster.health() == reason
+    monkeypatch.setattr(_Answering, "body", b'{"detail": "of a proxy"}')
+    with pytest.raises(WorldError), replica(access(f"http://127.0.0.1:{server.server_port}")) as scheduler:
+        scheduler.cluster.health()
+
+
+@pytest.mark.parametrize(
+    ("variables", "url"),
+    [
+        ({}, None),
+        ({"URL": "http://a:1"}, None),
+        ({"URL": "http://a:1", "HEALTH_PORT": "0"}, None),
+        ({"URL": "http://a:1", "HEALTH_PORT": "none"}, None),
+        ({"URL": "http://a:1", "HEALTH_PORT": "90", "HEALTH_HOST": "0.0.0.0"}, "http://127.0.0.1:90"),
+        ({"HEALTH_PORT": "90", "HEALTH_HOST": "::"}, "http://[::1]:90"),
+        ({"HEALTH_PORT": "90", "HEALTH_HOST": "10.0.0.7"}, "http://10.0.0.7:90"),
+    ],
+)
+def test_a_container_asks_itself(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], url: str | None) -> None:
+    for name in ("URL", "HEALTH_PORT", "HEALTH_HOST"):
+        monkeypatch.delenv(f"HASCHEDULER_{name}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"HASCHEDULER_{name}", value)
+    assert own_url() == url

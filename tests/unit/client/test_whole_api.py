@@ -23,8 +23,8 @@ from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World, app_of, the_routes
 from tests.unit.client.faces import scheduler_over
 
-NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
-"""For probes and for Prometheus."""
+NOT_FOR_PROGRAMS = {"/leaderz", "/metrics"}
+"""For people and for Prometheus."""
 TIME = re.compile(r"\d{4}-\d\d-\d\dT.*|(\d+(\.\d+)?(ms|s|m|h|d))+")
 CRON: Any = {"type": "cron", "expression": "30 2 * * *"}
 TEMPLATE: Any = {"definition": "log", "payload": 1}
@@ -135,6 +135,7 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert (await scheduler.schedules.counts("nightly"))["counts"]["fired"] == 0
     await go_through_jobs(scheduler)
     assert (await scheduler.cluster.status())["leading"]
+    assert [await scheduler.cluster.health(live=live) for live in (False, True)] == ["", ""]
     assert isinstance(await scheduler.cluster.processors(), tuple)
     paused = (await scheduler.cluster.pause("it burns", schedules_only=True))["paused"]
     assert paused is not None

@@ -1,5 +1,6 @@
 """What the Dockerfile claims, and that it claims it in words that every builder understands."""
 
+import json
 import re
 import subprocess
 import sys
@@ -56,6 +57,19 @@ def test_what_it_does_by_default_is_what_the_pods_do(target: str) -> None:
     parse_command(get_command(app), "hascheduler", words)
     [pod] = [pod for pod in rendered(KIND).pods() if pod.name == f"Deployment/{target}"]
     assert pod.containers[0].spec["args"][: len(words)] == words
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_container_asks_the_health_port_that_it_has(target: str) -> None:
+    _, asks, command = dockerfile.last(target, "HEALTHCHECK").value.partition(" CMD ")
+    program, *words = json.loads(command)
+    assert (asks, [program]) == (" CMD ", dockerfile.last(target, "ENTRYPOINT").exec_form)
+    parse_command(get_command(app), program, words)
+    variables = dict(word.split("=", 1) for word in dockerfile.last(target, "ENV").value.split())
+    [pod] = [pod for pod in rendered(KIND).pods() if pod.name == f"Deployment/{target}"]
+    assert {"name": "health", "containerPort": int(variables["HASCHEDULER_HEALTH_PORT"])} in pod.containers[0].spec[
+        "ports"
+    ]
 
 
 def test_what_is_copied_is_there_and_not_ignored() -> None:
