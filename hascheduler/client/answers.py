@@ -367,6 +367,7 @@ class NewTokenResponse(Answer):
 
 class PausedResponse(Answer):
     paused: PauseResponse | None
+    resumed: PauseResponse | None
 
 
 class PreviewResponse(Answer):
