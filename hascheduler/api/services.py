@@ -7,7 +7,6 @@ limits, metrics, logins, tokens, auth and audit must be the same objects, as tho
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -20,9 +19,8 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.routing.long_poll import SharedResult, SharedWaits
+from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
 from hascheduler.api.routing.recent_reads import RecentReads
-from hascheduler.dispatch.schedules.load_ahead import LoadAhead
 from hascheduler.ports import (
     AuditStore,
     Clock,
@@ -79,8 +77,7 @@ class ApiServices:
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     limits: Limits = field(default_factory=limits)
-    load: SharedResult[LoadAhead] = field(default_factory=partial(SharedResult, 60_000))
-    late: SharedResult[Collection[tuple[str, int]]] = field(default_factory=partial(SharedResult, 10_000))
+    load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     replicas_expected: int = 0

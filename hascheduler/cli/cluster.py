@@ -4,8 +4,9 @@
 refused. ``pause`` and ``resume`` apply to all of it, ``processor list``, ``drain`` and ``undrain`` to processors.
 """
 
+from contextlib import suppress
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -20,8 +21,8 @@ from hascheduler.cli.output.answers import Answer, Shown, asks, prints
 from hascheduler.cli.output.console import or_dash, yes_or_no
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.output.tables import Cell, plain, table_of
-from hascheduler.cli.replica import Scheduler, replica
-from hascheduler.errors import InvalidInput
+from hascheduler.cli.replica import Scheduler, as_cli_errors, replica
+from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.resources import format_resources
 
 _MOST = 20
@@ -231,7 +232,11 @@ def failovers(
 def pause_line(paused: Answer) -> str:
     """Return ``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
     what = "all schedules are paused" if paused["schedules_only"] else "everything is paused"
-    return f"{what} since {instant_text(paused['since'])} by {paused['by']}: {paused['because']}"
+    return f"{what} {_since(paused)}"
+
+
+def _since(paused: Answer) -> str:
+    return f"since {instant_text(paused['since'])} by {paused['by']}: {paused['because']}"
 
 
 def _demand_all(command: str, *, everything: bool) -> None:
@@ -266,15 +271,29 @@ def pause(
     return scheduler.cluster.pause(because, schedules_only=schedules_only)
 
 
+def _resumed_lines(answer: Answer) -> str:
+    resumed = answer.get("resumed")
+    if resumed is None:
+        return "nothing is paused"
+    what = "all schedules, paused" if resumed["schedules_only"] else "everything, paused"
+    late, waiting = (or_dash(answer.get(name)) for name in ("late_schedules", "waiting_jobs"))
+    return f"resumed {what} {_since(resumed)}\nschedules later than their grace: {late}   waiting jobs: {waiting}"
+
+
 @example("hascheduler resume --all")
-@asks(_paused_line)
+@asks(_resumed_lines)
 def resume(scheduler: Scheduler, everything: All = False) -> Answer:
     """Resume what `hascheduler pause` has paused.
 
+    Shows since when it was paused, how many schedules have times later than their grace, and how many jobs wait.
     Schedules that were paused individually stay paused, and drained processors stay drained.
     """
     _demand_all("resume", everything=everything)
-    return scheduler.cluster.resume()
+    waited: dict[str, Any] = {}
+    with suppress(WorldError), as_cli_errors():  # not being able to count is no reason not to resume
+        waited["waiting_jobs"] = scheduler.cluster.status()["counts"].get("pending")
+        waited["late_schedules"] = scheduler.schedules.count().get("late")
+    return {**scheduler.cluster.resume(), **waited}
 
 
 def processor_state(processor: Answer) -> str:

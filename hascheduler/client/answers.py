@@ -409,6 +409,7 @@ class NewTokenResponse(Answer):
 
 class PausedResponse(Answer):
     paused: PauseResponse | None
+    resumed: PauseResponse | None
 
 
 class PreviewResponse(Answer):

@@ -5,7 +5,7 @@ JSON.
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Annotated
 
 import orjson
@@ -224,6 +224,8 @@ class PausedResponse(Part):
 
     paused: PauseResponse | None = None
     """The pause of everything; null if there is none"""
+    resumed: PauseResponse | None = None
+    """The pause of everything that this request has ended; null if there was none"""
 
 
 @router.post("/pause", responses=problem_responses(409, 413, 422))
@@ -246,8 +248,12 @@ async def resume_all(services: Services, caller: AdminOfAll, note: Noted) -> Pau
     The misfire policy of each schedule decides which times since the pause fire, as after a time without a leader.
     """
     note.target = EVERYTHING
-    await services.pauses.delete(EVERYTHING)
-    return PausedResponse(paused=None)
+    resumed = None
+    stored = await services.pauses.get(EVERYTHING)
+    if await services.pauses.delete(EVERYTHING) and stored is not None:
+        with suppress(InvalidInput):  # it paused nothing
+            resumed = read_document(StandingPause, EVERYTHING, stored)
+    return PausedResponse(resumed=resumed)
 
 
 async def store_pause(store: ResourceStore[StandingPause], asked: StandingPause) -> StandingPause:

@@ -109,8 +109,8 @@ async def list_schedules(
     """List schedules, a page at a time; with `label`, only those with all these labels.
 
     A page of large payloads ends after 4 MiB. With `sort` or a filter other than `label` and `tenant` the list comes
-    from this replica's mirror, which is a moment old; which schedules are late is up to 10 seconds old. A page may then
-    hold fewer than `limit`, or none, and have a `next`: go on until that is null.
+    from this replica's mirror, which is a moment old. A page may then hold fewer than `limit`, or none, and have a
+    `next`: go on until that is null.
     """
     documents, cursors, next = await page_of_schedules(filter, query, caller, services, query.sort)
     calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()

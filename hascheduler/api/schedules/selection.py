@@ -3,7 +3,7 @@
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
 ``verdict`` the mirror selects the schedules, in slices of some milliseconds, and the database is asked only for those
 names. No document holds the last verdict of a schedule: it is the newest decision, among those of all schedules, at the
-schedule's cursor. Which schedules are late is computed for all of them, and kept for the requests of some seconds.
+schedule's cursor. The late schedules are among those whose timers are overdue.
 """
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from hascheduler.api.routing.queries import PageQuery, run_in_slices
 from hascheduler.api.schedules.sorting import Place, ScheduleSort, cursor_of, first_places, place_of, trouble
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.dispatch.schedules.trouble import is_failing, is_late, next_due_ms
+from hascheduler.dispatch.schedules.trouble import LATE_MS_MIN, is_failing, is_late, next_due_ms
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -136,20 +136,18 @@ async def _first(
 
 
 async def _late(filter: ScheduleFilter, services: ApiServices, *, needed: bool = False) -> Decisions:
-    """Return the names and cursors of the schedules that were late some seconds ago; none if that is not needed."""
-    if not (filter.late or needed):
-        return ()
+    """Return the names and cursors of the late schedules; none if that is not needed."""
+    view, now = services.view, services.clock.wall_ms()
 
     def steps() -> Generator[None, None, Decisions]:
-        known, calendars, now = known_schedules(services), services.view.calendars(), services.clock.wall_ms()
-        late: set[tuple[str, int]] = set()
-        for begin in range(0, len(known), _TRIGGERS_SLICE):
-            some = known[begin : begin + _TRIGGERS_SLICE]
-            late.update((each.name, each.cursor_ms) for each in some if is_late(each, calendars, now))
+        overdue, late = view.overdue_schedules(now - LATE_MS_MIN), set[tuple[str, int]]()
+        for begin in range(0, len(overdue), _TRIGGERS_SLICE):
+            some = overdue[begin : begin + _TRIGGERS_SLICE]
+            late.update((each.name, each.cursor_ms) for each in some if is_late(each, view.calendars(), now))
             yield
         return late
 
-    return await services.late.get(services.clock.mono_ms, steps)
+    return await run_in_slices(steps()) if filter.late or needed else ()
 
 
 async def _last_verdicts(verdicts: tuple[Verdict, ...], services: ApiServices) -> tuple[Decisions, bool]:

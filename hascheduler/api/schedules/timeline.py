@@ -171,7 +171,7 @@ async def get_timeline(
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
     known = await _known(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
-    load = await services.load.get(services.clock.mono_ms, partial(_load_ahead, services))
+    load = await services.load.get(services.clock.mono_ms(), partial(_load_ahead, services))
     return TimelineResponse(
         items=await run_in_slices(_rows(known, services, from_ms=from_ms, bucket_ms=bucket_ms, now=now, to_ms=to_ms)),
         now=instant_text(now),

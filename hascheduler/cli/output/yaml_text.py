@@ -18,7 +18,7 @@ ANSWERED = frozenset(
     {
         "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "ahead_until",
         "counts",
-        "failures_in_a_row", "warnings", "change", "changes",
+        "failures_in_a_row", "late", "warnings", "change", "changes",
     }
 )  # fmt: skip
 """The fields that only answers have, from a replica or from ``put --json``."""
@@ -55,6 +55,19 @@ def in_one_line(value: Any) -> str:
 def as_text(document: Any) -> Text:
     """Return YAML whose long lines are not broken, so that it can be copied."""
     return Text(as_yaml(document).rstrip(), no_wrap=True, overflow="ignore")
+
+
+def defaults_text(given: Answer, answer: Answer) -> Text:
+    """Return the fields of ``answer`` that ``given`` leaves out, as comments: a document before them stays valid."""
+    return Text("\n".join(_defaults(given, answer)), style="dim")
+
+
+def _defaults(given: Answer, answer: Answer, above: str = "") -> Iterator[str]:
+    for name, value in answer.items():
+        if name not in given and (above or name not in ANSWERED):
+            yield f"# {above}{name}: {_shown(value)} (default)"
+        elif not above and isinstance(value, Mapping) and isinstance(given.get(name), Mapping):
+            yield from _defaults(given[name], value, f"{name}.")
 
 
 def yaml_diff(before: Any, after: Any, title: str) -> str:

@@ -23,7 +23,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Command, Given, Yes, with_options, with_parameters
 from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.tables import Cell, table_of
-from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change
+from hascheduler.cli.output.yaml_text import NounChange, as_text, as_yaml, change, defaults_text
 from hascheduler.cli.replica import Scheduler, named_api
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.schema.lane import DEFAULT_LANE
@@ -31,7 +31,7 @@ from hascheduler.schema.tenant import DEFAULT_TENANT
 
 _HELP = {
     "list": "List the {kind}s.",
-    "get": "Show one {kind}.",
+    "get": "Show one {kind}.\n\nFields that were left out are shown with their defaults.",
     "put": "Create or replace a {kind}.\n\nFields that are left out get their defaults. Prints the changes and the"
     " result.",
     "edit": "Edit a {kind}, by options or in $EDITOR.\n\nOnly the given fields change.",
@@ -79,7 +79,9 @@ class NamedCommands:
         return table_of("", answer["items"], columns, spare=("revision", *reversed(fields)), none=self.none)
 
     def _get(self, scheduler: Scheduler, name: NounName) -> Shown:
-        return self._shown(named_api(scheduler, self.kind).get(check_name(name)))
+        answer = named_api(scheduler, self.kind).get(check_name(name))
+        normal = NORMAL[self.kind](answer)
+        return Shown(answer, [as_text(normal), defaults_text(normal, answer)])
 
     def _put(self, scheduler: Scheduler, name: NewName, *, given: Given) -> Shown:
         api = named_api(scheduler, self.kind)
@@ -97,11 +99,9 @@ class NamedCommands:
     def _delete(self, scheduler: Scheduler, name: NounName, yes: Yes = False) -> Shown:
         return delete_stored(scheduler, self.kind, name, yes=yes)
 
-    def _shown(self, answer: Answer, changed: NounChange | None = None) -> Shown:
+    def _shown(self, answer: Answer, changed: NounChange) -> Shown:
         """Return the change as a comment, then the noun as it is now, so that the output stays one document."""
         document = as_text(NORMAL[self.kind](answer))
-        if changed is None:
-            return Shown(answer, document)
         line = changed.as_text(f"{self.kind} {answer['name']}", "# ")
         return Shown({**answer, **changed.as_json()}, [line, document])
 

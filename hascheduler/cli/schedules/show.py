@@ -12,12 +12,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.completion import ScheduleName
+from hascheduler.cli.completion import ScheduleName, one_of
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.documents import normal_schedule
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, with_options
+from hascheduler.cli.options import Given, text_option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.tables import Cell, plain, table_of
@@ -39,6 +39,13 @@ VERDICT_STYLES = {
     "unstorable": "red",
 }
 _TIMES_SHOWN = 3
+_ORDERS = ("name", "trouble", "next")
+_SORT = text_option(
+    "--sort",
+    of="|".join(_ORDERS),
+    help="By name, by the next time, or trouble first: failing, late, ahead, paused; default name",
+    complete=one_of(_ORDERS),
+)
 
 
 def schedules_table(answer: Mapping[str, Any]) -> RenderableType:
@@ -46,7 +53,7 @@ def schedules_table(answer: Mapping[str, Any]) -> RenderableType:
         "name": lambda schedule: Text(schedule["name"], style="bold"),
         "trigger": lambda schedule: trigger_text(schedule["trigger"]),
         "next": lambda schedule: relative_text(schedule["next_at"]),
-        "state": _state,
+        "state": lambda schedule: Text(", ").join(filter(None, (_state(schedule), _failures(schedule)))),
         "counts": _fire_counts,
     }
     spare, wraps = ("counts", "trigger", "next"), ("trigger", "state", "counts")
@@ -63,8 +70,8 @@ def schedule_page(schedule: Schedule) -> RenderableType:
         facts.add_row("with jitter", _instant(schedule["next_due_at"]))
     facts.add_row("last", _instant(schedule["last_nominal_at"]))
     facts.add_row("counts", _fire_counts(schedule))
-    if schedule.get("failures_in_a_row"):
-        facts.add_row("failures", Text(f"{schedule['failures_in_a_row']} in a row", style="red"))
+    if _failures(schedule):
+        facts.add_row("failures", _failures(schedule))
     if schedule.get("jobs"):
         facts.add_row("jobs", _graph(schedule["jobs"]))
     facts.add_row("created", _instant(schedule["created_at"]))
@@ -93,7 +100,14 @@ def _state(schedule: Schedule) -> Text:
         return Text("ahead of now", style="red")
     if schedule["next_at"] is None:
         return Text("over", style="dim")
+    if schedule.get("late"):
+        return Text("late", style="red")
     return Text("active", style="green")
+
+
+def _failures(schedule: Schedule) -> Text:
+    in_a_row = schedule.get("failures_in_a_row")
+    return Text(f"{in_a_row} failed in a row" if in_a_row else "", style="red")
 
 
 def _fire_counts(schedule: Schedule) -> Text:
@@ -151,11 +165,15 @@ def _pattern(trigger: Mapping[str, Any]) -> str:
 @example(
     "hascheduler schedule list --label team=a --watch",
     "hascheduler schedule list --text nightly --state paused",
+    "hascheduler schedule list --sort trouble",
 )
 @asks(schedules_table, tables=1, watch_s=1, manifest=manifest)
-@with_options("given", options_of(ScheduleFilter))
+@with_options("given", {**options_of(ScheduleFilter), "sort": _SORT})
 def list_schedules(scheduler: Scheduler, *, given: Given) -> Answer:
-    """List schedules and their state."""
+    """List schedules and their state.
+
+    The state includes how many of a schedule's jobs failed since the last that succeeded.
+    """
     return {"items": list(scheduler.schedules.list(**filter_of(given)))}
 
 

@@ -143,7 +143,6 @@ class StandingView:
     calendars: Callable[[], Mapping[str, Calendar]] = dict
     schedules: Callable[[], Mapping[str, ScheduleRef]] = dict
     schedules_on: Callable[[str], list[str]] = lambda _: []
-    overdue: Sequence[ScheduleRef] = ()
     past: JobHistory = field(default_factory=lambda: JobHistory(MonoMs(0), {}))
     live: dict[tuple[str | None, str | None], Mapping[str, int]] = field(default_factory=dict)
     """By definition and tenant, live jobs by state: what a test has put there."""
@@ -169,7 +168,7 @@ class StandingView:
         return "" if self.ready else "the mirror is incomplete"
 
     def overdue_schedules(self, before_ms: int) -> Sequence[ScheduleRef]:
-        return self.overdue
+        return [*self.schedules().values()]
 
     def history(self) -> JobHistory:
         return self.past

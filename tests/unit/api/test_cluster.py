@@ -176,11 +176,11 @@ BURNS = {"since": NOW_TEXT, "by": "anonymous", "because": "it burns", "schedules
 
 async def test_the_cluster_says_since_when_by_whom_and_why_everything_is_paused(client: Client) -> None:
     assert (await get(client, "/v1/cluster"))["paused"] is None
-    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS}
+    assert (await post(client, PAUSE, {"because": "it burns"})) == {"paused": BURNS, "resumed": None}
     assert (await get(client, "/v1/cluster"))["paused"] == BURNS
-    assert (await post(client, RESUME)) == {"paused": None}
+    assert (await post(client, RESUME)) == {"paused": None, "resumed": BURNS}
     assert (await get(client, "/v1/cluster"))["paused"] is None
-    assert (await post(client, RESUME)) == {"paused": None}
+    assert (await post(client, RESUME)) == {"paused": None, "resumed": None}
 
 
 async def test_a_drained_processor_is_shown_with_who_drained_it(client: Client) -> None:

@@ -259,7 +259,6 @@ async def test_schedules_in_trouble_are_told_by_name_since_when_and_of_the_calle
         await create(client, name=name, job={"definition": "log", "tenant": tenant})
     world.rewrite(Collection.SCHEDULES, "a", failures=2)
     world.rewrite(Collection.SCHEDULES, "c", failures=5)
-    world.view.overdue = [*world.view.schedules().values()]
     world.clock.now = WallMs(NOW + HOUR)
     _, acme = await token(client, "acme")
     shown = (await get(client, "/v1/cluster"))["health"]

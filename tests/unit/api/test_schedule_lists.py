@@ -116,7 +116,7 @@ async def test_a_schedule_that_has_fired_is_late_no_more(client: Client, world: 
     assert await late() == ["a.nightly"]
     await world.fire(NOW + 61_000, "a.nightly")
     assert await late() == []
-    world.clock.now, world.clock.mono = WallMs(NOW + 200_000), 10_000
+    world.clock.now = WallMs(NOW + 200_000)
     assert await late() == ["a.nightly", "e", "f"]
 
 
