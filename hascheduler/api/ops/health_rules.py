@@ -198,7 +198,7 @@ def _processors(known: Known) -> Findings:
     pending, states = jobs.get("pending", 0), known.gauges.processors
     if pending and not states.get("live", 0):
         why = "all processors drain" if states.get("draining") else "no processor is alive"
-        yield Found(f"{_count(pending, 'job waits', 'jobs wait')}, and {why}.")
+        yield Found(f"{_count(pending, 'job waits', 'jobs wait')}, and {why}.", link=_link("jobs", state="pending"))
 
 
 def _late_schedules(known: Known) -> Findings:
@@ -335,7 +335,9 @@ def _drained_processors(known: Known) -> Findings:
 
 
 def _unschedulable(known: Known) -> Findings:
-    if count := known.gauges.unschedulable:
+    if not known.gauges.processors.get("live", 0):
+        yield None  # `_processors` tells it
+    elif count := known.gauges.unschedulable:
         link = _link("jobs", state="pending", unschedulable="true")
         yield Found(f"{_count(count, 'job')} can't run on any live processor.", link=link)
 
