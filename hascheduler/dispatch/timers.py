@@ -69,7 +69,8 @@ class Timers:
 
         Look at `_LOOKED_MAX` entries at most: if there are more, some are left out.
         """
-        self.next_at()  # nearly always this ends the search, as it drops the outdated entries before the first live one
+        while self._soon and self._at.get(self._soon[0][1]) != self._soon[0][0]:
+            heapq.heappop(self._soon)  # outdated: nearly always the first live one comes later, which ends the search
         names = chain(self._soon_before(at_ms), *(self._later[bin] for bin in self._bins if bin * _BIN_MS < at_ms))
         for name in islice(names, _LOOKED_MAX):
             if self._at.get(name, at_ms) < at_ms:

@@ -7,24 +7,26 @@ Failing schedules are found in the mirror, late ones by the core's timers, for a
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
 
-from hascheduler.api.ops.health_rules import NAMED_MAX, HealthResponse, Known, ScheduleTrouble, health_of
+from hascheduler.api.ops.health_rules import DAY_MS, NAMED_MAX, HealthResponse, Known, ScheduleTrouble, health_of
 from hascheduler.api.routing.queries import run_in_slices
 from hascheduler.api.routing.recent_reads import Unread
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.trouble import LATE_MS_MIN, is_failing, is_late
 from hascheduler.model.partition import partition_of
+from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, JobSelection
 from hascheduler.schema.schedule import ScheduleRef
 
 FAILED_MAX = 1_000
 """How many failed jobs are read."""
-_SLICE, _LATE_SLICE = 5_000, 100
+_SLICE, _LATE_SLICE = 2_000, 20
 
 
 async def health(services: ApiServices, tenant: str | None) -> HealthResponse:
     """Return the verdict for the tokens of that tenant, or for those for all tenants (None)."""
     view, clock, recent = services.view, services.clock, services.recent
-    which, scheduler = JobSelection(tenant=tenant), services.work_terms.scheduler
+    which = JobSelection(tenant=tenant, failed_since_ms=WallMs(clock.wall_ms() - DAY_MS))
+    scheduler = services.work_terms.scheduler
     failed, schedules, failovers = await asyncio.gather(
         recent.get(("failed", tenant), clock, lambda: services.jobs.failed(which, FAILED_MAX)),
         recent.get("schedules", clock, lambda: run_in_slices(_in_trouble(services))),

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hascheduler.api.jobs.errors import NO_ERROR, first_line
 from hascheduler.api.routing.recent_reads import Unread
 from hascheduler.check.finding import FindingKind
+from hascheduler.model.values.error_patterns import NO_ERROR, first_line
 from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.model.values.redaction import redacted_beginning
 from hascheduler.ports import Cluster, FailedJobs, Gauges
@@ -24,7 +24,7 @@ from hascheduler.schema.noun import Part
 
 Severity = Literal["page", "ticket"]
 NAMED_MAX = 3
-_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
+_MINUTE_MS, _HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 _CHANGES_MS = 10 * _MINUTE_MS
 _STREAM_LAG_MS_MAX = 5_000
 _LOOP_AGE_MS_MAX = 10_000
@@ -85,7 +85,7 @@ class HealthCountsResponse(Part):
     failing_schedules: int | None = Field(default=None, examples=[2])
     """Schedules whose last job failed"""
     late_schedules: int | None = Field(default=None, examples=[0])
-    """Schedules that have not fired although they should have"""
+    """Schedules that have not fired although they should have; at most 2000 are counted"""
 
 
 class HealthResponse(Part):
@@ -128,7 +128,7 @@ class Known:
     cluster: Cluster
     gauges: Gauges
     failed: FailedJobs | Unread
-    """The newest failed jobs."""
+    """Those that failed in the last 24 h, of the newest submissions."""
     unready_reason: str = ""
     tenant: str | None = None
     replicas_expected: int = 1
@@ -148,16 +148,6 @@ class Known:
             return None
         is_fresh = self.cluster.leading or self.now - lease.renewed_at_ms <= lease.lease_duration_ms
         return (lease.holder.rpartition(".")[0] or lease.holder) if is_fresh else None
-
-    @property
-    def failed_today(self) -> FailedJobs | Unread:
-        """Return those of the failed jobs that failed in the last 24 h."""
-        if isinstance(self.failed, Unread):
-            return self.failed
-        recent = [job for job in self.failed.jobs if job.at_ms > self.now - _DAY_MS]
-        if not recent and not self.failed.complete:
-            return Unread(f"of over {len(self.failed.jobs):,} failed jobs, only those submitted last were read")
-        return FailedJobs(recent, self.failed.complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +188,7 @@ def _processors(known: Known) -> Findings:
     pending, states = jobs.get("pending", 0), known.gauges.processors
     if pending and not states.get("live", 0):
         why = "all processors drain" if states.get("draining") else "no processor is alive"
-        yield Found(f"{_count(pending, 'job waits', 'jobs wait')}, and {why}.")
+        yield Found(f"{_count(pending, 'job waits', 'jobs wait')}, and {why}.", link=_link("jobs", state="pending"))
 
 
 def _late_schedules(known: Known) -> Findings:
@@ -212,7 +202,7 @@ def _late_schedules(known: Known) -> Findings:
 
 
 def _failed_jobs(known: Known) -> Findings:
-    failed = known.failed_today
+    failed = known.failed
     if isinstance(failed, Unread):
         yield failed
     elif failed.jobs:
@@ -220,7 +210,7 @@ def _failed_jobs(known: Known) -> Findings:
         by_definition = Counter(job.definition for job in failed.jobs)
         errors = {name: first_line(newest[name].error) or NO_ERROR for name, _ in by_definition.most_common(NAMED_MAX)}
         least = "" if failed.complete else "At least "
-        since_ms = known.now - known.now % _MINUTE_MS - _DAY_MS
+        since_ms = known.now - known.now % _MINUTE_MS - DAY_MS
         yield Found(
             f"{least}{_count(len(failed.jobs), 'job')} failed for good in the last 24 h: {_by_count(by_definition)}.",
             "; ".join(f"{name}: {redacted_beginning(error, _ERROR_LENGTH_MAX)}" for name, error in errors.items()),
@@ -228,6 +218,12 @@ def _failed_jobs(known: Known) -> Findings:
             link=_link("jobs", state="failed", failed_since=instant_text(since_ms)),
             severity="page" if any(job.at_ms > known.now - _HOUR_MS for job in failed.jobs) else "ticket",
         )
+    elif _is_unsure(failed):
+        yield Unread("there are too many failed jobs; those that were submitted last did not fail in the last 24 h")
+
+
+def _is_unsure(failed: FailedJobs) -> bool:
+    return not (failed.jobs or failed.complete)
 
 
 def _failing_schedules(known: Known) -> Findings:
@@ -335,7 +331,9 @@ def _drained_processors(known: Known) -> Findings:
 
 
 def _unschedulable(known: Known) -> Findings:
-    if count := known.gauges.unschedulable:
+    if not known.gauges.processors.get("live", 0):
+        yield None  # `_processors` tells it
+    elif count := known.gauges.unschedulable:
         link = _link("jobs", state="pending", unschedulable="true")
         yield Found(f"{_count(count, 'job')} can't run on any live processor.", link=link)
 
@@ -433,7 +431,7 @@ def health_of(known: Known) -> HealthResponse:
         elif None not in findings:
             checked.append(rule.checked)
     problems.sort(key=lambda each: each.severity != "page")
-    failed, schedules = known.failed_today, known.schedules
+    failed, schedules = known.failed, known.schedules
     if known.unready_reason or isinstance(schedules, Unread):
         failing, late = None, None
     else:
@@ -445,7 +443,7 @@ def health_of(known: Known) -> HealthResponse:
         unchecked=unchecked,
         problems=problems,
         counts=HealthCountsResponse(
-            failed_jobs=None if isinstance(failed, Unread) else len(failed.jobs),
+            failed_jobs=None if isinstance(failed, Unread) or _is_unsure(failed) else len(failed.jobs),
             failing_schedules=failing,
             late_schedules=late,
         ),
@@ -500,7 +498,7 @@ def _link(view: str, **query: str) -> HealthLinkResponse:
 
 def _span(span_ms: int) -> str:
     """Return the span in seconds, from an hour on in minutes, from a day on in hours."""
-    step_ms = 1_000 if span_ms < _HOUR_MS else _MINUTE_MS if span_ms < _DAY_MS else _HOUR_MS
+    step_ms = 1_000 if span_ms < _HOUR_MS else _MINUTE_MS if span_ms < DAY_MS else _HOUR_MS
     return format_duration(max(span_ms - span_ms % step_ms, 0))
 
 

@@ -23,11 +23,11 @@ _PROCESSORS = "work/processors"
 
 class ClusterApi(Part):
     def status(self) -> answers.ClusterResponse:
-        """Return the leader, the replicas and the alerts, as the replica that answers sees them."""
+        """Return the leader, the replicas and the verdict (`health`), as the replica that answers sees them."""
         return self._get(answers.ClusterResponse, "/v1/cluster")
 
     def live(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the whole status once a second, with processors, alerts and job counts, over one connection."""
+        """Yield the whole status once a second, with processors and job counts, over one connection."""
         event = ""
         for line in self._follow("/v1/cluster/live", _SILENCE_MAX_S):
             name, _, value = line.partition(": ")

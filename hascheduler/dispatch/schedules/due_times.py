@@ -202,11 +202,11 @@ class DueTimes:
 
         They come in no order and perhaps more than once, with some that have no such time.
         """
+        yield from self._timers.before(before_ms)
         yield from self._held
+        yield from self._to_reset
         yield from self.unreadable
         yield from self._promised
-        yield from self._to_reset
-        yield from self._timers.before(before_ms)
 
     def _note_use(self, before: ScheduleRef | None, schedule: ScheduleRef | None) -> None:
         if before is not None:

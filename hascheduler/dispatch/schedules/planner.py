@@ -41,7 +41,7 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict
 from hascheduler.schema.schedule import Overlap, ScheduleRef
 
-OVERDUE_MAX = 10_000
+OVERDUE_MAX = 2_000
 """How many schedules one search for late ones returns at most."""
 
 
