@@ -44,7 +44,7 @@ _FIELDS = {
     "count": "how many fire times `schedule.missed` covers",
     "nominal_at": "the first of them; times that fired may lie between it and the last",
     "through_at": "the last of them",
-    "error": "why the job failed: the first 500 characters, without secrets",
+    "error": "why the job or the returned attempt failed: the first 500 characters, without secrets",
 }
 
 

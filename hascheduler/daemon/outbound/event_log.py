@@ -249,7 +249,7 @@ class EventPublisher:
             tasks.create_task(self._publish_while_leading(self._exchange), name="publish-events")
 
     async def _publish_while_leading(self, exchange: EventExchange) -> None:
-        while True:
+        while not self._log.is_closed:
             while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # leading is polled, not signalled
                 await asyncio.sleep(_POLL_MS / 1_000)
             await self._publish_term(exchange)

@@ -75,9 +75,12 @@ class FailureReports:
                 self.metrics.may_fail(self.nouns(Collection.DEFINITIONS))
                 await self._report_all(jobs)
                 look_at = loop.time() + LOOK_EVERY_S
+            leave_if_cancelled()
             answer = await follower.next(_POLL_MS)
             if not isinstance(answer, NewEvents):
                 return
+            if not answer.events:
+                continue
             for event in answer.events:
                 self.metrics.failed_for_good(event.definition or "")
             reporting = self._reporting()

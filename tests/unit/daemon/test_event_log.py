@@ -167,6 +167,15 @@ async def test_what_leaves_the_log_unpublished_is_given_up_and_the_rest_goes_on(
     assert replica.published() == [1, 4, 5, 6, 7]
 
 
+async def test_a_leader_that_stops_ends_its_publisher_and_is_not_held_up_by_it() -> None:
+    replica = PublishingReplica(log_of(1))
+    task = asyncio.create_task(replica.publisher._publish_while_leading(replica.exchange))
+    await replica.until_published(1)
+    replica.log.close()
+    async with asyncio.timeout(10):
+        await task  # a loop that never rests would let no timeout through: the whole test run would stand still
+
+
 async def test_news_wake_those_who_wait_and_an_event_that_comes_twice_is_delivered_once() -> None:
     log = log_of()
     with log.follow(None, ALL) as follower:

@@ -10,6 +10,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.event_log import EventPublisher
+from hascheduler.daemon.outbound.failure_reports import FailureReports
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Publish
 from hascheduler.errors import BrokerUnavailable, StoreUnavailable
@@ -23,6 +24,7 @@ from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.outcomes import always, until_answered
 from hascheduler.rabbitmq.connection import BrokerConnection, Session
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from tests.unit.daemon.happenings import log_of
 
 LIMIT_S = 20
@@ -84,6 +86,19 @@ async def publisher(driver: Driver) -> None:
 
 async def event_publisher(driver: Driver) -> None:
     await EventPublisher(log_of(1), port(driver, answer=False), lambda: True).run()
+
+
+async def failure_reports(driver: Driver) -> None:
+    await FailureReports(
+        jobs=port(driver, []),
+        events=log_of(1),
+        nouns=lambda _: {},
+        pending=lambda _: 0,
+        leading=lambda: True,
+        clock=SystemClock(),
+        metrics=ReplicaMetrics(),
+        shards=1,
+    ).run()
 
 
 async def heartbeat(driver: Driver) -> None:
@@ -178,7 +193,7 @@ async def first_contact(driver: Driver) -> None:
 
 
 LOOPS = (
-    publisher, event_publisher, heartbeat, stop_poller, finish, intake, connection, connection_in_use,
+    publisher, event_publisher, failure_reports, heartbeat, stop_poller, finish, intake, connection, connection_in_use,
     lease_poller, first_contact,
 )  # fmt: skip
 
