@@ -109,7 +109,7 @@ COMMANDS: CommandTable = {
         extra="processor",
     ),
     "dev": LazyCommand(
-        "run.whole_system:dev",
+        "run.dev:dev",
         "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.",
         extra="embedded",
     ),

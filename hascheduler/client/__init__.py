@@ -4,7 +4,7 @@
 
     from hascheduler.client import JobFailed, Scheduler
 
-    with Scheduler("http://replica-1:8080,http://replica-2:8080") as scheduler:
+    with Scheduler("http://replica-1:8080,http://replica-2:8080") as scheduler:  # or Scheduler.from_env()
         job = scheduler.submit("resize", {"image": "a.png"}, priority=7, labels={"team": "a"})
         scheduler.wait(job.id, timeout=60)
         thumbnail = scheduler.call("thumbnail", {"image": "a.png"}, timeout=10)  # what the handler returned
@@ -43,7 +43,7 @@ can't be sent, and from ``call`` and ``wait`` `JobFailed`, `JobCancelled` and `S
 How it is built: ``requests`` defines each request and how its answer is read, ``flows`` the operations of several
 requests, both without any I/O. ``asynchronous`` carries them out; ``synchronous``, ``answers`` and ``options`` are
 written by ``scripts/generate-client``. The SDK needs httpx2 and nothing of the scheduler but its words (``model``), its
-errors and, on first use of a named noun, its nouns (``schema``, and so pydantic).
+errors, `hascheduler.contexts` and, on first use of a named noun, its nouns (``schema``, and so pydantic).
 """
 
 from typing import TYPE_CHECKING, Any

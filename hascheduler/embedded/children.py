@@ -195,11 +195,14 @@ async def start_daemon(
     *,
     environment: Mapping[str, str],
     url: str = "",
-    program: Sequence[str] = (sys.executable, "-m", "hascheduler"),
+    program: Sequence[str] = (sys.executable, "-P", "-m", "hascheduler"),
     output: Path | None = None,
     folder: Path | None = None,
 ) -> Daemon:
-    """Start a replica or processor, as `start_child` does: ``program`` with ``arguments``."""
+    """Start a replica or processor, as `start_child` does: ``program`` with ``arguments``.
+
+    By default no file in the current folder stands for a module that it imports.
+    """
     child = await start_child(name, [*program, *arguments], log, environment=environment, output=output, folder=folder)
     return Daemon(child.name, child.process, child.log, child.output, url)
 

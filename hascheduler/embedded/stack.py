@@ -2,11 +2,13 @@
 
 ``HASCHEDULER_MONGODB_URI`` and ``HASCHEDULER_AMQP_URL`` name servers to use instead of embedded ones. If RabbitMQ is
 not installed, everything runs on the ``mongo`` transport. Embedded servers keep their data in the system's temporary
-folder, which the broker's own user can enter, and the stack removes the data when it ends.
+folder, which the broker's own user can enter, and the stack removes the data when it ends; a plan may keep MongoDB's,
+which are all that matter.
 """
 
 import asyncio
 import os
+import shlex
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,10 +22,9 @@ from rich.text import Text
 
 from hascheduler.embedded.children import READY_S, Daemon, free_port, start_daemon
 from hascheduler.embedded.servers import find_rabbitmq, start_mongod, start_rabbitmq
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import CallerError, StoreUnavailable
 
-_FIRST_PORT = 8080
-_HANDLERS = (
+READY_MADE = (
     "hascheduler.handlers.log",
     "hascheduler.handlers.sleep",
     "hascheduler.handlers.webhook",
@@ -36,7 +37,7 @@ class StackPlan:
     """The parts of a stack and their settings.
 
     If ``transport`` is None, RabbitMQ is used if it is installed, else MongoDB alone. Every process gets ``settings``;
-    ``handlers`` are names of modules. A processor serves at most eight ``shards``.
+    ``handlers`` are names of modules. A processor serves at most eight ``shards``. MongoDB keeps its data in ``data``.
     """
 
     folder: Path
@@ -45,18 +46,20 @@ class StackPlan:
     slots: int = 8
     transport: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    handlers: Sequence[str] = _HANDLERS
+    handlers: Sequence[str] = READY_MADE
     shards: int = 1
+    first_port: int = 8080
+    data: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The servers that the processes use; ``shown`` has the address of each, without passwords."""
+    """The servers that the processes use; ``exports`` has the variables for others, but for those that are set."""
 
     mongodb_uri: str
     transport: str
     amqp_url: str
-    shown: Mapping[str, str]
+    exports: Mapping[str, str]
 
 
 class Stack:
@@ -67,11 +70,11 @@ class Stack:
         self._environment = environment
         self.transport = servers.transport
         self.mongodb_uri = servers.mongodb_uri
-        self.servers = servers.shown
+        self.exports = servers.exports
         self.replicas: dict[str, Daemon] = {}
         self.processors: dict[str, Daemon] = {}
         self.urls: dict[str, str] = {}
-        self._last_port = _FIRST_PORT - 1
+        self._last_port = plan.first_port - 1
 
     @property
     def logs(self) -> Path:
@@ -96,11 +99,17 @@ class Stack:
         self.processors[name] = await self._start(name, arguments)
 
     async def processors_ready(self) -> None:
-        """Wait until each processor is alive for at least one replica, since a replica may not follow every shard."""
+        """Wait until each processor is alive for at least one replica, since a replica may not follow every shard.
+
+        Raise at once, with the last line of its log, if one has ended.
+        """
         urls = [url for name, url in self.urls.items() if self.replicas[name].running]
         try:
             async with asyncio.timeout(READY_S), httpx2.AsyncClient() as http:
                 while True:
+                    for child in self.processors.values():
+                        if not child.running:
+                            raise CallerError(child.last_lines(1).removeprefix("hascheduler: "))
                     answers = await asyncio.gather(*(http.get(f"{url}/v1/processors") for url in urls))
                     items = [item for answer in answers for item in answer.json()["items"]]
                     if {item["name"] for item in items if item["alive"]} >= set(self.processors):
@@ -135,11 +144,11 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             "HASCHEDULER_DRAIN_GRACE": "5s",
             **os.environ,
             "HASCHEDULER_SHARDS": str(plan.shards),
+            "HASCHEDULER_LOG_FORMAT": "json",
             **plan.settings,
             "HASCHEDULER_MONGODB_URI": servers.mongodb_uri,
             "HASCHEDULER_TRANSPORT": servers.transport,
             "HASCHEDULER_AMQP_URL": servers.amqp_url,
-            "HASCHEDULER_LOG_FORMAT": "json",
             # The stack uses plain HTTP on loopback, whatever the environment sets.
             "HASCHEDULER_AUTH": "none",
             "HASCHEDULER_HTTP_TLS_CERT_FILE": "",
@@ -148,7 +157,8 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
         }
         stack = Stack(plan, servers, environment)
         shards = f" of {plan.shards} shards" if plan.shards > 1 else ""
-        say(f"starting replicas ({plan.replicas}) and processors ({plan.processors}){shards}")
+        processors = f" and processors ({plan.processors})" if plan.processors else ""
+        say(f"starting replicas ({plan.replicas}){processors}{shards}")
         try:
             for number in range(1, plan.replicas + 1):
                 await stack.start_replica(f"replica-{number}")
@@ -167,22 +177,22 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
 
 async def _servers(plan: StackPlan, embedded: AsyncExitStack, say: Callable[[str], None]) -> Servers:
     """Return the servers that the environment names, or start embedded ones."""
-    shown: dict[str, str] = {}
+    exports = {} if plan.shards == 1 else {"HASCHEDULER_SHARDS": str(plan.shards)}
     mongodb_uri = os.environ.get("HASCHEDULER_MONGODB_URI", "")
-    shown["MongoDB"] = "HASCHEDULER_MONGODB_URI"
     if not mongodb_uri:
         say("starting MongoDB")
-        mongodb_uri = shown["MongoDB"] = (await embedded.enter_async_context(start_mongod())).uri
+        mongodb_uri = exports["HASCHEDULER_MONGODB_URI"] = (
+            await embedded.enter_async_context(start_mongod(plan.data))
+        ).uri
     amqp_url = os.environ.get("HASCHEDULER_AMQP_URL", "")
     if plan.transport is None and not amqp_url and find_rabbitmq() is None:
         say("rabbitmq-server is not installed (apt-get install rabbitmq-server): running on the mongo transport")
     elif plan.transport != "mongo":
-        shown["RabbitMQ"] = "HASCHEDULER_AMQP_URL"
         if not amqp_url:
             say("starting RabbitMQ (this takes some seconds)")
-            amqp_url = shown["RabbitMQ"] = (await embedded.enter_async_context(start_rabbitmq())).url
-        return Servers(mongodb_uri, "rabbitmq", amqp_url, shown)
-    return Servers(mongodb_uri, "mongo", "", shown)
+            amqp_url = exports["HASCHEDULER_AMQP_URL"] = (await embedded.enter_async_context(start_rabbitmq())).url
+        return Servers(mongodb_uri, "rabbitmq", amqp_url, exports)
+    return Servers(mongodb_uri, "mongo", "", {**exports, "HASCHEDULER_TRANSPORT": "mongo"})
 
 
 def _next_port(above: int) -> int:
@@ -212,6 +222,7 @@ def list_stack(stack: Stack) -> Group:
 
 
 def list_servers(stack: Stack) -> str:
-    """Return the servers' addresses and the folder of the logs, one per line and never wrapped."""
-    shown = {**stack.servers, "logs": f"{stack.logs}/<process>.log"}
-    return "\n".join(f"{name:<11}  {where}" for name, where in shown.items())
+    """Return the folder of the logs, and the lines that make another terminal use this system; none is wrapped."""
+    exports = {"HASCHEDULER_URL": next(iter(stack.urls.values())), **stack.exports}
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
+    return "\n".join([f"logs: {stack.logs}/<process>.log", "In another terminal:", *lines])

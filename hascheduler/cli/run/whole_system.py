@@ -1,17 +1,15 @@
-"""The commands ``hascheduler serve``, ``processor MODULE…``, ``dev`` and ``demo``.
+"""The commands ``hascheduler serve``, ``processor MODULE…`` and ``demo``.
 
-``serve`` is one replica, ``processor`` one processor. ``dev`` is a whole system on this machine, in which nothing
-restarts a process that ends: experiments may break things. ``demo`` kills the leader of such a system repeatedly, here
-or in a cluster, and reports.
+``serve`` is one replica, ``processor`` one processor. ``demo`` kills the leader of a whole system repeatedly, here or
+in a cluster, and reports.
 """
 
-import asyncio
 import os
 import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 import uvloop
@@ -23,14 +21,8 @@ from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.settings import Settings
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hascheduler.embedded.children import Child
-    from hascheduler.embedded.stack import StackPlan
-
-
-_SHARDS_SHOWN_MAX = 8
+MODULE = "such as hascheduler.handlers.log; shop:mine if `handlers` has another name there"
+SHARDS_SHOWN_MAX = 8
 """The number of shards that one processor serves at once."""
 
 
@@ -45,34 +37,7 @@ TransportOrNone = Annotated[
 Folder = Annotated[Path, typer.Option(metavar="DIR", help="Directory for the processes' logs")]
 
 
-def dev(
-    *,
-    replicas: Annotated[int, typer.Option(metavar="N", min=1, max=9, help="How many replicas")] = 3,
-    processors: Annotated[int, typer.Option(metavar="N", min=0, max=9, help="How many processors")] = 2,
-    slots: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1_000, help="How many jobs each processor runs at once")
-    ] = 8,
-    transport: TransportOrNone = None,
-    shards: Annotated[int, typer.Option(metavar="N", min=1, max=_SHARDS_SHOWN_MAX, help="How many shards")] = 1,
-    folder: Folder = Path(".run"),
-) -> None:
-    """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.
-
-    Replicas listen on the first free ports from 8080 on, and it prints their addresses.
-
-    HASCHEDULER_MONGODB_URI and HASCHEDULER_AMQP_URL, where set, are used instead of servers of its own.
-    """
-    from rich.console import Console
-
-    from hascheduler.embedded.children import run_in_foreground
-    from hascheduler.embedded.stack import StackPlan
-
-    _require_folder(folder)
-    plan = StackPlan(folder, replicas, processors, slots, transport, shards=shards)
-    run_in_foreground(_run(plan, Console(highlight=False)))
-
-
-def _require_folder(folder: Path) -> None:
+def require_folder(folder: Path) -> None:
     """Raise `InvalidInput` if no logs can be written there: it is a file, or below one, or not writable."""
     from hascheduler.errors import InvalidInput
 
@@ -83,7 +48,7 @@ def _require_folder(folder: Path) -> None:
         raise InvalidInput(("--folder",), f"{folder} {problem}", "a directory; it is created if missing") from None
 
 
-async def _require_own_servers(transport: str | None) -> None:
+async def require_own_servers(transport: str | None) -> None:
     """Raise `InvalidInput` before any process starts if servers that the environment names can't be used."""
     from hascheduler import assembly
     from hascheduler.settings import read_settings
@@ -91,25 +56,6 @@ async def _require_own_servers(transport: str | None) -> None:
     if os.environ.get("HASCHEDULER_MONGODB_URI"):
         used = transport or ("rabbitmq" if os.environ.get("HASCHEDULER_AMQP_URL") else "mongo")
         await assembly.require_servers(read_settings(startup_patience_ms=0, transport=used))
-
-
-async def _run(plan: "StackPlan", console: "Console") -> None:
-    from hascheduler.embedded.stack import list_servers, list_stack, open_stack
-
-    await _require_own_servers(plan.transport)
-    async with open_stack(plan, console.print) as stack:
-        console.print(list_stack(stack))
-        console.print(list_servers(stack), soft_wrap=True)
-        console.print("Ctrl-C stops everything.")
-        async with asyncio.TaskGroup() as watches:
-            for child in (*stack.replicas.values(), *stack.processors.values()):
-                watches.create_task(_tell_when_ended(child, console))
-            await asyncio.Event().wait()  # until cancelled
-
-
-async def _tell_when_ended(child: "Child", console: "Console") -> None:
-    code = await child.wait()
-    console.print(f"{child.name} ended with {code}; see {child.log}", style="red")
 
 
 _NAMESPACE = "hascheduler"
@@ -125,7 +71,7 @@ def demo(
     transport: TransportOrNone = None,
     shards: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=_SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False),
+        typer.Option(metavar="N", min=1, max=SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False),
     ] = None,
     folder: Folder = Path(".run/demo"),
     pause: Annotated[str, typer.Option(metavar="SPAN", help="How long to wait between two kills")] = "5s",
@@ -185,12 +131,12 @@ def demo(
         from hascheduler.demo.local import open_local_environment
 
         opening = partial(open_local_environment, folder, transport, shards or 1)
-    _require_folder(folder)
+    require_folder(folder)
     console = Console(highlight=False)
 
     async def checked_demo() -> int:
         if not kubernetes:
-            await _require_own_servers(transport)
+            await require_own_servers(transport)
         return await run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000)
 
     raise typer.Exit(run_in_foreground(checked_demo()))
@@ -206,7 +152,6 @@ def serve(*, settings: Settings) -> None:
     uvloop.run(assembly.serve(settings))
 
 
-_MODULE = "such as hascheduler.handlers.log; shop:mine if `handlers` has another name there"
 _OF_PROCESSORS = (
     "slots", "resources", "mongodb_uri", "database", "transport", "transport_fallback", "amqp_url", "shard",
     "shards", "shard_mongodb_uris", "drain_grace_ms", "health_host", "health_port", "liveness_host", "liveness_port",
@@ -220,7 +165,7 @@ _OF_PROCESSORS = (
 
 @partial(with_settings, first=_OF_PROCESSORS)
 def processor(
-    modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help=f"Modules with handlers, {_MODULE}")],
+    modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help=f"Modules with handlers, {MODULE}")],
     name: Annotated[str, typer.Option(help="Name of the processor; default: the host name")] = "",
     *,
     settings: Settings,
