@@ -25,7 +25,7 @@ from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import LIVE
+from hascheduler.model.job import LIVE, JobState
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import ClusterView, VerdictRecord
@@ -56,7 +56,7 @@ _EXAMPLE: JsonDict = {
             "name": "backup",
             "paused": False,
             "expected_ms": 900_000,
-            "fired": [[32, 1, 0], [80, 1, 1]],
+            "fired": [[32, 1, 0, 0], [80, 1, 1, 1]],
             "passed_over": [
                 {"verdict": "missed", "from_ms": 1_893_420_000_000, "to_ms": 1_893_423_600_000, "count": 2}
             ],
@@ -107,8 +107,8 @@ class ScheduleTimeline(BaseModel):
     paused: bool = Field(description="True if it is paused: it does not fire until it is resumed")
     expected_ms: int = Field(description="How long the job of a fire is expected to run; of several, the last of them")
     fired: list[list[int]] = Field(
-        description="[bucket, fired, late]: how many times of the bucket fired, and how many of these started, or "
-        "have not started yet, later than the misfire grace"
+        description="[bucket, fired, late, failed]: how many times of the bucket fired, how many of these started, or "
+        "have not started yet, later than the misfire grace, and how many jobs failed"
     )
     passed_over: list[PassedOver] = Field(description="Runs of times that did not fire, newest first")
     known_since_ms: int = Field(description="The start of what is shown, if there is too much before it")
@@ -217,6 +217,7 @@ class _Known:
     def fired(self, from_ms: int, bucket_ms: int, now: int) -> list[list[int]]:
         fired: Counter[int] = Counter()
         late: Counter[int] = Counter()
+        failed: Counter[int] = Counter()
         allowed_ms = self.schedule.policy.grace_ms + self.schedule.trigger.jitter_ms
         for record in self.records:
             if record.run.verdict is Verdict.FIRED:
@@ -226,7 +227,8 @@ class _Known:
                 began_ms = now if record.began_at_ms is None else record.began_at_ms
                 never_began = record.began_at_ms is None and record.job_state not in LIVE
                 late[bucket] += not never_began and began_ms - nominal_ms > allowed_ms
-        return [[bucket, fired[bucket], late[bucket]] for bucket in sorted(fired)]
+                failed[bucket] += record.job_state is JobState.FAILED
+        return [[bucket, fired[bucket], late[bucket], failed[bucket]] for bucket in sorted(fired)]
 
     def passed_over(self) -> list[PassedOver]:
         runs = (record.run for record in self.records if record.run.verdict is not Verdict.FIRED)

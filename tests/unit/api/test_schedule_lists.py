@@ -166,7 +166,8 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: Client, world: Wor
         id = await world.fire(world.clock.now)
         if began_ms is not None:
             began_at_ms = world.clock.now + began_ms
-            world.rewrite_job(id, state=JobState.SUCCEEDED.value, first_started_at_ms=began_at_ms)
+            state = JobState.FAILED if hour == 2 else JobState.SUCCEEDED
+            world.rewrite_job(id, state=state.value, first_started_at_ms=began_at_ms)
         if hour == 2:
             await world.pass_over(Verdict.MISSED, NOW + 3 * HOUR_MS, NOW + 4 * HOUR_MS, count=2)
     world.rewrite_job(f"fire:tick:{NOW + 5 * HOUR_MS}", state=JobState.CANCELLED.value)
@@ -186,7 +187,7 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: Client, world: Wor
                 "paused": False,
                 "expected_ms": 90_000,
                 # That of 5:00 never began, and that of 6:00 waits for longer than the grace.
-                "fired": [[bucket(1), 1, 0], [bucket(2), 1, 1], [bucket(5), 1, 0], [bucket(6), 1, 1]],
+                "fired": [[bucket(1), 1, 0, 0], [bucket(2), 1, 1, 1], [bucket(5), 1, 0, 0], [bucket(6), 1, 1, 0]],
                 "passed_over": [
                     {"verdict": "missed", "from_ms": NOW + 3 * HOUR_MS, "to_ms": NOW + 4 * HOUR_MS, "count": 2}
                 ],

@@ -17,6 +17,7 @@ const VIEWS = {
   jobs: { title: "Jobs", load: () => import("./views/jobs.js") },
   lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js") },
   schedule: { title: "Schedule", load: () => import("./views/schedule.js"), within: "schedules" },
+  "schedule-new": { title: "New schedule", load: () => import("./views/schedule_new.js"), within: "schedules" },
   job: { title: "Job", load: () => import("./views/job.js"), within: "jobs" },
 };
 const SHOWN = Object.entries(VIEWS).filter(([, view]) => !("within" in view));
