@@ -24,6 +24,11 @@ const SPAN = /(\d+(?:\.\d+)?)(ms|w|d|h|m|s)/g;
 /** "1m30s" as "1 min 30 s". @param {string} text */
 export const spanWords = (text) => String(text).replace(SPAN, (_, count, unit) => `${count} ${/** @type {any} */ (UNITS)[unit]} `).trim();
 
+const UNITS_MS = /** @type {Record<string, number>} */ ({ w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 });
+
+/** "1m30s" in milliseconds. @param {string} text */
+export const spanMs = (text) => [...String(text).matchAll(SPAN)].reduce((sum, [, count, unit]) => sum + Number(count) * UNITS_MS[unit], 0);
+
 /** The place that names a zone: "Berlin" of Europe/Berlin. @param {string | null | undefined} zone */
 export const cityOf = (zone) => String(zone || "UTC").split("/").slice(-1)[0].replaceAll("_", " ");
 
