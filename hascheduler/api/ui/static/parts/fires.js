@@ -8,9 +8,6 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const YEAR_SHOWN_MS = 180 * DAY_MS;
-const SIDE_MS = 3 * HOUR_MS;
-const WIDTH = 360;
-const DRAWN_MAX = 48;
 const UNTOUCHED = "none of its times";
 
 /** How long until an instant, in one unit: "18 h", "2 days". @param {number} ms */
@@ -79,37 +76,6 @@ function ClockChanges({ preview, zone, columns }) {
   return changes.map((change) => {
     const [title, ...effects] = change.explanation.split("; ");
     return html`<tr class="note" key=${change.at}><td colspan=${columns}><span class="s tri warn b wrap">${plain(title, 200)}.</span>
-      <br />${plain(effects.join("; "), 400)}.
-      ${zone !== "UTC" && change.fires.length < DRAWN_MAX && html`<${Night} change=${change} />`}</td></tr>`;
+      <br />${plain(effects.join("; "), 400)}.</td></tr>`;
   });
-}
-
-/** @param {string} offset  "+02:00" */
-function offsetMs(offset) {
-  const [hours, minutes] = offset.slice(1).split(":").map(Number);
-  return (offset.startsWith("-") ? -1 : 1) * (hours * HOUR_MS + (minutes || 0) * MINUTE_MS);
-}
-
-/** Six hours of real time with the local hours above: one is skipped, or occurs twice. @param {{change: import("../wire.js").ClockChangeResponse}} props */
-function Night({ change }) {
-  const at = Date.parse(change.at);
-  const [before, after] = [offsetMs(change.offset_before), offsetMs(change.offset_after)];
-  const shift = after - before;
-  const x = (/** @type {number} */ instant) => ((instant - at + SIDE_MS) / (2 * SIDE_MS)) * WIDTH;
-  const isNear = (/** @type {number} */ instant) => Math.abs(instant - at) < SIDE_MS;
-  const hours = [];
-  for (let instant = at - SIDE_MS; instant < at + SIDE_MS; instant += HOUR_MS / 4) {
-    const wall = instant + (instant < at ? before : after);
-    if (wall % HOUR_MS === 0) hours.push({ x: x(instant), text: String(Math.floor(wall / HOUR_MS) % 24).padStart(2, "0") });
-  }
-  const fires = change.fires.filter((fire) => !fire.excluded).map((fire) => Date.parse(fire.nominal_at));
-  const again = fires.filter((fire) => shift <= fire - at && fire < at).map((fire) => fire - shift).filter((fire) => !fires.includes(fire));
-  if (!fires.some(isNear)) return null;
-  return html`<svg class="night" viewBox=${`-8 0 ${WIDTH + 16} 34`} role="img" aria-label="The hours around the change, and when it fires">
-    <line class="grid" x1="0" x2=${WIDTH} y1="24" y2="24" />
-    ${hours.map((hour) => html`<line class="grid" x1=${hour.x} x2=${hour.x} y1="20" y2="28" /><text x=${hour.x} y="12" text-anchor="middle">${hour.text}</text>`)}
-    <line class="cap" x1=${WIDTH / 2} x2=${WIDTH / 2} y1="15" y2="34" />
-    ${fires.filter(isNear).map((fire) => html`<circle class="bar" cx=${x(fire)} cy="24" r="4" />`)}
-    ${again.filter(isNear).map((fire) => html`<circle class="k-off" cx=${x(fire)} cy="24" r="4" />`)}
-  </svg>`;
 }

@@ -1,10 +1,10 @@
 // Verdicts in words.
 import { html, useEffect, useState } from "../html.js";
-import { number, plain, time } from "../format.js";
+import { number, plain, shortTime, time } from "../format.js";
 import { JobLink, State, When } from "./basic.js";
 
-/** @typedef {import("../wire.js").VerdictResponse} Item */
-/** Of one schedule, or of all. @typedef {Partial<Item> & Pick<Item, "verdict" | "nominal_at" | "through_at" | "count" | "because_of">} Decided */
+/** Of one schedule, or of all. @typedef {import("../wire.js").VerdictResponse} Item
+ * @typedef {Partial<Item> & Pick<Item, "verdict" | "nominal_at" | "through_at" | "count" | "because_of">} Decided */
 
 /** What each verdict means. */
 export const MEANINGS = {
@@ -25,9 +25,9 @@ export const NOT_FIRED = VERDICTS.filter((verdict) => verdict !== "fired");
 export function Outcome({ item }) {
   switch (item.verdict) {
     case "fired":
-      return item.job ? html`${item.job_state ? html`<${State} state=${item.job_state} /> ` : html`<span class="q">no longer stored </span>`}<${JobLink} id=${item.job} />` : "A job was made.";
+      return item.job_state && item.job ? html`<${JobLink} id=${item.job}>Its job<//>` : "Its job is no longer stored.";
     case "skipped":
-      return html`An earlier job of the schedule had not ended${item.because_of ? html`: <${JobLink} id=${item.because_of} />` : ""}.`;
+      return html`An earlier job of the schedule had not ended${item.because_of ? html`: <${JobLink} id=${item.because_of}>which it was<//>` : ""}.`;
     case "missed":
       if (item.because_of) return "It was decided after its job would have expired (expires_in).";
       return "No replica decided it within the schedule's grace (misfire.grace).";
@@ -48,11 +48,10 @@ export function Outcome({ item }) {
 
 /** The nominal time, or the first and the last of several. @param {{item: Decided, zone?: string}} props */
 export const Times = ({ item, zone }) =>
-  html`${time(item.nominal_at, zone)}${item.count > 1 ? html` to ${time(item.through_at, zone)}` : ""}<small><${When} at=${item.through_at} zone=${zone} /></small>`;
+  html`${shortTime(item.nominal_at, zone)}${item.count > 1 ? html` to ${shortTime(item.through_at, zone)}` : ""}<small><${When} at=${item.through_at} zone=${zone} /></small>`;
 
-/** @param {{item: Decided}} props */
-export const Verdict = ({ item }) =>
-  html`<${State} state=${item.verdict} />${item.count > 1 ? html` <span class="n">× ${number(item.count)}</span>` : ""}`;
+/** What came of a time: the state of its job, or its verdict. @param {{item: Decided}} props */
+export const Verdict = ({ item }) => html`<${State} state=${(item.verdict === "fired" && item.job_state) || item.verdict} />${item.count > 1 ? html` <span class="n">× ${number(item.count)}</span>` : ""}`;
 
 /** True once an element has been visible, so that nothing is requested for those never scrolled to.
  * @param {{current: Element | null}} element */

@@ -1,9 +1,9 @@
 // Schedule: whether it is well, its next fires, verdicts, jobs and changes.
 import { html, useEffect, useState } from "../html.js";
 import { segment } from "../api.js";
-import { counted, number, plain, shortTime, span, time } from "../format.js";
+import { counted, left, number, plain, shortTime, time } from "../format.js";
 import { clockAheadMs, now } from "../live.js";
-import { Empty, JobLink, Labels, Link, Loaded, Menu, Pages, State, Table, Tabs, When } from "../parts/basic.js";
+import { Empty, Labels, Link, Loaded, Menu, Pages, State, Table, Tabs, When } from "../parts/basic.js";
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Fires } from "../parts/fires.js";
 import { Hidden } from "../parts/hidden.js";
@@ -17,7 +17,6 @@ import { may, ofAll } from "../session.js";
 const FIRES = 5;
 const FIRES_MORE = 50;
 const LEDGER_PAGE = 20;
-const RUNS = 10;
 const HISTORY_PAGE = 50;
 const RECENT_MS = 10_000;
 const OVERLAPS = {
@@ -57,7 +56,6 @@ function Shown({ schedule }) {
     <div class="two"><div class="stack">
       ${recent?.times.length > 0 && html`<section class="sec"><h2>Last ${number(recent.times.length)} <small>newest at the right</small></h2>
         <${Strip} times=${recent.times.map((/** @type {any} */ each) => ({ outcome: each.outcome, late: each.late_ms !== null }))} /><${StripLegend} /></section>`}
-      <section class="sec"><div class="top"><h2>Last runs</h2><${Link} class="q" to="jobs" query=${{ schedule: schedule.name }}>All its jobs<//></div><${Runs} name=${schedule.name} /></section>
       <${Ledger} path=${path} schedule=${schedule} />
       <section class="sec"><h2>${schedule.jobs ? `Jobs of each fire` : "Job of each fire"}</h2><${Jobs} schedule=${schedule} /></section>
       <section class="sec"><h2>Changes</h2><${History} schedule=${schedule} path=${path} /></section>
@@ -71,8 +69,7 @@ function Shown({ schedule }) {
 function Verdicts({ schedule, error }) {
   const { failures_in_a_row: failures, paused_because: because } = schedule;
   const state = failures > 0 ? "failing" : scheduleState(schedule);
-  const leftMs = schedule.next_at ? Date.parse(schedule.next_at) - (now.value - clockAheadMs.value) : 0;
-  const next = schedule.next_at ? `Next ${leftMs < 1_000 ? "now" : `in ${span(Math.floor(leftMs / 1_000) * 1_000)}`}, ${shortTime(schedule.next_at, zonesOf(schedule.trigger)[0])}.` : schedule.paused ? "It fires again after it is resumed." : "It never fires again.";
+  const next = schedule.next_at ? `Next in ${left(schedule.next_at, now.value - clockAheadMs.value)}, ${shortTime(schedule.next_at)}.` : schedule.paused ? "It fires again after it is resumed." : "It never fires again.";
   const words = failures > 0 ? (failures === 1 ? "the last job failed" : `${number(failures)} failures in a row`) : undefined;
   return html`<div class="stack"><div class="says"><${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} /></div>
     <p><${State} state=${state} word=${words} /> ${failures > 0 && schedule.paused && html`<${State} state="paused" /> `}${schedule.paused && html`<span class="q"><${When} at=${schedule.paused_at} />${because && html`: <bdi>“${plain(because, 300)}”</bdi>`}</span> `}${next} <${Labels} labels=${schedule.labels} /></p>
@@ -86,7 +83,6 @@ function Facts({ schedule }) {
   const { misfire } = schedule;
   const instant = (/** @type {string | null} */ at) => at && html`<${When} at=${at} zone=${zone} /> <span class="q">${time(at, zone)}${zone ? ` ${zone}` : ""}</span>`;
   const facts = [
-    ["Next", instant(schedule.next_at) || (schedule.paused ? "after resume" : "never")],
     ["With jitter", schedule.next_due_at !== schedule.next_at && instant(schedule.next_due_at)],
     ["Last decided", instant(schedule.last_nominal_at)],
     ["Ahead until", instant(schedule.ahead_until)],
@@ -98,20 +94,6 @@ function Facts({ schedule }) {
     ["Revision", number(schedule.rev)],
   ];
   return html`<dl class="facts">${facts.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
-}
-
-/** @param {{name: string}} props */
-function Runs({ name }) {
-  /** @type {import("../query.js").Asked<import("../wire.js").JobPage>} */
-  const asked = useData("/v1/jobs", { schedule: name, limit: RUNS });
-  const items = asked.data?.items;
-  return html`<${Loaded} of=${asked}>${items && (items.length
-    ? html`<${Table} label="Last runs" items=${items} keyOf=${(/** @type {any} */ job) => job.id} columns=${[
-        { head: "Job", row: true, show: (/** @type {any} */ job) => html`<${JobLink} id=${job.id} />` },
-        { head: "State", cell: "full", show: (/** @type {any} */ job) => html`<${State} state=${job.state} />${job.error && html`<small><bdi>${plain(job.error, 120)}</bdi></small>`}` },
-        { head: "Submitted", cell: "r n end", show: (/** @type {any} */ job) => html`<${When} at=${job.submitted_at} />` },
-      ]} />`
-    : html`<${Empty}>No stored jobs.<//>`)}<//>`;
 }
 
 /** Reloaded when the schedule is edited or one of its times is decided.
@@ -136,14 +118,14 @@ function Ledger({ path, schedule }) {
   const zone = zonesOf(schedule.trigger)[0];
   const counts = /** @type {Record<string, number>} */ (/** @type {unknown} */ (schedule.counts));
   const tabs = VERDICTS.filter((each) => counts[each] || each === verdict).map((each) => ({ name: each, state: each, count: counts[each], query: { verdict: each }, current: verdict === each }));
-  return html`<section class="sec"><h2>Fire times <small>newest first${zone ? `, in ${zone}` : ""}</small></h2>
+  return html`<section class="sec"><div class="top"><h2>Fire times <small>newest first${zone ? `, in ${zone}` : ""}</small></h2><${Link} class="q" to="jobs" query=${{ schedule: schedule.name }}>All its jobs<//></div>
     ${tabs.length > 1 && html`<${Tabs} label="By verdict" tabs=${[{ name: "All", query: { verdict: "" }, current: !verdict }, ...tabs]} />`}
     ${verdict && html`<p class="q">${verdict}: ${/** @type {any} */ (MEANINGS)[verdict] || "an unknown verdict"}.</p>`}
     ${page && page.undecided.count > 0 && html`<p><${State} state="pending" word=${`${number(page.undecided.count)} undecided`} /> since ${time(page.undecided.since, zone)}: ${undecided(page.undecided.because)}.</p>`}
     <${Loaded} of=${asked}>${page && (page.items.length
       ? html`<${Table} label="Fire times" items=${page.items} keyOf=${(/** @type {any} */ item) => item.nominal_at} columns=${[
           { head: "Time", row: true, show: (/** @type {any} */ item) => html`<${Times} item=${item} zone=${zone} />` },
-          { head: "Verdict", cell: "n end", show: (/** @type {any} */ item) => html`<${Verdict} item=${item} />` },
+          { head: "What came of it", cell: "n end", show: (/** @type {any} */ item) => html`<${Verdict} item=${item} />` },
           { head: "Job or reason", cell: "full", show: (/** @type {any} */ item) => html`<${Outcome} item=${item} />` },
         ]} />`
       : html`<${Empty}>${verdict ? "No stored verdict matches." : "No fire time has been decided yet. Run it now to make a job."}<//>`)}

@@ -1,13 +1,13 @@
 // New schedule: a form and JSON of one document, and while one types, when it would fire and how full it is then.
 import { html, signal, useEffect, useState } from "../html.js";
 import { post, request, stringify } from "../api.js";
-import { counted, myZone, number, time } from "../format.js";
+import { clock, counted, myZone, number, shortTime } from "../format.js";
 import { now, picture } from "../live.js";
 import { Failure } from "../parts/basic.js";
 import { JsonField, readJson } from "../parts/edit.js";
 import { Fires, distance } from "../parts/fires.js";
 import { triggerWords } from "../parts/trigger.js";
-import { CalendarField, TriggerFields, ZoneField, dailyOf, zoneIn } from "../parts/trigger_fields.js";
+import { CalendarField, TriggerFields, ZoneField, dailyOf } from "../parts/trigger_fields.js";
 import { useData } from "../query.js";
 import { go, to } from "../router.js";
 import { may, ofAll } from "../session.js";
@@ -49,7 +49,7 @@ export default function ScheduleNew() {
   const [busy, setBusy] = useState(false);
   const { body, error: wrong } = read(draft.value);
   const change = (/** @type {any} */ changes) => {
-    const next = Object.entries({ ...body, ...changes }).filter(([, value]) => value !== undefined);
+    const next = Object.entries({ ...read(draft.value).body, ...changes }).filter(([, value]) => value !== undefined);
     draft.value = stringify(Object.fromEntries(next), 2);
   };
   const create = async (/** @type {any} */ event) => {
@@ -171,7 +171,7 @@ function Preview({ body }) {
   return html`<section class="card sticky" aria-label="Preview"><div class="top"><h2>Next fires</h2>${isCurrent && !found.error
       ? html`<span class="s ok good q">follows what you type</span>` : isCurrent ? html`<span class="s x bad q">not a rule yet</span>` : html`<span class="s ring off q">asking…</span>`}</div>
     <${Failure} error=${isCurrent ? found.error : null} />
-    ${found.preview && html`${next && html`<p role="status">Next: <b>${time(next.nominal_at, zoneIn(body?.trigger))}</b>, in ${distance(Date.parse(next.nominal_at) - now.value)}.</p>`}
+    ${found.preview && html`${next && html`<p role="status">Next: <b>${shortTime(next.nominal_at, found.preview.timezone)}</b>, in ${distance(Date.parse(next.nominal_at) - now.value)}.</p>`}
       <${Fires} preview=${found.preview} /><${Busy} fires=${found.preview.fires} />`}</section>`;
 }
 
@@ -187,7 +187,6 @@ function Busy({ fires }) {
   const busy = seen.find((fire) => all.needed[at(fire)] >= all.slots) || seen[0];
   if (!busy) return null;
   const wanted = all.needed[at(busy)];
-  const clock = (/** @type {number} */ ms) => time(new Date(ms).toISOString()).slice(-8, -3);
   const words = `At ${clock(Date.parse(busy.due_at))} by your clock the schedules there are want ${number(wanted)} of ${counted(all.slots, "slot")}`;
   if (wanted < all.slots) return html`<p><span class="s ok good">Room then.</span> ${words}.</p>`;
   const free = all.needed.findIndex((need, bucket) => bucket > at(busy) && need < all.slots);

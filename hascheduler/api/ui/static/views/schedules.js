@@ -1,13 +1,13 @@
 // Schedules: those with trouble first, with their rule, next fire and last twenty, changed one by one or together.
 import { html } from "../html.js";
-import { counted, number, plain, shortTime, span } from "../format.js";
+import { counted, left, number, plain, shortTime, span } from "../format.js";
 import { clockAheadMs, now } from "../live.js";
 import { Empty, Loaded, Menu, Pages, ScheduleLink, State, Table, Tabs, Unreadable } from "../parts/basic.js";
 import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Find, filters } from "../parts/filters.js";
 import { scheduleActs, scheduleState } from "../parts/schedule_actions.js";
-import { Trigger, spanMs, zonesOf } from "../parts/trigger.js";
+import { Trigger, spanMs } from "../parts/trigger.js";
 import { NOT_FIRED } from "../parts/verdicts.js";
 import { useData } from "../query.js";
 import { place, setQuery } from "../router.js";
@@ -104,14 +104,11 @@ function Whose({ schedule }) {
   return html`<small>${words}${Object.entries(labels).slice(0, 2).map(([key, value], place) => html`${(words || place > 0) && " · "}<button type="button" class="bare" onClick=${() => setQuery({ label: `${key}=${value}` })}><bdi>${plain(`${key}=${value}`, 40)}</bdi></button>`)}</small>`;
 }
 
-/** The next fire: how far off, and below it when, in the schedule's zone. @param {{schedule: Schedule}} props */
-export function Next({ schedule }) {
+/** The next fire: how far off, and below it when, by the reader's clock. @param {{schedule: Schedule}} props */
+function Next({ schedule }) {
   if (schedule.paused) return html`paused<small>since ${shortTime(schedule.paused_at || "")}</small>`;
   if (!schedule.next_at) return html`–<small>ended</small>`;
-  const zone = zonesOf(schedule.trigger)[0];
-  const ms = Date.parse(schedule.next_at) - (now.value - clockAheadMs.value);
-  // A schedule that fires every few seconds has fired since the request.
-  return html`${ms < 1_000 ? "now" : span(Math.floor(ms / 1_000) * 1_000)}<small>${shortTime(schedule.next_at, zone)}</small>`;
+  return html`${left(schedule.next_at, now.value - clockAheadMs.value)}<small>${shortTime(schedule.next_at)}</small>`;
 }
 
 /** @param {{recent: Recent | undefined}} props */

@@ -7,7 +7,7 @@ import { Find } from "../parts/filters.js";
 import { useData } from "../query.js";
 import { place, to } from "../router.js";
 
-const PAGE = 50;
+const PAGE = 25;
 const EVERY_MS = 15_000;
 const HOUR_MS = 3_600_000;
 const GRID_MS = 6 * HOUR_MS;
@@ -18,6 +18,7 @@ const BAND_MIN = 3;
 const NAMED_MAX = 3;
 /** How close to the end or to now a label of the axis may be, in per cent of it. */
 const NEAR = 4;
+const CLOSE = 1.2;
 
 /** @typedef {import("../wire.js").TimelineResponse} Page */
 /** @typedef {import("../wire.js").ScheduleTimeline} Row */
@@ -73,9 +74,11 @@ function Outlook({ page, excesses }) {
   }
   const whole = worst.from <= Date.parse(page.now) && worst.to >= page.to_ms - load.bucket_ms;
   const when = whole ? "All day" : worst.from <= Date.parse(page.now) ? `Until ${shortTime(worst.to)}` : `From ${shortTime(worst.from)} to ${clock(worst.to)}`;
-  const who = worst.definition === null ? counted(worst.wanted, "slot") : html`${counted(worst.wanted, "slot")} for <bdi>${plain(worst.definition, 60)}</bdi>`;
-  return html`<div class="verdict"><h1><span class=${worst.slots ? "s tri warn" : "s x bad"}>${who} ${worst.wanted === 1 ? "is" : "are"} wanted, and ${worst.slots ? `${number(worst.slots)} ${worst.slots === 1 ? "is" : "are"} there` : "none is there"}</span></h1>
-    <p>${when} jobs will wait. <${Causes} page=${page} excess=${worst} />${others.slice(0, NAMED_MAX).map((each) => html` ${shortTime(each.from)} to ${clock(each.to)}: ${number(each.wanted)} of ${counted(each.slots, "slot")}${each.definition === null ? "" : html` for <bdi>${plain(each.definition, 60)}</bdi>`}.`)}${others.length > NAMED_MAX ? ` And ${counted(others.length - NAMED_MAX, "more time", "more times")}.` : ""}${leftOut}</p></div>`;
+  const title = worst.definition === null
+    ? `${counted(worst.wanted, "slot")} ${worst.wanted === 1 ? "is" : "are"} wanted, and ${worst.slots ? number(worst.slots) : "none"} ${worst.slots > 1 ? "are" : "is"} there`
+    : html`<bdi>${plain(worst.definition, 60)}</bdi> wants ${counted(worst.wanted, "slot")}, and its limit is ${number(worst.slots)}`;
+  return html`<div class="verdict"><h1><span class=${worst.slots ? "s tri warn" : "s x bad"}>${title}</span></h1>
+    <p>${when} jobs will wait. ${worst.definition === null && html`<${Causes} page=${page} excess=${worst} />`}${others.slice(0, NAMED_MAX).map((each) => html` ${shortTime(each.from)} to ${clock(each.to)}: ${number(each.wanted)} of ${counted(each.slots, "slot")}${each.definition === null ? "" : html` for <bdi>${plain(each.definition, 60)}</bdi>`}.`)}${others.length > NAMED_MAX ? ` And ${counted(others.length - NAMED_MAX, "more time", "more times")}.` : ""}${leftOut}</p></div>`;
 }
 
 /** The schedules of this page that want most then. @param {{page: Page, excess: Excess}} props */
@@ -97,7 +100,7 @@ function hoursOf(page, x) {
   for (let at = Math.ceil((page.from_ms - offset) / GRID_MS) * GRID_MS + offset; at <= page.to_ms; at += GRID_MS) {
     const text = clock(at);
     const isNear = Math.abs(x(at) - x(now)) < NEAR || x(at) < NEAR / 2 || x(at) > 100 - NEAR / 2;
-    hours.push({ x: `${x(at)}%`, label: isNear ? "" : text === "00:00" ? shortTime(at).replace(/^00:00:00$/, "00:00") : text, drop: text !== "00:00" && text !== "12:00" });
+    hours.push({ x: `${x(at)}%`, label: isNear ? "" : text === "00:00" ? `${new Date(at).toLocaleDateString("en-GB", { weekday: "short" })} 00:00` : text, drop: text !== "00:00" && text !== "12:00" });
   }
   return hours;
 }
@@ -124,8 +127,10 @@ function Load({ page, x, excesses }) {
   const { load } = page;
   const all = load.items[0];
   const now = Date.parse(page.now);
+  /** @type {number[]} */
+  const used = /** @type {any} */ (load).used || [];
   const ahead = bars(all?.needed || [], load.from_ms, load.bucket_ms).filter(([at]) => at + BAR_MS <= page.to_ms + BAR_MS / 2);
-  const past = bars(load.used, load.from_ms - load.used.length * load.bucket_ms, load.bucket_ms).filter(([at]) => at >= page.from_ms);
+  const past = bars(used, load.from_ms - used.length * load.bucket_ms, load.bucket_ms).filter(([at]) => at >= page.from_ms);
   const slots = all?.slots || 0;
   const top = Math.max(1, slots, ...ahead.map(([, value]) => value), ...past.map(([, value]) => value)) * 1.15;
   const y = (/** @type {number} */ value) => PLOT - (PLOT * value) / top;
@@ -195,6 +200,18 @@ function runsOf(buckets) {
   return runs.flatMap((run) => (run.end - run.first >= BAND_MIN ? [run] : Array.from({ length: run.end - run.first }, (_, step) => ({ first: run.first + step, end: run.first + step + 1 }))));
 }
 
+/** Places that are closer than a mark is wide, as one. @param {number[]} places @returns {[number, number][]} */
+function groups(places) {
+  /** @type {[number, number][]} */
+  const found = [];
+  for (const place of places) {
+    const last = found.at(-1);
+    if (last && place - last[1] < CLOSE) last[1] = place;
+    else found.push([place, place]);
+  }
+  return found;
+}
+
 /** The past of a row by kind: which buckets have such a fire. @param {Row} row @param {Page} page */
 function kindsOf(row, page) {
   /** @type {Record<string, Map<number, boolean>>} */
@@ -229,7 +246,7 @@ function Line({ row, page, x }) {
         ${kind !== "ok" && html`<${Mark} kind=${kind} x=${middle} />`}`;
     }))}
     ${row.ahead_ms.length
-      ? row.ahead_ms.map((due) => html`<rect class="k-next" x=${`${x(due)}%`} width="4" y="5.5" height="11" rx="1" />`)
+      ? groups(row.ahead_ms.map(x)).map(([first, last]) => html`<rect class="k-next" x=${`${first}%`} width=${last > first ? `${last - first}%` : "4"} y=${last > first ? 7 : 5.5} height=${last > first ? 8 : 11} rx="1" />`)
       : row.ahead_count > 0 && html`<rect class="k-next" x=${`${x(now) + 0.3}%`} width=${`${99.7 - x(now)}%`} y="7" height="8" rx="2" />`}
     <line class="nowl" x1=${`${x(now)}%`} x2=${`${x(now)}%`} y1="-8" y2="30" /></svg>`;
 }
